@@ -30,7 +30,7 @@ pub(super) struct SimulatedSource {
     events: VecDeque<SourceEvent>,
     /// It polls nothing until the core has let go of partitions.
     pub(super) stands_still: bool,
-    /// By partition, the offset before which the ticks were delivered, to this process or to those before it.
+    /// By partition, the offset before which the ticks were delivered and taken, by this process or by those before it.
     pub(super) delivered: Vec<i64>,
 }
 
@@ -110,13 +110,15 @@ impl Process {
             Some(SourceEvent::Lost(partitions)) => self.core.on_lost(now_ns, &partitions)?,
             Some(SourceEvent::Records { partition, generation, records }) => {
                 let current = self.source.reading.get(&partition).map(|reading| reading.generation);
-                if current != Some(generation) {
-                    world.coverage.stale_fetches += 1;
-                } else if let Some(last) = records.last() {
-                    let delivered = &mut self.source.delivered[partition as usize];
-                    *delivered = (*delivered).max(last.offset + 1);
-                }
+                world.coverage.stale_fetches += usize::from(current != Some(generation));
                 self.core.on_records(now_ns, partition, generation, &records, now_ns)?;
+                // What comes once a stop was asked for is left where it is.
+                let ends = records.iter().map(|record| record.offset + 1);
+                let accepted = ends.filter(|end| self.core.is_read_to(partition, *end)).max();
+                if let Some(end) = accepted.filter(|_| current == Some(generation)) {
+                    let delivered = &mut self.source.delivered[partition as usize];
+                    *delivered = (*delivered).max(end);
+                }
             }
         }
         Ok(())
