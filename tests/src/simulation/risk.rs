@@ -197,9 +197,19 @@ impl Process {
         };
         let market: Vec<i64> = (0..world.source.len() as i32).map(seen).collect();
         world.coverage.markets_absent += usize::from(market != self.source.delivered);
+        // A state that was lost in the same call, after the market was taken, was there then.
+        let lost =
+            (0..market.len()).filter(|&partition| market[partition] != self.source.delivered[partition]);
+        let markets = lost.fold(vec![market.clone()], |mut markets, partition| {
+            for mut before in markets.clone() {
+                before[partition] = self.source.delivered[partition];
+                markets.push(before);
+            }
+            markets
+        });
         let of_request =
             world.requests.markets.entry((preparation.partition, preparation.offset)).or_default();
-        of_request.push(market);
+        of_request.extend(markets);
         self.background.preparing.push_back(preparation);
     }
 
