@@ -25,8 +25,8 @@ pub(crate) fn admit_time(at_ns: i64) -> Result<(), StepError> {
 
 /// Whether the input may be applied to the state.
 pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepError> {
-    if at_ns < life.at_ns {
-        return Err(StepError::TimeFell { last_ns: life.at_ns, at_ns });
+    if at_ns < life.clock.at_ns {
+        return Err(StepError::TimeFell { last_ns: life.clock.at_ns, at_ns });
     }
     match input {
         Input::Started(_)
@@ -89,7 +89,7 @@ fn admit_assigned(life: &Life, assigned: &PartitionAssigned) -> Result<(), StepE
         return Err(StepError::TooManyPartitions);
     }
     let groups_known = known.map_or(0, |partition| partition.groups.len() as i64);
-    if life.groups_seen + (i64::from(groups) - groups_known).max(0) > GROUPS_TOTAL_MAX {
+    if life.counts.groups_seen + (i64::from(groups) - groups_known).max(0) > GROUPS_TOTAL_MAX {
         return Err(StepError::TooManyGroups);
     }
     Ok(())
@@ -165,9 +165,9 @@ fn admit_completed(life: &Life, completed: &Completed) -> Result<(), StepError> 
     if is_void(lane, batch) {
         return Ok(());
     }
-    match lane.in_flight.front() {
+    match lane.in_flight.batches.front() {
         Some(oldest) if oldest.batch == batch => Ok(()),
-        Some(oldest) if lane.in_flight.iter().any(|other| other.batch == batch) => {
+        Some(oldest) if lane.in_flight.batches.iter().any(|other| other.batch == batch) => {
             Err(StepError::OutOfOrder { lane: lane_id, batch, expected: oldest.batch })
         }
         _ => Err(StepError::UnknownBatch { lane: lane_id, batch }),

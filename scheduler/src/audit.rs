@@ -21,7 +21,7 @@ impl Scheduler {
     pub fn audit(&self) {
         let Some(life) = &self.life else { return };
         assert_eq!(life.hash, walk_hash(life), "the state hash was not kept");
-        assert!(life.touched.is_empty(), "partitions touched by the last step were not settled");
+        assert!(life.step.touched.is_empty(), "partitions touched by the last step were not settled");
         life.lanes.iter().for_each(|lane| audit_lane(life, lane));
         life.partitions.values().for_each(audit_partition);
         let assigned: usize = life.partitions.values().map(|partition| partition.groups_active).sum();
@@ -29,12 +29,16 @@ impl Scheduler {
         let groups = life.partitions.values().flat_map(Partition::active);
         let unplaced = groups.filter(|group| group.lane.is_none()).count();
         let found = (assigned as i64, unplaced as i64, seen as i64);
-        assert_eq!((life.groups_assigned, life.groups_unplaced, life.groups_seen), found, "groups");
+        assert_eq!(
+            (life.counts.groups_assigned, life.counts.groups_unplaced, life.counts.groups_seen),
+            found,
+            "groups"
+        );
         let waits = |group: &Group| group.lane.or(group.leaving).is_none();
-        let may_wait = life.is_placing || !life.lanes.iter().any(|lane| lane.ready);
+        let may_wait = life.step.is_placing || !life.lanes.iter().any(|lane| lane.ready);
         assert!(may_wait || !life.partitions.values().flat_map(Partition::active).any(waits), "unplaced");
         let lanes_out = life.lanes.iter().filter(|lane| !lane.service.is_on()).count();
-        assert_eq!(life.lanes_out, lanes_out, "lanes out of service");
+        assert_eq!(life.counts.lanes_out, lanes_out, "lanes out of service");
         breaker::audit(life);
         risk::audit(life);
     }
@@ -58,7 +62,7 @@ fn walk_hash(life: &Life) -> StateHash {
     for lane in &life.lanes {
         hash.add(lane.hash());
         hash.add(lane.slice_hash());
-        lane.in_flight.iter().for_each(|batch| hash.add(batch.hash(lane.id)));
+        lane.in_flight.batches.iter().for_each(|batch| hash.add(batch.hash(lane.id)));
     }
     for partition in life.partitions.values() {
         hash.add(partition.hash());
@@ -87,11 +91,16 @@ fn audit_lane(life: &Life, lane: &Lane) {
         }
     }
     queues.sort_unstable();
-    assert!(lane.queues.iter().eq(&queues), "lane {}: order {:?}, found {queues:?}", lane.id, lane.queues);
-    assert_eq!((lane.groups_placed, lane.waiting_rows), (groups_placed, waiting_rows), "lane {}", lane.id);
-    let rows: i64 = lane.in_flight.iter().map(|batch| batch.rows).sum();
-    let bytes: i64 = lane.in_flight.iter().map(|batch| batch.bytes).sum();
-    assert_eq!((lane.in_flight_rows, lane.in_flight_bytes), (rows, bytes), "lane {}", lane.id);
+    assert!(
+        lane.waiting.queues.iter().eq(&queues),
+        "lane {}: order {:?}, found {queues:?}",
+        lane.id,
+        lane.waiting.queues
+    );
+    assert_eq!((lane.groups_placed, lane.waiting.rows), (groups_placed, waiting_rows), "lane {}", lane.id);
+    let rows: i64 = lane.in_flight.batches.iter().map(|batch| batch.rows).sum();
+    let bytes: i64 = lane.in_flight.batches.iter().map(|batch| batch.bytes).sum();
+    assert_eq!((lane.in_flight.rows, lane.in_flight.bytes), (rows, bytes), "lane {}", lane.id);
     let has_work = groups_placed > 0 || rows > 0 || lane.slice().is_some();
     assert!(lane.ready || !has_work, "lost lane {} has work", lane.id);
 }

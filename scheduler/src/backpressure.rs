@@ -4,11 +4,11 @@
 
 use warptape_events::journal::{Decision, Pause, Resume};
 
-use crate::life::Life;
+use crate::life::{Life, Step};
 
 /// Looks at every partition whose waiting rows changed in this step, by partition, and pauses or resumes it.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { config, partitions, touched, hash, .. } = life;
+    let Life { config, partitions, hash, step: Step { touched, .. }, .. } = life;
     touched.sort_unstable();
     touched.dedup();
     for id in touched.drain(..) {

@@ -23,7 +23,7 @@ use warptape_events::journal::{
 use crate::classes::ClassId;
 use crate::config::{DURATION_NS_MAX, ROWS_MAX, SERVICE_PS_PER_ROW_MAX};
 use crate::lanes::Lane;
-use crate::life::Life;
+use crate::life::{Clock, Life};
 use crate::partitions::{Group, GroupKey};
 use crate::service::{Serving, let_go};
 use crate::service_curve::ServiceCurve;
@@ -213,7 +213,7 @@ impl Balance {
     /// by its weight against those that are known.
     fn ps_per_row(&self, lanes: &[Lane]) -> Vec<i64> {
         let rows = self.batch_rows.max(1);
-        let weight = |lane: &Lane| i128::from(lane.weight.max(1));
+        let weight = |lane: &Lane| i128::from(lane.weight.current.max(1));
         let measured = |lane: &Lane| {
             let class_ns = i128::from(self.classes[lane.class.index()].predict(rows)?);
             let slowness = match self.lanes[lane.id as usize].slowness {
@@ -444,7 +444,7 @@ pub(crate) fn learn(life: &mut Life, lane: LaneId, class: ClassId, sample: Servi
     if !life.policy.is_measured() {
         return;
     }
-    let Life { balance, hash, at_ns, .. } = life;
+    let Life { balance, hash, clock: Clock { at_ns, .. }, .. } = life;
     let (lane, class) = (lane as usize, class.index());
     let service_ns = sample.service_ns.min(DURATION_NS_MAX);
     let expected_ns = balance.classes[class].predict(sample.rows).unwrap_or(service_ns).max(1);
@@ -487,7 +487,7 @@ pub(crate) fn measured(life: &mut Life, lane: LaneId, points: &[ServicePoint]) {
 /// A lane has let go of a group. What that took from the last batch on is what a move costs: for those before it the group's rows would
 /// have waited anyway.
 pub(crate) fn moved(life: &mut Life, key: GroupKey, from: LaneId) {
-    let Life { balance, partitions, topology, hash, at_ns, .. } = life;
+    let Life { balance, partitions, topology, hash, clock: Clock { at_ns, .. }, .. } = life;
     let partition = partitions.get(&key.partition).expect("admission found the partition");
     let Some((to, since_ns)) = partition.groups[key.group as usize].work.bound else { return };
     let since_ns = since_ns.max(balance.lanes[from as usize].done_ns);
@@ -524,27 +524,31 @@ pub(crate) fn forget(life: &mut Life) {
 /// Ends the window if it is over, and has lanes let go of groups that are better off on others.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     let interval_ns = life.config.balance_interval_ns;
-    if !life.policy.is_measured() || interval_ns == 0 || life.draining || life.at_ns < life.balance.next_ns {
+    if !life.policy.is_measured()
+        || interval_ns == 0
+        || life.clock.draining
+        || life.clock.at_ns < life.balance.next_ns
+    {
         return;
     }
-    let elapsed_ns = life.at_ns - life.balance.begun_ns;
+    let elapsed_ns = life.clock.at_ns - life.balance.begun_ns;
     let is_first = life.balance.next_ns == 0;
-    (life.balance.begun_ns, life.balance.next_ns) = (life.at_ns, life.at_ns + interval_ns);
+    (life.balance.begun_ns, life.balance.next_ns) = (life.clock.at_ns, life.clock.at_ns + interval_ns);
     if !is_first {
         close(life, elapsed_ns);
         for (key, imbalance) in moves(life) {
-            if !life.room.is_there() {
+            if !life.step.room.is_there() {
                 break;
             }
             let mut release = let_go(life, key, ReleaseCause::Balance, None);
-            let Life { partitions, hash, at_ns, .. } = life;
+            let Life { partitions, hash, clock: Clock { at_ns, .. }, .. } = life;
             let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
             let work = &mut partition.group_mut(key.group).work;
             work.bound = Some((imbalance.to, *at_ns));
             work.refresh(key, hash);
             release.imbalance = Some(imbalance);
             let decision = Decision::Release(release);
-            life.room.take(&decision);
+            life.step.room.take(&decision);
             decisions.push(decision);
         }
     }
@@ -653,10 +657,10 @@ impl Targets {
     fn new(life: &Life, loads: &Loads) -> Self {
         let serving = Serving::of(&life.lanes);
         // Lanes that stand by count where there are no others.
-        let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
+        let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
         let least = [LaneKind::Host, LaneKind::Device].map(|kind| {
             let may_come = |lane: &&Lane| {
-                let is_wanted = lane.weight > 0 || stand_in;
+                let is_wanted = lane.weight.current > 0 || stand_in;
                 lane.kind == kind && serving.has(lane) && is_wanted && !lane.service.is_short_of_memory()
             };
             let mut lanes: Vec<LaneId> = life.lanes.iter().filter(may_come).map(|lane| lane.id).collect();

@@ -189,7 +189,7 @@ pub(crate) fn batch_done(
     let is_suspect = state == BreakerState::HalfOpen || smoothed * 2 >= limit;
     let others = if is_suspect { life.breakers.others_percent(life, lane) } else { None };
     let relative = |percent: i64| others.map_or(0, |others| percent * 100 / others);
-    let (at_ns, slow_percent) = (life.at_ns, relative(smoothed));
+    let (at_ns, slow_percent) = (life.clock.at_ns, relative(smoothed));
     let is_slow = slow_percent >= limit;
     life.breakers.change(lane, &mut life.hash, |breaker| {
         breaker.slowness_percent = smoothed;
@@ -228,7 +228,7 @@ pub(crate) fn work_done(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decis
 /// A lane is lost.
 pub(crate) fn lane_lost(life: &mut Life, lane: LaneId, decisions: &mut Vec<Decision>) {
     let Some(config) = life.config.breakers else { return };
-    let at_ns = life.at_ns;
+    let at_ns = life.clock.at_ns;
     life.breakers.change(lane, &mut life.hash, |breaker| {
         // What it took before says nothing about it once it is back.
         (breaker.slowness_percent, breaker.slow) = (0, None);
@@ -340,10 +340,10 @@ pub(crate) fn lane_ready(life: &mut Life, lane: LaneId) {
 
 /// Begins probes whose time has come. Returns when to look again.
 pub(crate) fn probe(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
-    if life.draining {
+    if life.clock.draining {
         return i64::MAX;
     }
-    if life.at_ns < life.breakers.next_ns {
+    if life.clock.at_ns < life.breakers.next_ns {
         return life.breakers.next_ns;
     }
     let mut next_ns = i64::MAX;
@@ -353,11 +353,11 @@ pub(crate) fn probe(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
             continue;
         }
         let LaneBreaker { since_ns, wait_ns, .. } = life.breakers.lanes[lane as usize];
-        if life.at_ns < since_ns.saturating_add(wait_ns) {
+        if life.clock.at_ns < since_ns.saturating_add(wait_ns) {
             next_ns = next_ns.min(since_ns.saturating_add(wait_ns));
             continue;
         }
-        let waited_ns = life.at_ns - since_ns;
+        let waited_ns = life.clock.at_ns - since_ns;
         turn(life, lane, BreakerState::HalfOpen, BreakerReason::Probe, (waited_ns, wait_ns), decisions);
         life.rebalancing.begin(Some(lane), &mut life.hash);
     }
@@ -404,12 +404,12 @@ fn open(
     let LaneBreaker { since_ns, wait_ns, .. } = life.breakers.lanes[lane as usize];
     let was_half_open = life.lanes[lane as usize].service.breaker() == BreakerState::HalfOpen;
     let is_relapse =
-        was_half_open || (wait_ns > 0 && life.at_ns - since_ns < wait_ns.saturating_mul(RELAPSE));
+        was_half_open || (wait_ns > 0 && life.clock.at_ns - since_ns < wait_ns.saturating_mul(RELAPSE));
     let wait_ns =
         if is_relapse { wait_ns.saturating_mul(2).min(config.probe_ns_max) } else { config.probe_ns };
     turn(life, lane, BreakerState::Open, reason, measured, decisions);
     life.breakers.change(lane, &mut life.hash, |breaker| breaker.wait_ns = wait_ns);
-    let next_ns = life.breakers.next_ns.min(life.at_ns.saturating_add(wait_ns));
+    let next_ns = life.breakers.next_ns.min(life.clock.at_ns.saturating_add(wait_ns));
     life.breakers.set_next(next_ns, &mut life.hash);
     true
 }
@@ -423,7 +423,7 @@ fn turn(
     (measured, limit): (i64, i64),
     decisions: &mut Vec<Decision>,
 ) {
-    let at_ns = life.at_ns;
+    let at_ns = life.clock.at_ns;
     life.breakers.change(lane, &mut life.hash, |breaker| {
         (breaker.since_ns, breaker.passed, breaker.failed) = (at_ns, 0, 0);
         (breaker.slowness_percent, breaker.slow) = (0, None);
@@ -460,8 +460,8 @@ pub(crate) fn audit(life: &Life) {
         }
         let withheld = i64::from(breaker.heat.withheld_percent);
         assert_eq!(
-            lane.weight,
-            service::weight_of(lane.weight_full, withheld as i32),
+            lane.weight.current,
+            service::weight_of(lane.weight.full, withheld as i32),
             "weight of lane {}",
             lane.id
         );

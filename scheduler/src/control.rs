@@ -28,7 +28,7 @@ pub(crate) fn obey(life: &mut Life, control: &Control, decisions: &mut Vec<Decis
 
 /// What was done, or why nothing was.
 fn judge(life: &mut Life, control: &Control) -> Result<String, String> {
-    let late_ns = life.at_ns.saturating_sub(control.deadline_ns);
+    let late_ns = life.clock.at_ns.saturating_sub(control.deadline_ns);
     if late_ns > 0 {
         return Err(format!("it came {} ms after its deadline: send it again", late_ns / 1_000_000));
     }
@@ -63,7 +63,7 @@ fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
 /// What becomes of the groups of a lane that gets nothing more.
 fn groups_go(life: &Life, lane: LaneId) -> String {
     match life.lanes[lane as usize].groups_placed {
-        _ if life.draining => "the pipeline ends, so that its groups stay".to_owned(),
+        _ if life.clock.draining => "the pipeline ends, so that its groups stay".to_owned(),
         0 => "it has no groups".to_owned(),
         1 => "its group goes to another lane".to_owned(),
         groups => format!("its {groups} groups go to other lanes"),
@@ -113,8 +113,8 @@ fn weigh_lane(life: &mut Life, weigh: WeighLane) -> Result<String, String> {
         return Err(format!("{weight} is no weight of a lane: it is from 0 (stands by) to {WEIGHT_MAX}"));
     }
     let changed = &mut life.lanes[lane as usize];
-    let before = std::mem::replace(&mut changed.weight_full, weight);
-    let withheld_percent = changed.withheld_percent;
+    let before = std::mem::replace(&mut changed.weight.full, weight);
+    let withheld_percent = changed.weight.withheld_percent;
     service::withhold(life, lane, withheld_percent);
     Ok(format!(
         "lane {lane} weighs {weight}, and weighed {before}; groups stay where they are until `rebalance`"
@@ -122,11 +122,11 @@ fn weigh_lane(life: &mut Life, weigh: WeighLane) -> Result<String, String> {
 }
 
 fn rebalance(life: &mut Life) -> Result<String, String> {
-    if life.draining {
+    if life.clock.draining {
         return Err("the pipeline ends: groups stay where they are".to_owned());
     }
     life.rebalancing.begin(None, &mut life.hash);
-    let groups = life.groups_assigned;
+    let groups = life.counts.groups_assigned;
     Ok(format!("of {groups} groups those move that would be placed elsewhere now"))
 }
 

@@ -19,7 +19,7 @@ use serde::Serialize;
 use warptape_events::journal::{Decision, Dispatch, ReleaseReason, Take};
 
 use crate::lanes::{InFlight, Lane, QueueHead};
-use crate::life::Life;
+use crate::life::{Clock, Life, Step};
 use crate::routing;
 
 /// What to do with a lane now.
@@ -55,9 +55,9 @@ pub(crate) fn next_batch(life: &Life, lane: &Lane) -> NextBatch {
     match judge(life, lane) {
         Verdict::Release(reason) => NextBatch::Due(reason),
         Verdict::WaitUntil(at_ns) => NextBatch::AtLatest(at_ns),
-        Verdict::Leave if lane.queues.is_empty() => NextBatch::NothingWaits,
+        Verdict::Leave if lane.waiting.queues.is_empty() => NextBatch::NothingWaits,
         Verdict::Leave if lane.rows_left(&life.config) > 0 => NextBatch::Bytes,
-        Verdict::Leave if lane.in_flight.len() as i64 >= i64::from(life.config.lane_batches_max) => {
+        Verdict::Leave if lane.in_flight.batches.len() as i64 >= i64::from(life.config.lane_batches_max) => {
             NextBatch::BatchesInFlight
         }
         Verdict::Leave => NextBatch::Rows,
@@ -76,12 +76,12 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
                     wake_ns = wake_ns.min(at_ns);
                     break;
                 }
-                Verdict::Release(_) if !life.room.is_there() => break,
+                Verdict::Release(_) if !life.step.room.is_there() => break,
                 Verdict::Release(reason) => {
                     let dispatch = fill(life, index, reason);
                     routing::learn_batch(life, &dispatch);
                     let decision = Decision::Dispatch(dispatch);
-                    life.room.take(&decision);
+                    life.step.room.take(&decision);
                     decisions.push(decision);
                 }
             }
@@ -91,28 +91,32 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
 }
 
 fn judge(life: &Life, lane: &Lane) -> Verdict {
-    let Some(head) = lane.queues.front() else { return Verdict::Leave };
+    let Some(head) = lane.waiting.queues.front() else { return Verdict::Leave };
     let rows_left = lane.rows_left(&life.config);
     if rows_left == 0 {
         return Verdict::Leave;
     }
     if lane.is_idle() {
-        return Verdict::Release(if life.draining { ReleaseReason::Drain } else { ReleaseReason::Idle });
+        return Verdict::Release(if life.clock.draining {
+            ReleaseReason::Drain
+        } else {
+            ReleaseReason::Idle
+        });
     }
     if !head_fits(life, lane, *head) {
         return Verdict::Leave;
     }
-    if life.draining {
+    if life.clock.draining {
         return Verdict::Release(ReleaseReason::Drain);
     }
     let batch_rows_max = life.config.batch_rows_max;
-    if lane.waiting_rows >= batch_rows_max {
+    if lane.waiting.rows >= batch_rows_max {
         return Verdict::Release(ReleaseReason::Full);
     }
     // The batch finishes in time if it starts by then: when the lane is predicted to be free later, or the time has
     // come, waiting brings no more.
-    let start_by_ns = start_by_ns(life, lane).unwrap_or(life.at_ns);
-    if lane.free_ns.max(life.at_ns) >= start_by_ns {
+    let start_by_ns = start_by_ns(life, lane).unwrap_or(life.clock.at_ns);
+    if lane.free_ns.max(life.clock.at_ns) >= start_by_ns {
         Verdict::Release(ReleaseReason::Deadline)
     } else {
         Verdict::WaitUntil(start_by_ns)
@@ -121,8 +125,8 @@ fn judge(life: &Life, lane: &Lane) -> Verdict {
 
 /// When a busy lane would get what waits for it at the latest, so that the oldest row is done by its deadline; `None` where nothing waits.
 pub(crate) fn start_by_ns(life: &Life, lane: &Lane) -> Option<i64> {
-    let head = lane.queues.front()?;
-    let own_ns = lane.predicted_ns(lane.waiting_rows.min(lane.rows_left(&life.config)));
+    let head = lane.waiting.queues.front()?;
+    let own_ns = lane.predicted_ns(lane.waiting.rows.min(lane.rows_left(&life.config)));
     Some(head.oldest_ns + life.config.row_deadline_ns - own_ns)
 }
 
@@ -135,20 +139,28 @@ fn head_fits(life: &Life, lane: &Lane, head: QueueHead) -> bool {
 
 /// Takes rows for one batch, oldest group first, and books it as in flight.
 fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
-    let Life { config, lanes, partitions, touched, hash, at_ns, batch_next, room, .. } = life;
+    let Life {
+        config,
+        lanes,
+        partitions,
+        hash,
+        clock: Clock { at_ns, batch_next, .. },
+        step: Step { touched, room, .. },
+        ..
+    } = life;
     let lane = &mut lanes[lane_index];
     let telemetry = lane.telemetry();
     let idle = lane.is_idle();
     let rows_max = config.batch_rows_max.min(lane.rows_left(config));
     let bytes_max = lane.bytes_left(config);
-    let oldest_arrival_ns = lane.queues.front().expect("released lanes have waiting rows").oldest_ns;
+    let oldest_arrival_ns = lane.waiting.queues.front().expect("released lanes have waiting rows").oldest_ns;
 
     let takes_max = room.takes();
-    let mut takes = Vec::with_capacity(lane.queues.len().min(rows_max as usize).min(takes_max));
+    let mut takes = Vec::with_capacity(lane.waiting.queues.len().min(rows_max as usize).min(takes_max));
     let (mut rows, mut bytes) = (0, 0);
     while rows < rows_max
         && takes.len() < takes_max
-        && let Some(head) = lane.queues.front().copied()
+        && let Some(head) = lane.waiting.queues.front().copied()
     {
         let partition =
             partitions.get_mut(&head.key.partition).expect("queued groups are of known partitions");
@@ -160,7 +172,7 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
         } else if taken.0 == 0 {
             break;
         }
-        lane.queues.pop_front();
+        lane.waiting.queues.pop_front();
         let rest_ns = group.oldest_ns();
         if let Some(oldest_ns) = rest_ns {
             lane.enqueue(QueueHead { oldest_ns, key: head.key });
@@ -181,7 +193,7 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
             break;
         }
     }
-    lane.waiting_rows -= rows;
+    lane.waiting.rows -= rows;
     let batch = *batch_next;
     *batch_next += 1;
     let predicted_finish_ns = lane.dispatch(*at_ns, InFlight { batch, rows, bytes }, hash);

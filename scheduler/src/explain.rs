@@ -188,14 +188,14 @@ fn lane_choices(life: &Life, accounts: &[placement::LaneAccount], chosen: Option
 fn of_dispatch(life: &mut Life, batch: &Dispatch) -> (Vec<Choice>, Vec<Otherwise>) {
     let lane = &life.lanes[batch.lane as usize];
     let start_by_ns = dispatch::start_by_ns(life, lane);
-    let waiting_rows = lane.waiting_rows;
+    let waiting_rows = lane.waiting.rows;
     let terms = vec![
         term("waiting_rows", waiting_rows),
         term("batch_rows_max", life.config.batch_rows_max),
-        term("rows_in_flight", lane.in_flight_rows),
-        term("batches_in_flight", lane.in_flight.len() as i64),
-        term("oldest_row_waits_ns", life.at_ns - batch.oldest_arrival_ns),
-        term("lane_is_free_in_ns", (lane.free_ns - life.at_ns).max(0)),
+        term("rows_in_flight", lane.in_flight.rows),
+        term("batches_in_flight", lane.in_flight.batches.len() as i64),
+        term("oldest_row_waits_ns", life.clock.at_ns - batch.oldest_arrival_ns),
+        term("lane_is_free_in_ns", (lane.free_ns - life.clock.at_ns).max(0)),
         term("batch_is_predicted_to_take_ns", lane.predicted_ns(batch.rows)),
     ];
     let choice =

@@ -23,22 +23,12 @@ pub(crate) struct Lane {
     pub(crate) id: LaneId,
     pub(crate) kind: LaneKind,
     pub(crate) class: ClassId,
-    /// As much of its weight as it gets.
-    pub(crate) weight: i32,
-    /// As configured, or as an operator said.
-    pub(crate) weight_full: i32,
-    /// Percent of it that it does not get.
-    pub(crate) withheld_percent: i32,
+    pub(crate) weight: Weight,
     pub(crate) ready: bool,
     pub(crate) service: Service,
     pub(crate) groups_placed: i32,
-    pub(crate) waiting_rows: i64,
-    /// Groups of the lane with waiting rows, sorted: oldest row first.
-    pub(crate) queues: VecDeque<QueueHead>,
-    /// Batches dispatched and not completed, in order of dispatch.
-    pub(crate) in_flight: VecDeque<InFlight>,
-    pub(crate) in_flight_rows: i64,
-    pub(crate) in_flight_bytes: i64,
+    pub(crate) waiting: Waiting,
+    pub(crate) in_flight: BatchesInFlight,
     /// Smoothed service time of a row; 0 before the first completion since the lane became ready.
     pub(crate) service_ps_per_row: i64,
     /// Predicted end of everything in flight; in the past when nothing is, or when the lane is late.
@@ -46,10 +36,44 @@ pub(crate) struct Lane {
     /// Batches below this number are void: they were in flight when the lane was lost, or are done.
     pub(crate) void_below: i64,
     pub(crate) contribution: u64,
-    slice: Option<Slice>,
-    /// Slices below this number are void, as batches are.
-    slices_void_below: i64,
-    slice_contribution: u64,
+    slice: SliceSlot,
+}
+
+/// How many groups a lane should have, compared with others.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Weight {
+    /// As much of it as the lane gets.
+    pub(crate) current: i32,
+    /// As configured, or as an operator said.
+    pub(crate) full: i32,
+    /// Percent of it that the lane does not get.
+    pub(crate) withheld_percent: i32,
+}
+
+/// Rows that wait for a lane.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    pub(crate) rows: i64,
+    /// Groups that have such rows, sorted: oldest row first.
+    pub(crate) queues: VecDeque<QueueHead>,
+}
+
+/// Batches that were dispatched to a lane and are not completed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct BatchesInFlight {
+    /// In order of dispatch.
+    pub(crate) batches: VecDeque<InFlight>,
+    pub(crate) rows: i64,
+    pub(crate) bytes: i64,
+}
+
+/// The one slice that a lane works on at a time.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct SliceSlot {
+    running: Option<Slice>,
+    /// Slices below this number are void: the lane was lost since they began.
+    void_below: i64,
+    contribution: u64,
 }
 
 /// A group with waiting rows, as it stands in its lane's order.
@@ -94,24 +118,17 @@ impl Lane {
             id: spec.lane,
             kind: spec.kind(),
             class,
-            weight: spec.weight,
-            weight_full: spec.weight,
-            withheld_percent: 0,
+            weight: Weight { current: spec.weight, full: spec.weight, withheld_percent: 0 },
             ready: true,
             service: Service::default(),
             groups_placed: 0,
-            waiting_rows: 0,
-            queues: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            in_flight_rows: 0,
-            in_flight_bytes: 0,
+            waiting: Waiting::default(),
+            in_flight: BatchesInFlight::default(),
             service_ps_per_row: 0,
             free_ns: 0,
             void_below: 0,
             contribution: 0,
-            slice: None,
-            slices_void_below: 0,
-            slice_contribution: 0,
+            slice: SliceSlot::default(),
         }
     }
 
@@ -120,21 +137,21 @@ impl Lane {
             Component::Lane,
             [
                 i64::from(self.id),
-                i64::from(self.weight),
+                i64::from(self.weight.current),
                 i64::from(self.ready),
                 i64::from(self.groups_placed),
-                self.waiting_rows,
+                self.waiting.rows,
                 self.service_ps_per_row,
                 self.free_ns,
                 self.void_below,
             ],
         )
         .wrapping_add(self.class.hash(self.id))
-        .wrapping_add(match self.withheld_percent {
+        .wrapping_add(match self.weight.withheld_percent {
             0 => 0,
             withheld => hash_component(
                 Component::LaneWeight,
-                [i64::from(self.id), i64::from(self.weight_full), i64::from(withheld)],
+                [i64::from(self.id), i64::from(self.weight.full), i64::from(withheld)],
             ),
         })
     }
@@ -146,8 +163,8 @@ impl Lane {
 
     /// Hash of what it has of tasks: nothing before it had any.
     pub(crate) fn slice_hash(&self) -> u64 {
-        let (lane, void_below) = (i64::from(self.id), self.slices_void_below);
-        match self.slice {
+        let (lane, void_below) = (i64::from(self.id), self.slice.void_below);
+        match self.slice.running {
             None if void_below == 0 => 0,
             None => hash_component(Component::Slice, [lane, void_below]),
             Some(Slice { slice, task, units, charged_ns, finish_ns, predicted_ns }) => {
@@ -164,51 +181,51 @@ impl Lane {
 
     fn refresh_slice(&mut self, hash: &mut StateHash) {
         let now = self.slice_hash();
-        hash.replace(&mut self.slice_contribution, now);
+        hash.replace(&mut self.slice.contribution, now);
     }
 
     /// Whether no batch is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty()
+        self.in_flight.batches.is_empty()
     }
 
     /// Whether it has nothing at all to do. Rows that wait for an idle lane have been dispatched before this is asked.
     pub(crate) fn is_free(&self) -> bool {
-        self.ready && self.is_idle() && self.queues.is_empty() && self.slice.is_none()
+        self.ready && self.is_idle() && self.waiting.queues.is_empty() && self.slice.running.is_none()
     }
 
     /// The slice that it works on.
     pub(crate) fn slice(&self) -> Option<Slice> {
-        self.slice
+        self.slice.running
     }
 
     /// Whether a slice that is reported done means nothing any more: the lane was lost since it began.
     pub(crate) fn is_void_slice(&self, slice: i64) -> bool {
-        (0..self.slices_void_below).contains(&slice)
+        (0..self.slice.void_below).contains(&slice)
     }
 
     /// Whether it has batches to work on, or rows that wait for it, and no slice.
     pub(crate) fn has_ticks_alone(&self) -> bool {
-        self.ready && self.slice.is_none() && !self.is_free()
+        self.ready && self.slice.running.is_none() && !self.is_free()
     }
 
     /// Books a slice, which takes so long as far as is known, on a lane that has none.
     pub(crate) fn start_slice(&mut self, slice: Slice, predicted_ns: i64, hash: &mut StateHash) {
-        debug_assert!(self.ready && self.slice.is_none(), "a lane works on one slice at a time");
+        debug_assert!(self.ready && self.slice.running.is_none(), "a lane works on one slice at a time");
         self.free_ns = match self.is_free() {
             true => slice.finish_ns,
             // Predicted as if the slice waited for the batches, beside which it runs.
             false => self.free_ns.max(slice.finish_ns - predicted_ns).saturating_add(predicted_ns),
         };
-        self.slice = Some(slice);
+        self.slice.running = Some(slice);
         self.refresh_slice(hash);
         self.refresh(hash);
     }
 
     /// Books the slice as done.
     pub(crate) fn end_slice(&mut self, at_ns: i64, hash: &mut StateHash) -> Slice {
-        let slice = self.slice.take().expect("admission found the slice");
-        self.free_ns = at_ns + self.predicted_ns(self.in_flight_rows);
+        let slice = self.slice.running.take().expect("admission found the slice");
+        self.free_ns = at_ns + self.predicted_ns(self.in_flight.rows);
         self.refresh_slice(hash);
         self.refresh(hash);
         slice
@@ -216,7 +233,7 @@ impl Lane {
 
     /// The task is forgotten: a slice of it is for nothing.
     pub(crate) fn void_slice(&mut self, task: TaskId, hash: &mut StateHash) {
-        if let Some(slice) = &mut self.slice
+        if let Some(slice) = &mut self.slice.running
             && slice.task == Some(task)
         {
             slice.task = None;
@@ -226,24 +243,24 @@ impl Lane {
 
     pub(crate) fn telemetry(&self) -> LaneTelemetry {
         LaneTelemetry {
-            in_flight_rows: self.in_flight_rows,
-            in_flight_bytes: self.in_flight_bytes,
-            in_flight_batches: self.in_flight.len() as i32,
+            in_flight_rows: self.in_flight.rows,
+            in_flight_bytes: self.in_flight.bytes,
+            in_flight_batches: self.in_flight.batches.len() as i32,
             service_ps_per_row: self.service_ps_per_row,
         }
     }
 
     /// Rows the lane may still take; 0 when it may take no batch at all.
     pub(crate) fn rows_left(&self, config: &SchedulerConfig) -> i64 {
-        if !self.ready || self.in_flight.len() >= config.lane_batches_max as usize {
+        if !self.ready || self.in_flight.batches.len() >= config.lane_batches_max as usize {
             return 0;
         }
-        (config.lane_credit_rows - self.in_flight_rows).max(0)
+        (config.lane_credit_rows - self.in_flight.rows).max(0)
     }
 
     /// Bytes the lane may still take.
     pub(crate) fn bytes_left(&self, config: &SchedulerConfig) -> i64 {
-        (config.lane_credit_bytes - self.in_flight_bytes).max(0)
+        (config.lane_credit_bytes - self.in_flight.bytes).max(0)
     }
 
     /// Predicted time to work on so many rows; 0 while nothing is known of the lane's speed.
@@ -253,15 +270,15 @@ impl Lane {
 
     /// Puts a group into the lane's order.
     pub(crate) fn enqueue(&mut self, head: QueueHead) {
-        let at = self.queues.partition_point(|other| *other < head);
-        debug_assert!(self.queues.get(at) != Some(&head), "a group stands once in its lane's order");
-        self.queues.insert(at, head);
+        let at = self.waiting.queues.partition_point(|other| *other < head);
+        debug_assert!(self.waiting.queues.get(at) != Some(&head), "a group stands once in its lane's order");
+        self.waiting.queues.insert(at, head);
     }
 
     /// Takes a group out of the lane's order.
     pub(crate) fn dequeue(&mut self, head: QueueHead) {
-        let at = self.queues.partition_point(|other| *other < head);
-        let removed = self.queues.remove(at);
+        let at = self.waiting.queues.partition_point(|other| *other < head);
+        let removed = self.waiting.queues.remove(at);
         // Every group with waiting rows and a lane stands in that lane's order under its oldest arrival.
         assert_eq!(removed, Some(head), "a group with waiting rows is missing in its lane's order");
     }
@@ -271,46 +288,47 @@ impl Lane {
         self.free_ns = self.free_ns.max(at_ns) + self.predicted_ns(batch.rows);
         // Bounds the sum of predictions, so that it cannot leave i64 however many batches are queued.
         self.free_ns = self.free_ns.min(at_ns + DURATION_NS_MAX);
-        self.in_flight_rows += batch.rows;
-        self.in_flight_bytes += batch.bytes;
+        self.in_flight.rows += batch.rows;
+        self.in_flight.bytes += batch.bytes;
         hash.add(batch.hash(self.id));
-        self.in_flight.push_back(batch);
+        self.in_flight.batches.push_back(batch);
         self.refresh(hash);
         self.free_ns
     }
 
     /// Books the oldest batch in flight as done and learns from its service time; gives its rows.
     pub(crate) fn complete(&mut self, at_ns: i64, service_ns: i64, hash: &mut StateHash) -> i64 {
-        let done = self.in_flight.pop_front().expect("admission found the batch at the front of the queue");
+        let done =
+            self.in_flight.batches.pop_front().expect("admission found the batch at the front of the queue");
         hash.remove(done.hash(self.id));
-        self.in_flight_rows -= done.rows;
-        self.in_flight_bytes -= done.bytes;
+        self.in_flight.rows -= done.rows;
+        self.in_flight.bytes -= done.bytes;
         let sample = (service_ns.saturating_mul(1_000) / done.rows).clamp(1, SERVICE_PS_PER_ROW_MAX);
         self.service_ps_per_row = match self.service_ps_per_row {
             0 => sample,
             known => known + (sample - known) / SERVICE_SMOOTHING,
         };
         // Predicted as if batches waited for a slice, which they share the processor with at most.
-        let begin_ns = self.slice.map_or(at_ns, |slice| slice.finish_ns.max(at_ns));
-        self.free_ns = begin_ns + self.predicted_ns(self.in_flight_rows);
+        let begin_ns = self.slice.running.map_or(at_ns, |slice| slice.finish_ns.max(at_ns));
+        self.free_ns = begin_ns + self.predicted_ns(self.in_flight.rows);
         self.refresh(hash);
         done.rows
     }
 
     /// Marks the lane lost: what is in flight is void. Its groups, and what it had of tasks, have been taken away before.
     pub(crate) fn lose(&mut self, batch_next: i64, slice_next: i64, hash: &mut StateHash) {
-        debug_assert!(self.groups_placed == 0 && self.queues.is_empty(), "a lost lane owns nothing");
-        for batch in self.in_flight.drain(..) {
+        debug_assert!(self.groups_placed == 0 && self.waiting.queues.is_empty(), "a lost lane owns nothing");
+        for batch in self.in_flight.batches.drain(..) {
             hash.remove(batch.hash(self.id));
         }
-        self.in_flight_rows = 0;
-        self.in_flight_bytes = 0;
+        self.in_flight.rows = 0;
+        self.in_flight.bytes = 0;
         self.service_ps_per_row = 0;
         self.free_ns = 0;
         self.ready = false;
         self.void_below = batch_next;
-        self.slice = None;
-        self.slices_void_below = slice_next;
+        self.slice.running = None;
+        self.slice.void_below = slice_next;
         self.refresh_slice(hash);
         self.refresh(hash);
     }

@@ -34,13 +34,24 @@ pub(crate) struct Life {
     pub(crate) config: SchedulerConfig,
     pub(crate) policy: PlacementPolicy,
     pub(crate) lanes: Vec<Lane>,
-    routes: bool,
     pub(crate) routing: Routing,
     pub(crate) balance: Balance,
     pub(crate) topology: Topology,
     pub(crate) risk: Risk,
     /// Every partition seen in this life, revoked ones included.
     pub(crate) partitions: BTreeMap<PartitionId, Partition>,
+    pub(crate) clock: Clock,
+    pub(crate) counts: Counts,
+    pub(crate) rebalancing: Rebalancing,
+    pub(crate) breakers: Breakers,
+    pub(crate) hash: StateHash,
+    contributions: Contributions,
+    pub(crate) step: Step,
+}
+
+/// Where the life stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Clock {
     /// Time of the last step.
     pub(crate) at_ns: i64,
     /// Number of the next batch.
@@ -48,6 +59,11 @@ pub(crate) struct Life {
     /// The wake asked for and not yet spent. Dispatch and tasks ask for it, a step at or past it or `Woke` spends it.
     pub(crate) wake_at_ns: Option<i64>,
     pub(crate) draining: bool,
+}
+
+/// How many groups and lanes are in which state, so that steps need not count them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counts {
     /// Groups of assigned partitions, placed or not.
     pub(crate) groups_assigned: i64,
     /// Groups among them that no lane owns.
@@ -56,17 +72,24 @@ pub(crate) struct Life {
     pub(crate) groups_seen: i64,
     /// Lanes that are out of service, lost ones among them.
     pub(crate) lanes_out: usize,
-    pub(crate) rebalancing: Rebalancing,
-    pub(crate) breakers: Breakers,
-    pub(crate) hash: StateHash,
-    config_contribution: u64,
-    pub(crate) clock_contribution: u64,
+}
+
+/// What configuration and clock add to the state hash.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Contributions {
+    config: u64,
+    clock: u64,
+}
+
+/// How far the step has come, and how much one may decide.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Step {
     /// Partitions whose waiting rows changed in this step; empty between steps.
     #[serde(skip)]
     pub(crate) touched: Vec<PartitionId>,
     /// Bytes of decisions in a step, about; 0 is no limit.
-    pub(crate) step_bytes_max: i64,
-    /// Of the step.
+    pub(crate) bytes_max: i64,
+    /// What is left of them.
     #[serde(skip)]
     pub(crate) room: Room,
     /// Whether groups that could be placed wait for room. The groups tell, so it is no part of the hash.
@@ -89,29 +112,23 @@ impl Life {
             config: started.scheduler.clone(),
             policy,
             lanes: started.lanes.iter().zip(classes).map(|(spec, class)| Lane::new(spec, class)).collect(),
-            routes: routes(&started.scheduler, &started.lanes),
-            routing: Routing::new(class_count),
+            routing: Routing::new(routes(&started.scheduler, &started.lanes), class_count),
             balance: Balance::new(started.lanes.len(), class_count),
             topology: Topology::new(&started.lanes),
             risk: Risk::new(&started.scheduler.risk, task_policy, started.lanes.len(), class_count),
             partitions: BTreeMap::new(),
-            at_ns,
-            batch_next: 0,
-            wake_at_ns: None,
-            draining: false,
-            groups_assigned: 0,
-            groups_unplaced: 0,
-            groups_seen: 0,
-            lanes_out: 0,
+            clock: Clock { at_ns, batch_next: 0, wake_at_ns: None, draining: false },
+            counts: Counts::default(),
             rebalancing: Rebalancing::default(),
             breakers: Breakers::new(started.lanes.len()),
             hash: StateHash::default(),
-            config_contribution: 0,
-            clock_contribution: 0,
-            touched: Vec::new(),
-            step_bytes_max,
-            room: Room::new(step_bytes_max),
-            is_placing: false,
+            contributions: Contributions::default(),
+            step: Step {
+                touched: Vec::new(),
+                bytes_max: step_bytes_max,
+                room: Room::new(step_bytes_max),
+                is_placing: false,
+            },
         };
         life.refresh_config();
         for lane in &mut life.lanes {
@@ -123,7 +140,7 @@ impl Life {
 
     /// Whether groups are moved between kinds of lanes.
     pub(crate) fn routes(&self) -> bool {
-        self.routes
+        self.routing.is_on
     }
 
     pub(crate) fn config_hash(&self) -> u64 {
@@ -169,25 +186,30 @@ impl Life {
     /// The configuration has changed.
     pub(crate) fn refresh_config(&mut self) {
         let now = self.config_hash();
-        self.hash.replace(&mut self.config_contribution, now);
+        self.hash.replace(&mut self.contributions.config, now);
     }
 
     pub(crate) fn clock_hash(&self) -> u64 {
         hash_component(
             Component::Clock,
-            [self.at_ns, self.batch_next, self.wake_at_ns.unwrap_or(-1), i64::from(self.draining)],
+            [
+                self.clock.at_ns,
+                self.clock.batch_next,
+                self.clock.wake_at_ns.unwrap_or(-1),
+                i64::from(self.clock.draining),
+            ],
         )
     }
 
     pub(crate) fn refresh_clock(&mut self) {
         let now = self.clock_hash();
-        self.hash.replace(&mut self.clock_contribution, now);
+        self.hash.replace(&mut self.contributions.clock, now);
     }
 
     /// Asks to be woken at this time, if no earlier wake is asked for.
     pub(crate) fn wake_by(&mut self, at_ns: i64, decisions: &mut Vec<Decision>) {
-        if at_ns < self.wake_at_ns.unwrap_or(i64::MAX) {
-            self.wake_at_ns = Some(at_ns);
+        if at_ns < self.clock.wake_at_ns.unwrap_or(i64::MAX) {
+            self.clock.wake_at_ns = Some(at_ns);
             decisions.push(Decision::WakeAt(WakeAt { at_ns }));
         }
     }
@@ -197,12 +219,12 @@ impl Life {
         risk::lane_lost(self, lane);
         balance::forget_lane(self, lane);
         let slice_next = self.risk.slice_next();
-        self.lanes[lane as usize].lose(self.batch_next, slice_next, &mut self.hash);
+        self.lanes[lane as usize].lose(self.clock.batch_next, slice_next, &mut self.hash);
     }
 
     /// Takes all groups from a lane; the rows that wait for them go on waiting.
     pub(crate) fn take_groups(&mut self, lane: LaneId) {
-        let Self { lanes, partitions, hash, groups_unplaced, .. } = self;
+        let Self { lanes, partitions, hash, counts, .. } = self;
         let lane = &mut lanes[lane as usize];
         for partition in partitions.values_mut() {
             for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
@@ -212,9 +234,9 @@ impl Life {
                 let key = GroupKey { partition: partition.id, group: group_index as i32 };
                 group.lane = None;
                 group.refresh(key, hash);
-                *groups_unplaced += 1;
+                counts.groups_unplaced += 1;
                 lane.groups_placed -= 1;
-                lane.waiting_rows -= group.waiting_rows;
+                lane.waiting.rows -= group.waiting_rows;
                 if let Some(oldest_ns) = group.oldest_ns() {
                     lane.dequeue(QueueHead { oldest_ns, key });
                 }
@@ -250,18 +272,18 @@ impl Life {
                 Some(lane) => {
                     let lane = &mut lanes[lane as usize];
                     lane.groups_placed -= 1;
-                    lane.waiting_rows -= group.waiting_rows;
+                    lane.waiting.rows -= group.waiting_rows;
                     if let Some(oldest_ns) = group.oldest_ns() {
                         lane.dequeue(QueueHead { oldest_ns, key });
                     }
                     lane.refresh(hash);
                     group.refresh(key, hash);
                 }
-                None => self.groups_unplaced -= 1,
+                None => self.counts.groups_unplaced -= 1,
             }
             group.clear(key, hash);
         }
-        self.groups_assigned -= partition.groups_active as i64;
+        self.counts.groups_assigned -= partition.groups_active as i64;
         partition.groups_active = 0;
         partition.waiting_rows = 0;
         partition.waiting_bytes = 0;

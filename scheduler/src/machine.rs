@@ -13,7 +13,7 @@ use warptape_events::journal::{
 use crate::admission::{admit, admit_time, is_void};
 use crate::error::StepError;
 use crate::lanes::QueueHead;
-use crate::life::Life;
+use crate::life::{Clock, Life, Step};
 use crate::partitions::{Chunk, Group, GroupKey, Partition};
 use crate::room::Room;
 use crate::views::PartitionPhase;
@@ -53,7 +53,7 @@ impl Scheduler {
         let life = self.life.as_mut().ok_or(StepError::NotStarted)?;
         admit(life, at_ns, input)?;
 
-        life.room = Room::new(life.step_bytes_max);
+        life.step.room = Room::new(life.step.bytes_max);
         take_step(life, at_ns, input, decisions);
         Ok(())
     }
@@ -70,9 +70,9 @@ impl Scheduler {
         admit_time(at_ns)?;
         let life = self.life.as_mut().ok_or(StepError::NotStarted)?;
         admit(life, at_ns, input)?;
-        life.room = Room::until(life.step_bytes_max, number);
+        life.step.room = Room::until(life.step.bytes_max, number);
         take_step(life, at_ns, input, decisions);
-        Ok(life.room.is_broken_off())
+        Ok(life.step.room.is_broken_off())
     }
 
     /// Hash of the whole state, for the journal's chain: 0 before the first `Started`.
@@ -84,19 +84,19 @@ impl Scheduler {
 }
 
 fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Decision>) {
-    life.at_ns = at_ns;
-    life.wake_at_ns = life.wake_at_ns.filter(|&wake_ns| wake_ns > at_ns);
+    life.clock.at_ns = at_ns;
+    life.clock.wake_at_ns = life.clock.wake_at_ns.filter(|&wake_ns| wake_ns > at_ns);
     apply(life, input, decisions);
-    if life.is_placing && !life.room.is_broken_off() {
+    if life.step.is_placing && !life.step.room.is_broken_off() {
         placement::place_all(life, decisions);
     }
-    if life.room.is_broken_off() {
+    if life.step.room.is_broken_off() {
         return;
     }
     risk::settle(life, decisions);
     // Lanes that waited for a gang may be free by that.
     risk::shed(life, decisions);
-    if life.room.is_broken_off() {
+    if life.step.room.is_broken_off() {
         return;
     }
     risk::ask_prices(life, decisions);
@@ -108,11 +108,11 @@ fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Dec
     let move_ns = rebalance::go_on(life, decisions);
     let batch_ns = dispatch::release(life, decisions);
     let slice_ns = risk::run(life, decisions);
-    if life.room.is_broken_off() {
+    if life.step.room.is_broken_off() {
         return;
     }
     let shed_ns = risk::shed_at_ns(life);
-    let rest_ns = if life.room.is_short() { at_ns + 1 } else { i64::MAX };
+    let rest_ns = if life.step.room.is_short() { at_ns + 1 } else { i64::MAX };
     let waits_ns = shed_ns.min(move_ns).min(probe_ns).min(rest_ns);
     life.wake_by(batch_ns.min(slice_ns).min(waits_ns), decisions);
     backpressure::settle(life, decisions);
@@ -133,8 +133,8 @@ fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
         Input::LaneLost(lost) => lose(life, lost, decisions),
         Input::LaneReady(ready) => return_lane(life, ready, decisions),
         // The timer is spent even if it fired early.
-        Input::Woke(_) => life.wake_at_ns = None,
-        Input::Draining(_) => life.draining = true,
+        Input::Woke(_) => life.clock.wake_at_ns = None,
+        Input::Draining(_) => life.clock.draining = true,
         Input::Measured(measured) => {
             routing::measured(life, measured.lane, &measured.points);
             balance::measured(life, measured.lane, &measured.points);
@@ -166,26 +166,26 @@ fn assign(life: &mut Life, assigned: &PartitionAssigned, decisions: &mut Vec<Dec
     life.partitions.entry(id).or_insert_with(|| Partition::new(id));
     life.clear_partition(id, PartitionPhase::Assigned);
     let groups = assigned.groups as usize;
-    let Life { partitions, hash, groups_seen, .. } = &mut *life;
+    let Life { partitions, hash, counts, .. } = &mut *life;
     let partition = partitions.get_mut(&id).expect("inserted above");
     for group in partition.groups.len()..groups {
         let key = GroupKey { partition: id, group: group as i32 };
         let mut new = Group::default();
         new.refresh(key, hash);
         partition.groups.push(new);
-        *groups_seen += 1;
+        counts.groups_seen += 1;
     }
     partition.groups_active = groups;
     partition.position = assigned.snapshot_offset;
     partition.refresh(hash);
-    life.groups_assigned += i64::from(assigned.groups);
-    life.groups_unplaced += i64::from(assigned.groups);
+    life.counts.groups_assigned += i64::from(assigned.groups);
+    life.counts.groups_unplaced += i64::from(assigned.groups);
     placement::place_partition(life, id, decisions);
 }
 
 fn arrive(life: &mut Life, arrived: &Arrived) {
     let is_measured = life.policy.is_measured();
-    let Life { lanes, partitions, hash, touched, at_ns, .. } = life;
+    let Life { lanes, partitions, hash, clock: Clock { at_ns, .. }, step: Step { touched, .. }, .. } = life;
     let partition = partitions.get_mut(&arrived.partition).expect("admission found the partition");
     partition.position = arrived.next_offset;
     for arrival in &arrived.groups {
@@ -198,7 +198,7 @@ fn arrive(life: &mut Life, arrived: &Arrived) {
         }
         if let Some(lane) = group.lane {
             let lane = &mut lanes[lane as usize];
-            lane.waiting_rows += arrival.rows;
+            lane.waiting.rows += arrival.rows;
             if was_empty {
                 lane.enqueue(QueueHead { oldest_ns: *at_ns, key });
             }
@@ -217,7 +217,7 @@ fn complete(life: &mut Life, completed: &Completed, decisions: &mut Vec<Decision
         return;
     }
     let service_ns = completed.service_ns;
-    let (class, rows) = (lane.class, lane.complete(life.at_ns, service_ns, &mut life.hash));
+    let (class, rows) = (lane.class, lane.complete(life.clock.at_ns, service_ns, &mut life.hash));
     let predicted_ns = life.routing.batch_ns(class, rows);
     let teaches = breaker::batch_done(life, completed.lane, predicted_ns, service_ns, decisions);
     if teaches && (life.routes() || life.config.breakers.is_some()) {

@@ -18,7 +18,7 @@ use warptape_events::journal::{
 
 use crate::balance::Loads;
 use crate::lanes::{Lane, QueueHead};
-use crate::life::Life;
+use crate::life::{Counts, Life, Step};
 use crate::partitions::{Group, GroupKey};
 use crate::policy::placement::{GroupView, LaneView, PlacementPolicy};
 use crate::service::Serving;
@@ -34,7 +34,7 @@ fn counter_of(key: GroupKey) -> i64 {
 
 /// Places every group of the partition that no lane owns, as far as the step has room. Without a ready lane they stay as they are.
 pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions: &mut Vec<Decision>) {
-    if life.groups_unplaced == 0 || !life.lanes.iter().any(|lane| lane.ready) {
+    if life.counts.groups_unplaced == 0 || !life.lanes.iter().any(|lane| lane.ready) {
         return;
     }
     let serving = Serving::of(&life.lanes);
@@ -42,7 +42,16 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
     let kinds = if life.routes() { life.routing.kinds(&life.lanes) } else { None };
     let groups_max = GroupsMax::new(life, serving, kinds.is_some());
     let mut loads = loads(life);
-    let Life { lanes, partitions, hash, policy, groups_unplaced, room, is_placing, topology, .. } = life;
+    let Life {
+        lanes,
+        partitions,
+        hash,
+        policy,
+        topology,
+        counts: Counts { groups_unplaced, .. },
+        step: Step { room, is_placing, .. },
+        ..
+    } = life;
     let partition = partitions.get_mut(&partition).expect("the caller found the partition");
     for (index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
         if group.lane.or(group.leaving).is_some() {
@@ -64,7 +73,7 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         }
         let lane = &mut lanes[place.lane as usize];
         lane.groups_placed += 1;
-        lane.waiting_rows += group.waiting_rows;
+        lane.waiting.rows += group.waiting_rows;
         if let Some(oldest_ns) = group.oldest_ns() {
             lane.enqueue(QueueHead { oldest_ns, key });
         }
@@ -83,8 +92,8 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
 
 /// Places every group that no lane owns, by partition and group, as far as the step has room.
 pub(crate) fn place_all(life: &mut Life, decisions: &mut Vec<Decision>) {
-    life.is_placing = false;
-    if life.groups_unplaced == 0 {
+    life.step.is_placing = false;
+    if life.counts.groups_unplaced == 0 {
         return;
     }
     let partitions: Vec<_> = life
@@ -151,8 +160,8 @@ impl Rule<'_> {
         LaneView {
             lane: lane.id,
             // Lanes that stand by are equals among themselves.
-            weight: lane.weight.max(1),
-            withheld_percent: lane.withheld_percent,
+            weight: lane.weight.current.max(1),
+            withheld_percent: lane.weight.withheld_percent,
             is_short_of_memory: lane.service.is_short_of_memory(),
             others_ns,
             own_ns,
@@ -352,24 +361,24 @@ impl GroupsMax {
 fn groups_max_per_lane(life: &Life, serving: Serving, kind: Option<LaneKind>) -> Vec<i32> {
     let counts = |lane: &&Lane| serving.has(lane) && kind.is_none_or(|kind| lane.kind == kind);
     let ready = || life.lanes.iter().filter(counts);
-    let stand_in = !ready().any(|lane| lane.weight > 0);
-    let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight });
+    let stand_in = !ready().any(|lane| lane.weight.current > 0);
+    let weight = |lane: &Lane| i64::from(if stand_in { 1 } else { lane.weight.current });
     let weight_total: i64 = ready().map(weight).sum();
-    let scaled_groups = i64::from(life.config.load_factor_percent) * life.groups_assigned;
+    let scaled_groups = i64::from(life.config.load_factor_percent) * life.counts.groups_assigned;
     // Rounded up; no term is negative, and the lane's weight is a part of the whole.
     let share = |lane: &Lane, scaled_groups: i64, whole: i64| {
         let share = (scaled_groups * weight(lane) + 100 * whole - 1) / (100 * whole);
         i32::try_from(share).expect("load factor and group count are bounded, so is their product")
     };
     let bound = |lane: &Lane| match life.policy.is_measured() {
-        true if weight(lane) > 0 => life.groups_assigned as i32,
+        true if weight(lane) > 0 => life.counts.groups_assigned as i32,
         true => 0,
         false => share(lane, scaled_groups, weight_total),
     };
     // Half of its fair number: its batches are to be like those that it is judged by.
-    let probed = |lane: &Lane| match lane.weight {
+    let probed = |lane: &Lane| match lane.weight.current {
         0 => 0,
-        _ => (share(lane, 100 * life.groups_assigned, weight_total + weight(lane)) / 2).max(1),
+        _ => (share(lane, 100 * life.counts.groups_assigned, weight_total + weight(lane)) / 2).max(1),
     };
     let most = |lane: &Lane| match serving.probes(lane) {
         true => probed(lane),

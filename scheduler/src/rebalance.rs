@@ -63,14 +63,14 @@ impl Rebalancing {
 /// Looks at the next groups, and has lanes let go of those that are better off elsewhere. Returns when to go on.
 pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let Some(Course { next, to }) = life.rebalancing.course else { return i64::MAX };
-    if life.draining || !life.lanes.iter().any(|lane| lane.ready) {
+    if life.clock.draining || !life.lanes.iter().any(|lane| lane.ready) {
         life.rebalancing.set(None, &mut life.hash);
         return i64::MAX;
     }
     let keys = groups_from(life, next);
     let mut chooser = Chooser::new(life);
     for &key in &keys[..keys.len().min(LOOKS_MAX)] {
-        if !life.room.is_there() {
+        if !life.step.room.is_there() {
             return wait(life, key, to);
         }
         let group = &life.partitions[&key.partition].groups[key.group as usize];
@@ -81,7 +81,7 @@ pub(crate) fn go_on(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         }
         chooser.expect(group, lane, best);
         let decision = Decision::Release(let_go(life, key, ReleaseCause::Rebalance, None));
-        life.room.take(&decision);
+        life.step.room.take(&decision);
         decisions.push(decision);
     }
     match keys.get(LOOKS_MAX) {
@@ -105,5 +105,5 @@ fn groups_from(life: &Life, next: GroupKey) -> Vec<GroupKey> {
 
 fn wait(life: &mut Life, next: GroupKey, to: Option<LaneId>) -> i64 {
     life.rebalancing.set(Some(Course { next, to }), &mut life.hash);
-    life.at_ns + 1
+    life.clock.at_ns + 1
 }

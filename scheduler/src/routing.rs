@@ -16,7 +16,7 @@ use warptape_events::journal::{
 
 use crate::classes::ClassId;
 use crate::lanes::Lane;
-use crate::life::Life;
+use crate::life::{Clock, Life};
 use crate::partitions::{Group, GroupKey};
 use crate::service::{Serving, let_go};
 use crate::service_curve::ServiceCurve;
@@ -34,6 +34,8 @@ const OCTAVES: u32 = 20;
 /// What is known of all classes of lanes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Routing {
+    /// Whether groups are moved between kinds of lanes.
+    pub(crate) is_on: bool,
     /// By class.
     curves: Vec<ServiceCurve>,
     /// When groups are looked at next.
@@ -62,7 +64,7 @@ impl Kind {
     fn new(lanes: &[Lane], serving: Serving, kind: LaneKind) -> Self {
         let mut new = Self { lanes: 0, weight: 0, classes: Vec::new() };
         for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.kind == kind) {
-            let weight = i64::from(lane.weight.max(1));
+            let weight = i64::from(lane.weight.current.max(1));
             new.lanes += 1;
             new.weight += weight;
             match new.classes.iter_mut().find(|(class, _)| *class == lane.class) {
@@ -88,9 +90,9 @@ fn serving_lanes(lanes: &[Lane], kind: LaneKind) -> i64 {
 }
 
 impl Routing {
-    pub(crate) fn new(classes: usize) -> Self {
+    pub(crate) fn new(is_on: bool, classes: usize) -> Self {
         let curves = (0..classes).map(|_| ServiceCurve::default()).collect();
-        Self { curves, next_ns: 0, contribution: 0 }
+        Self { is_on, curves, next_ns: 0, contribution: 0 }
     }
 
     /// Number of classes.
@@ -231,13 +233,13 @@ pub(crate) fn learn_batch(life: &mut Life, dispatch: &Dispatch) {
 
 /// Has lanes let go of groups that belong on lanes of the other kind, once in an interval.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
-    if !life.routes() || life.draining || life.at_ns < life.routing.next_ns {
+    if !life.routes() || life.clock.draining || life.clock.at_ns < life.routing.next_ns {
         return;
     }
     for (key, route) in moves(life) {
         decisions.push(Decision::Release(let_go(life, key, ReleaseCause::Route, Some(route))));
     }
-    let Life { routing, hash, config, at_ns, .. } = life;
+    let Life { routing, hash, config, clock: Clock { at_ns, .. }, .. } = life;
     routing.set_next(*at_ns + config.route_interval_ns, hash);
     for (class, curve) in (0..).zip(&mut routing.curves) {
         curve.age(class, hash);

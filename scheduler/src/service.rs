@@ -15,7 +15,7 @@ use warptape_events::journal::{
 };
 
 use crate::lanes::{Lane, QueueHead};
-use crate::life::Life;
+use crate::life::{Counts, Life};
 use crate::partitions::GroupKey;
 use crate::risk;
 use crate::state_hash::{Component, hash_component};
@@ -148,9 +148,9 @@ pub(crate) fn change(life: &mut Life, lane: LaneId, change: Change) {
     let (now, is_on) = (service.hash(lane), service.is_on());
     life.hash.replace(&mut service.contribution, now);
     if was_on && !is_on {
-        life.lanes_out += 1;
+        life.counts.lanes_out += 1;
     } else if !was_on && is_on {
-        life.lanes_out -= 1;
+        life.counts.lanes_out -= 1;
     }
 }
 
@@ -163,15 +163,15 @@ pub(crate) fn weight_of(weight: i32, withheld_percent: i32) -> i32 {
 /// Withholds a part of a lane's weight.
 pub(crate) fn withhold(life: &mut Life, lane: LaneId, withheld_percent: i32) {
     let lane = &mut life.lanes[lane as usize];
-    lane.withheld_percent = withheld_percent;
-    lane.weight = weight_of(lane.weight_full, withheld_percent);
+    lane.weight.withheld_percent = withheld_percent;
+    lane.weight.current = weight_of(lane.weight.full, withheld_percent);
     lane.refresh(&mut life.hash);
 }
 
 /// Takes what lanes have that are out of service, if there is another lane for it: their shares of tasks are anybody's, and they let go
 /// of their groups, as far as the step has room.
 pub(crate) fn evacuate(life: &mut Life, decisions: &mut Vec<Decision>) {
-    if life.lanes_out == 0 {
+    if life.counts.lanes_out == 0 {
         return;
     }
     let serving = Serving::of(&life.lanes);
@@ -180,7 +180,7 @@ pub(crate) fn evacuate(life: &mut Life, decisions: &mut Vec<Decision>) {
     for &lane in &out {
         risk::reopen_shares(life, lane);
     }
-    let has_groups = |lane: &LaneId| !life.draining && life.lanes[*lane as usize].groups_placed > 0;
+    let has_groups = |lane: &LaneId| !life.clock.draining && life.lanes[*lane as usize].groups_placed > 0;
     let left: Vec<LaneId> = out.into_iter().filter(has_groups).collect();
     for lane in left {
         let cause = match life.lanes[lane as usize].service.is_drained() {
@@ -188,11 +188,11 @@ pub(crate) fn evacuate(life: &mut Life, decisions: &mut Vec<Decision>) {
             false => ReleaseCause::Breaker,
         };
         for key in groups_of(life, lane) {
-            if !life.room.is_there() {
+            if !life.step.room.is_there() {
                 return;
             }
             let decision = Decision::Release(let_go(life, key, cause, None));
-            life.room.take(&decision);
+            life.step.room.take(&decision);
             decisions.push(decision);
         }
     }
@@ -214,13 +214,13 @@ fn groups_of(life: &Life, lane: LaneId) -> Vec<GroupKey> {
 /// Takes a group from its lane; it is placed again when the lane has given back its state, on a lane of the route's kind if there is a
 /// route.
 pub(crate) fn let_go(life: &mut Life, key: GroupKey, cause: ReleaseCause, route: Option<Route>) -> Release {
-    let Life { lanes, partitions, hash, groups_unplaced, .. } = life;
+    let Life { lanes, partitions, hash, counts: Counts { groups_unplaced, .. }, .. } = life;
     let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
     let group = partition.group_mut(key.group);
     let lane_id = group.lane.take().expect("only groups on a lane move");
     let lane = &mut lanes[lane_id as usize];
     lane.groups_placed -= 1;
-    lane.waiting_rows -= group.waiting_rows;
+    lane.waiting.rows -= group.waiting_rows;
     if let Some(oldest_ns) = group.oldest_ns() {
         lane.dequeue(QueueHead { oldest_ns, key });
     }

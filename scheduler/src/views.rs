@@ -110,12 +110,12 @@ impl Scheduler {
             lane: lane.id,
             ready: lane.ready,
             in_service: lane.service.is_on(),
-            weight: lane.weight,
+            weight: lane.weight.current,
             groups_placed: lane.groups_placed,
-            waiting_rows: lane.waiting_rows,
-            in_flight_rows: lane.in_flight_rows,
-            in_flight_bytes: lane.in_flight_bytes,
-            in_flight_batches: lane.in_flight.len() as i32,
+            waiting_rows: lane.waiting.rows,
+            in_flight_rows: lane.in_flight.rows,
+            in_flight_bytes: lane.in_flight.bytes,
+            in_flight_batches: lane.in_flight.batches.len() as i32,
             service_ps_per_row: lane.service_ps_per_row,
             slice: lane.slice().map(|slice| slice.slice),
         })
@@ -143,7 +143,7 @@ impl Scheduler {
     /// Batches in flight on a lane, oldest first; empty when the lane is unknown.
     pub fn in_flight(&self, lane: LaneId) -> impl Iterator<Item = InFlightBatch> {
         let lane = self.life.as_ref().and_then(|life| life.lanes.get(usize::try_from(lane).ok()?));
-        lane.into_iter().flat_map(|lane| &lane.in_flight).map(|flight| InFlightBatch {
+        lane.into_iter().flat_map(|lane| &lane.in_flight.batches).map(|flight| InFlightBatch {
             batch: flight.batch,
             rows: flight.rows,
             bytes: flight.bytes,
@@ -181,12 +181,12 @@ impl Scheduler {
 
     /// The wake asked for and not yet spent.
     pub fn wake_at_ns(&self) -> Option<i64> {
-        self.life.as_ref().and_then(|life| life.wake_at_ns)
+        self.life.as_ref().and_then(|life| life.clock.wake_at_ns)
     }
 
     /// Whether the pipeline drains.
     pub fn is_draining(&self) -> bool {
-        self.life.as_ref().is_some_and(|life| life.draining)
+        self.life.as_ref().is_some_and(|life| life.clock.draining)
     }
 
     /// Risk tasks that are known.

@@ -13,16 +13,16 @@ use crate::name::Name;
 
 /// Hash of everything here, by walking.
 pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
-    let busy = risk.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
-    let reserves = risk.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
+    let busy = risk.lanes.busy.iter().zip(lanes).map(|(busy, lane)| busy.hash(lane));
+    let reserves = risk.lanes.reserves.iter().zip(lanes).map(|(reserve, lane)| reserve.hash(lane));
     let tasks = risk.tasks.values().map(|task| task.hash().wrapping_add(task.units_hash()));
     let rest = [
         risk.hash(),
-        risk.accounts.walked_hash(),
+        risk.tenants.accounts.walked_hash(),
         risk.rates.walked_hash(),
         turns_hash(&risk.turns),
         risk.prices.walked_hash(),
-        risk.quotas.walked_hash(),
+        risk.tenants.quotas.walked_hash(),
         risk.congestion.as_ref().map_or(0, Congestion::hash),
     ];
     tasks.chain(rest).chain(busy).chain(reserves).fold(0, u64::wrapping_add)
@@ -49,32 +49,40 @@ pub(crate) fn audit(life: &Life) {
         fresh.deadlines.extend(spec.deadline_ns.map(|deadline_ns| (deadline_ns, spec.id)));
         let (kind, turn, due) = (risk.kind_of(task), risk.turn(task), task.due(risk.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => fresh.whole.insert(&kind, &turn, due),
-            Stage::Aside(until_ns) => drop(fresh.aside.insert((until_ns, spec.id))),
+            Stage::Whole | Stage::Reserved(_) => fresh.queues.whole.insert(&kind, &turn, due),
+            Stage::Aside(until_ns) => drop(fresh.queues.aside.insert((until_ns, spec.id))),
             Stage::Shared if task.open.is_empty() => {}
-            Stage::Shared => fresh.open.insert(&kind, &turn, due),
+            Stage::Shared => fresh.queues.open.insert(&kind, &turn, due),
         }
         for (lane, units) in &task.shares {
-            fresh.shares[*lane as usize].insert(&kind, &turn, due);
-            fresh.queues[*lane as usize].add(task, units.count());
+            fresh.queues.shares[*lane as usize].insert(&kind, &turn, due);
+            fresh.lanes.queues[*lane as usize].add(task, units.count());
         }
-        fresh.waiting += i32::from(task.is_waiting());
+        fresh.numbers.waiting += i32::from(task.is_waiting());
         if task.is_waiting() {
             fresh.ageing.insert(task.since_ns, spec.id);
         }
         fresh.bytes += spec.bytes;
     }
-    risk.accounts.audit(&by_tenant);
-    risk.quotas.audit(&life.config.risk.queues.quotas, &of_quotas);
+    risk.tenants.accounts.audit(&by_tenant);
+    risk.tenants.quotas.audit(&life.config.risk.queues.quotas, &of_quotas);
     risk.congestion.iter().zip(&fresh.congestion).for_each(|(kept, fresh)| kept.audit(fresh));
     assert_eq!(
-        (&risk.deadlines, risk.waiting, risk.bytes),
-        (&fresh.deadlines, fresh.waiting, fresh.bytes),
+        (&risk.deadlines, risk.numbers.waiting, risk.bytes),
+        (&fresh.deadlines, fresh.numbers.waiting, fresh.bytes),
         "deadlines, waiting tasks, bytes"
     );
-    assert_eq!((&risk.whole, &risk.aside), (&fresh.whole, &fresh.aside), "tasks to be split");
-    assert_eq!((&risk.open, &risk.shares), (&fresh.open, &fresh.shares), "tasks to be taken from");
-    assert_eq!(risk.queues, fresh.queues, "what waits for each lane alone");
+    assert_eq!(
+        (&risk.queues.whole, &risk.queues.aside),
+        (&fresh.queues.whole, &fresh.queues.aside),
+        "tasks to be split"
+    );
+    assert_eq!(
+        (&risk.queues.open, &risk.queues.shares),
+        (&fresh.queues.open, &fresh.queues.shares),
+        "tasks to be taken from"
+    );
+    assert_eq!(risk.lanes.queues, fresh.lanes.queues, "what waits for each lane alone");
     assert_eq!(risk.ageing, fresh.ageing, "tasks by how long they wait");
 }
 

@@ -43,7 +43,7 @@ use warptape_events::journal::{
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::Lane;
-use crate::life::Life;
+use crate::life::{Clock, Life, Step};
 use crate::name::Name;
 use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
 use crate::service::Serving;
@@ -75,41 +75,64 @@ pub(crate) struct Risk {
     bytes: i64,
     /// Tasks that have a deadline, by it.
     deadlines: BTreeSet<(i64, TaskId)>,
-    accounts: Accounts,
-    quotas: Quotas,
+    tenants: Tenants,
     /// Whether tasks wait for too long; none where that is not looked at.
     congestion: Option<Congestion>,
     rates: Rates,
-    /// Tasks that are to be split.
+    queues: Queues,
+    lanes: Lanes,
+    /// Tasks by how long they wait.
+    ageing: Ageing,
+    /// What push policies remember.
+    turns: Turns,
+    /// Under the policy that asks for them.
+    prices: Prices,
+    numbers: Numbers,
+    /// The task whose last unit was done in this step; none between steps.
+    complete: Option<TaskId>,
+    contribution: u64,
+}
+
+/// What tenants have had, and may have.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Tenants {
+    accounts: Accounts,
+    quotas: Quotas,
+}
+
+/// Tasks with units that wait.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Queues {
+    /// Those that are to be split.
     whole: Queue,
-    /// Tasks that others go before, by the time until which.
+    /// Those that others go before, by the time until which.
     aside: BTreeSet<(i64, TaskId)>,
-    /// Tasks with units that any lane may take.
+    /// Those with units that any lane may take.
     open: Queue,
-    /// Tasks with units that the lane alone may take, by lane.
+    /// Those with units that the lane alone may take, by lane.
     shares: Vec<Queue>,
-    /// What they come to, by lane.
+}
+
+/// What lanes have to do with tasks, each list by lane.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Lanes {
+    /// What the units come to that a lane alone may take.
     queues: Vec<LaneQueue>,
     /// How much each lane worked lately, where the policy asks.
     busy: Vec<Busy>,
     /// What each lane has in reserve for tasks while it has ticks.
     reserves: Vec<Reserve>,
-    /// Tasks by how long they wait.
-    ageing: Ageing,
-    /// What push policies remember.
-    turns: Turns,
-    turns_contribution: u64,
-    /// Under the policy that asks for them.
-    prices: Prices,
+}
+
+/// How many tasks wait, and the numbers of the next task and slice.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Numbers {
     /// Tasks with units that are still to be begun.
     waiting: i32,
     /// Lowest number that the next request may have.
     task_next: TaskId,
     /// Number of the next slice.
     slice_next: i64,
-    /// The task whose last unit was done in this step; none between steps.
-    complete: Option<TaskId>,
-    contribution: u64,
 }
 
 impl Risk {
@@ -119,24 +142,27 @@ impl Risk {
             tasks: BTreeMap::new(),
             bytes: 0,
             deadlines: BTreeSet::new(),
-            accounts: Accounts::new(&config.tenant_weights),
-            quotas: Quotas::new(&config.queues.quotas),
+            tenants: Tenants {
+                accounts: Accounts::new(&config.tenant_weights),
+                quotas: Quotas::new(&config.queues.quotas),
+            },
             congestion: Congestion::is_on(&config.queues).then(Congestion::default),
             rates: Rates::new(classes, config.predictor > 0),
-            whole: Queue::default(),
-            aside: BTreeSet::new(),
-            open: Queue::default(),
-            shares: (0..lanes).map(|_| Queue::default()).collect(),
-            queues: vec![LaneQueue::default(); lanes],
-            busy: vec![Busy::default(); lanes],
-            reserves: vec![Reserve::default(); lanes],
+            queues: Queues {
+                whole: Queue::default(),
+                aside: BTreeSet::new(),
+                open: Queue::default(),
+                shares: (0..lanes).map(|_| Queue::default()).collect(),
+            },
+            lanes: Lanes {
+                queues: vec![LaneQueue::default(); lanes],
+                busy: vec![Busy::default(); lanes],
+                reserves: vec![Reserve::default(); lanes],
+            },
             ageing: Ageing::new(config.ageing_ns),
             turns: Turns::default(),
-            turns_contribution: 0,
             prices: Prices::default(),
-            waiting: 0,
-            task_next: 0,
-            slice_next: 0,
+            numbers: Numbers::default(),
             complete: None,
             contribution: 0,
         }
@@ -149,7 +175,7 @@ impl Risk {
 
     /// Tasks with units that are still to be begun.
     pub(crate) fn tasks_waiting(&self) -> i32 {
-        self.waiting
+        self.numbers.waiting
     }
 
     pub(crate) fn knows(&self, task: TaskId) -> bool {
@@ -158,12 +184,12 @@ impl Risk {
 
     /// Lowest number that the next request may have.
     pub(crate) fn task_next(&self) -> TaskId {
-        self.task_next
+        self.numbers.task_next
     }
 
     /// Number of the next slice.
     pub(crate) fn slice_next(&self) -> i64 {
-        self.slice_next
+        self.numbers.slice_next
     }
 
     /// Number of the next question for prices.
@@ -178,7 +204,7 @@ impl Risk {
 
     /// Hash of the counters: nothing before there was a task.
     fn hash(&self) -> u64 {
-        match (self.task_next, self.slice_next) {
+        match (self.numbers.task_next, self.numbers.slice_next) {
             (0, 0) => 0,
             (task_next, slice_next) => hash_component(Component::Risk, [task_next, slice_next]),
         }
@@ -196,19 +222,19 @@ impl Risk {
     /// The quanta that a task begins with: as many as that of its tenant's has had which has had the least, so that it neither waits for
     /// all others nor they for it.
     fn first_quanta(&self, class: TaskClass, tenant: &Name) -> i64 {
-        let queues = [&self.whole, &self.open].into_iter().chain(&self.shares);
+        let queues = [&self.queues.whole, &self.queues.open].into_iter().chain(&self.queues.shares);
         queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
     }
 
     /// A tenant has another weight from now on.
     pub(crate) fn weigh(&mut self, tenant: &str, weight: i32) {
-        self.accounts.weigh(tenant, weight);
+        self.tenants.accounts.weigh(tenant, weight);
     }
 
     /// Where a task's tenant stands; under an order that is not fair all tenants are one.
     fn turn(&self, task: &Task) -> Turn {
         match self.policy.order().is_fair() {
-            true => self.accounts.turn(task.spec.class, &task.spec.tenant),
+            true => self.tenants.accounts.turn(task.spec.class, &task.spec.tenant),
             false => Turn { class: task.spec.class, service_ns: 0, tenant: Name::default() },
         }
     }
@@ -241,17 +267,17 @@ impl Risk {
         let task = &self.tasks[&task];
         let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => self.whole.remove(&kind, &turn, due),
-            Stage::Aside(until_ns) => drop(self.aside.remove(&(until_ns, due.task))),
+            Stage::Whole | Stage::Reserved(_) => self.queues.whole.remove(&kind, &turn, due),
+            Stage::Aside(until_ns) => drop(self.queues.aside.remove(&(until_ns, due.task))),
             Stage::Shared => {
-                self.open.remove(&kind, &turn, due);
+                self.queues.open.remove(&kind, &turn, due);
                 for (lane, units) in &task.shares {
-                    self.shares[*lane as usize].remove(&kind, &turn, due);
-                    self.queues[*lane as usize].remove(task, units.count());
+                    self.queues.shares[*lane as usize].remove(&kind, &turn, due);
+                    self.lanes.queues[*lane as usize].remove(task, units.count());
                 }
             }
         }
-        self.waiting -= i32::from(task.is_waiting());
+        self.numbers.waiting -= i32::from(task.is_waiting());
         self.ageing.remove(task.since_ns, due.task);
         if let Some(congestion) = &mut self.congestion {
             congestion.remove(task.spec.class, task.spec.arrived_ns, due.task);
@@ -263,19 +289,19 @@ impl Risk {
         let task = &self.tasks[&task];
         let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => self.whole.insert(&kind, &turn, due),
-            Stage::Aside(until_ns) => drop(self.aside.insert((until_ns, due.task))),
+            Stage::Whole | Stage::Reserved(_) => self.queues.whole.insert(&kind, &turn, due),
+            Stage::Aside(until_ns) => drop(self.queues.aside.insert((until_ns, due.task))),
             Stage::Shared => {
                 if !task.open.is_empty() {
-                    self.open.insert(&kind, &turn, due);
+                    self.queues.open.insert(&kind, &turn, due);
                 }
                 for (lane, units) in &task.shares {
-                    self.shares[*lane as usize].insert(&kind, &turn, due);
-                    self.queues[*lane as usize].add(task, units.count());
+                    self.queues.shares[*lane as usize].insert(&kind, &turn, due);
+                    self.lanes.queues[*lane as usize].add(task, units.count());
                 }
             }
         }
-        self.waiting += i32::from(task.is_waiting());
+        self.numbers.waiting += i32::from(task.is_waiting());
         if task.is_waiting() {
             self.ageing.insert(task.since_ns, due.task);
         }
@@ -287,12 +313,14 @@ impl Risk {
     /// Adds to the service of a task's tenant, and moves the tenant in every queue.
     fn charge(&mut self, task: TaskId, weighted_ns: i64, hash: &mut StateHash) {
         let TaskSpec { class, tenant, .. } = &self.tasks[&task].spec;
-        let old = self.accounts.turn(*class, tenant);
-        let new = self.accounts.charge(&old, weighted_ns, hash);
+        let old = self.tenants.accounts.turn(*class, tenant);
+        let new = self.tenants.accounts.charge(&old, weighted_ns, hash);
         if !self.policy.order().is_fair() {
             return;
         }
-        for queue in [&mut self.whole, &mut self.open].into_iter().chain(&mut self.shares) {
+        for queue in
+            [&mut self.queues.whole, &mut self.queues.open].into_iter().chain(&mut self.queues.shares)
+        {
             queue.replace(&old, &new);
         }
     }
@@ -307,8 +335,8 @@ impl Risk {
         if let Some(deadline_ns) = spec.deadline_ns {
             self.deadlines.remove(&(deadline_ns, spec.id));
         }
-        self.accounts.leave(spec.class, &spec.tenant, hash);
-        self.quotas.leave(&spec.tenant, hash);
+        self.tenants.accounts.leave(spec.class, &spec.tenant, hash);
+        self.tenants.quotas.leave(&spec.tenant, hash);
         if task.slices_running > 0 {
             lanes.iter_mut().for_each(|lane| lane.void_slice(spec.id, hash));
         }
@@ -318,9 +346,9 @@ impl Risk {
 
 /// Accepts a task or refuses it.
 pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, config, hash, at_ns, .. } = &mut *life;
+    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = &mut *life;
     let (task, deadline_ns) = (arrived.task, arrived.deadline_ns);
-    risk.task_next = risk.task_next.max(task + 1);
+    risk.numbers.task_next = risk.numbers.task_next.max(task + 1);
     risk.refresh(hash);
     if let Some(reject) = refuse(risk, &config.risk, arrived, *at_ns) {
         decisions.push(Decision::Reject(reject));
@@ -332,8 +360,8 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
         SplitPolicy::Dynamic if !arrived.gang => Stage::Shared,
         _ => Stage::Whole,
     };
-    let tenant = risk.accounts.join(arrived.class, &arrived.tenant, hash);
-    risk.quotas.join(&tenant, arrived.first_unit == 0, *at_ns, hash);
+    let tenant = risk.tenants.accounts.join(arrived.class, &arrived.tenant, hash);
+    risk.tenants.quotas.join(&tenant, arrived.first_unit == 0, *at_ns, hash);
     let quanta = match config.risk.quantum_ns {
         0 => 0,
         _ => risk.first_quanta(arrived.class, &tenant),
@@ -390,7 +418,7 @@ fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -
         tasks_max: number(tasks_max),
         ..reject
     };
-    match risk.quotas.check(&arrived.tenant, limit, at_ns) {
+    match risk.tenants.quotas.check(&arrived.tenant, limit, at_ns) {
         Ok(()) => None,
         Err(Refusal::Limit { quota, tasks, limit }) => {
             Some(refused(RejectReason::Quota, &quota, tasks, limit))
@@ -407,13 +435,13 @@ fn refuse(risk: &Risk, config: &RiskConfig, arrived: &TaskArrived, at_ns: i64) -
 
 /// When to look again whether tasks wait for too long, whatever comes.
 pub(crate) fn shed_at_ns(life: &Life) -> i64 {
-    let next_ns = |congestion: &Congestion| congestion.next_ns(&life.config.risk.queues, life.at_ns);
+    let next_ns = |congestion: &Congestion| congestion.next_ns(&life.config.risk.queues, life.clock.at_ns);
     life.risk.congestion.as_ref().map_or(i64::MAX, next_ns)
 }
 
 /// Sheds tasks that have not begun, if tasks have waited for too long.
 pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, config, hash, at_ns, room, .. } = life;
+    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, step: Step { room, .. }, .. } = life;
     let (queues, tasks) = (&config.risk.queues, (risk.tasks.len() as i64, i64::from(config.risk.tasks_max)));
     let Some(congestion) = &mut risk.congestion else { return };
     for victim in congestion.look(queues, *at_ns, tasks, hash) {
@@ -440,13 +468,13 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     }
     let risk = &life.risk;
     let serving = Serving::of(&life.lanes);
-    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
+    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
     // A lane that is tried gets one task at a time.
-    let tries = |lane: &Lane| serving.probes(lane) && risk.shares[lane.id as usize].is_empty();
-    let may = |lane: &&Lane| (serving.has(lane) && (stand_in || lane.weight > 0)) || tries(lane);
+    let tries = |lane: &Lane| serving.probes(lane) && risk.queues.shares[lane.id as usize].is_empty();
+    let may = |lane: &&Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
     let view = |lane: &Lane| {
         let index = lane.id as usize;
-        risk.queues[index].view(lane, task, &risk.rates, &risk.busy[index], life.at_ns)
+        risk.lanes.queues[index].view(lane, task, &risk.rates, &risk.lanes.busy[index], life.clock.at_ns)
     };
     let views: Vec<LaneView> = life.lanes.iter().filter(may).map(view).collect();
     if views.is_empty() {
@@ -455,7 +483,7 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     let Life { risk, hash, config, .. } = life;
     let preferred = push.choose(&views, id, &mut risk.turns, config);
     let now = turns_hash(&risk.turns);
-    hash.replace(&mut risk.turns_contribution, now);
+    hash.replace(&mut risk.turns.contribution, now);
     let preferred = views.iter().position(|view| view.lane == preferred).expect("one of them was chosen");
     let address = ("lane/explore", config.placement_seed, id);
     let Choice { index, is_explored, propensity_ppm } =
@@ -485,9 +513,9 @@ pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
     let tasks: Vec<_> = risk.tasks.keys().copied().collect();
     tasks.iter().for_each(|task| risk.dequeue(*task));
     risk.policy = policy;
+    hash.replace(&mut risk.turns.contribution, 0);
     risk.turns = Turns::default();
-    hash.replace(&mut risk.turns_contribution, 0);
-    risk.busy.iter_mut().for_each(|busy| busy.clear(hash));
+    risk.lanes.busy.iter_mut().for_each(|busy| busy.clear(hash));
     risk.prices.clear(hash);
     for id in tasks {
         let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
@@ -500,7 +528,7 @@ pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
 
 /// Asks for prices, where the policy wants them and something has changed since the last question.
 pub(crate) fn ask_prices(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, config, hash, at_ns, .. } = life;
+    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
     if risk.policy == TaskPolicy::LpPrice {
         let asks = risk.prices.look(*at_ns, config.risk.price_interval_ns, lanes, &risk.rates, hash);
         decisions.extend(asks.map(Decision::AskPrices));
@@ -514,16 +542,16 @@ pub(crate) fn priced(life: &mut Life, priced: &Priced) {
 
 /// A lane is done with its slice.
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, config, hash, at_ns, .. } = &mut *life;
+    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = &mut *life;
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
         return;
     }
     let slice = lane.end_slice(*at_ns, hash);
     let percent = config.risk.critical_percent;
-    risk.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
+    risk.lanes.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
     if risk.policy == TaskPolicy::Push(Push::ScoreUtilization) {
-        risk.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
+        risk.lanes.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
     }
     let Some(id) = slice.task else { return };
     // It may have to let others of its tenant go first.
@@ -555,7 +583,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
         }));
     }
     // What it was predicted to take was charged when it began.
-    let weighted_ns = risk.accounts.weighted_ns(&task.spec.tenant, done.service_ns);
+    let weighted_ns = risk.tenants.accounts.weighted_ns(&task.spec.tenant, done.service_ns);
     let rest_ns = risk.rest_ns(&risk.tasks[&id], lanes);
     let task = risk.task_mut(id);
     task.rest_ns = rest_ns;
@@ -583,7 +611,7 @@ pub(crate) fn drop_partition(life: &mut Life, partition: PartitionId) {
 /// What a lane has of tasks as its share goes back to be done by others; what it works on it finishes.
 pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
     let Life { risk, hash, .. } = life;
-    let shared: Vec<TaskId> = risk.shares[lane as usize].tasks().collect();
+    let shared: Vec<TaskId> = risk.queues.shares[lane as usize].tasks().collect();
     for id in shared {
         risk.dequeue(id);
         let task = risk.task_mut(id);
@@ -596,8 +624,8 @@ pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
 /// What a lane had of tasks, in flight or as its share, goes back to be done by others.
 pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     let Life { risk, lanes, hash, .. } = life;
-    risk.reserves[lane as usize].clear(hash);
-    let mut hit: BTreeSet<_> = risk.shares[lane as usize].tasks().collect();
+    risk.lanes.reserves[lane as usize].clear(hash);
+    let mut hit: BTreeSet<_> = risk.queues.shares[lane as usize].tasks().collect();
     let slice = lanes[lane as usize].slice().filter(|slice| slice.task.is_some());
     hit.extend(slice.and_then(|slice| slice.task));
     for id in hit {
@@ -620,7 +648,7 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
 
 /// Ends what has met its deadline, as far as the step has room, and then what is done.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, hash, at_ns, room, .. } = life;
+    let Life { risk, lanes, hash, clock: Clock { at_ns, .. }, step: Step { room, .. }, .. } = life;
     while let Some(&(deadline_ns, task)) = risk.deadlines.first()
         && deadline_ns <= *at_ns
         && room.is_there()

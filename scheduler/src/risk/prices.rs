@@ -135,7 +135,7 @@ impl Prices {
     fn ask(&self, lanes: &[Lane], rates: &Rates) -> Option<AskPrices> {
         let mut classes: BTreeMap<ClassId, i32> = BTreeMap::new();
         let serving = Serving::of(lanes);
-        for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.weight > 0) {
+        for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.weight.current > 0) {
             *classes.entry(lane.class).or_default() += 1;
         }
         let demand = |(key, demand): (&Name, &Demand)| {

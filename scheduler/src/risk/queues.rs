@@ -66,7 +66,7 @@ impl LaneQueue {
                 .predict_work(lane.class, key, task.cost(task.units_left))
                 .map_or(0, |predicted| predicted.mean_ns),
             speed: match fs_per_cost {
-                0 => i64::from(lane.weight.max(1)),
+                0 => i64::from(lane.weight.current.max(1)),
                 fs_per_cost => (SECOND_FS / fs_per_cost).max(1),
             },
             utilization_ppm: busy.utilization_ppm(at_ns),

@@ -26,7 +26,7 @@ use super::steal;
 use super::task::{Stage, TaskSpec};
 use crate::config::GANG_WAIT_SLICES;
 use crate::lanes::{Lane, Slice};
-use crate::life::Life;
+use crate::life::{Clock, Life};
 use crate::policy::task::{CERTAIN_PPM, Choice, Offer, TaskPolicy, choose};
 use crate::service::Serving;
 
@@ -68,11 +68,11 @@ const EXPLORED_MAX: usize = 64;
 /// Gives every free lane a slice, if there is one for it and the step has room. Returns when to look again whatever comes.
 pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     // What is told to wait goes first, and tasks whose deadlines have passed may be among it.
-    if life.room.is_short() {
+    if life.step.room.is_short() {
         return i64::MAX;
     }
     let mut wake_ns = life.risk.deadlines.first().map_or(i64::MAX, |(deadline_ns, _)| *deadline_ns);
-    if life.risk.waiting == 0 {
+    if life.risk.numbers.waiting == 0 {
         return wake_ns;
     }
     come_back(life);
@@ -81,10 +81,10 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     loop {
         let before = decisions.len();
         for lane in 0..life.lanes.len() {
-            if life.lanes[lane].is_free() && serving.serves(&life.lanes[lane]) && life.room.is_there() {
+            if life.lanes[lane].is_free() && serving.serves(&life.lanes[lane]) && life.step.room.is_there() {
                 let first = decisions.len();
                 wake_ns = wake_ns.min(serve(life, lane as LaneId, serving, &mut plan, decisions));
-                decisions[first..].iter().for_each(|decision| life.room.take(decision));
+                decisions[first..].iter().for_each(|decision| life.step.room.take(decision));
             }
         }
         if has_reserve(life) {
@@ -102,9 +102,9 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     }
     steal::run(life, serving, decisions);
     if has_reserve(life) {
-        wake_ns = wake_ns.min(life.risk.ageing.next_ns(life.at_ns));
+        wake_ns = wake_ns.min(life.risk.ageing.next_ns(life.clock.at_ns));
     }
-    wake_ns.min(life.risk.aside.first().map_or(i64::MAX, |(until_ns, _)| *until_ns))
+    wake_ns.min(life.risk.queues.aside.first().map_or(i64::MAX, |(until_ns, _)| *until_ns))
 }
 
 /// Whether lanes that have ticks keep time in reserve.
@@ -123,13 +123,16 @@ struct Urgent {
 
 impl Urgent {
     fn of(life: &Life) -> Self {
-        let is_aged = life.risk.ageing.aged(life.at_ns).next().is_some();
-        Self { for_all: is_aged || life.risk.open.has_critical(), to_split: life.risk.whole.has_critical() }
+        let is_aged = life.risk.ageing.aged(life.clock.at_ns).next().is_some();
+        Self {
+            for_all: is_aged || life.risk.queues.open.has_critical(),
+            to_split: life.risk.queues.whole.has_critical(),
+        }
     }
 
     /// Whether there may be one for a lane. Where it turns out that there is none, looking again was in vain.
     fn is_there(self, life: &Life, lane: LaneId, splits: bool) -> bool {
-        self.for_all || (splits && self.to_split) || life.risk.shares[lane as usize].has_critical()
+        self.for_all || (splits && self.to_split) || life.risk.queues.shares[lane as usize].has_critical()
     }
 }
 
@@ -145,21 +148,21 @@ fn serve_beside(
     if !urgent.is_there(life, lane, splits) {
         return i64::MAX;
     }
-    let next_ns = life.risk.reserves[lane as usize].next_ns();
-    if next_ns > life.at_ns {
+    let next_ns = life.risk.lanes.reserves[lane as usize].next_ns();
+    if next_ns > life.clock.at_ns {
         return next_ns;
     }
     // A round ends the search, splits a task or gives up splitting.
     loop {
         let Some(next) = next_beside(life, lane, splits) else { return i64::MAX };
         let Next { source, task, .. } = next;
-        if !life.room.is_there() {
+        if !life.step.room.is_there() {
             return i64::MAX;
         }
         let first = decisions.len();
         if source != Source::Whole {
-            let Life { risk, lanes, hash, at_ns, .. } = &mut *life;
-            risk.reserves[lane as usize].begin(&lanes[lane as usize], *at_ns, hash);
+            let Life { risk, lanes, hash, clock: Clock { at_ns, .. }, .. } = &mut *life;
+            risk.lanes.reserves[lane as usize].begin(&lanes[lane as usize], *at_ns, hash);
             start(life, lane, next, decisions);
         } else {
             let shares = shares_of(life, serving, task);
@@ -168,7 +171,7 @@ fn serve_beside(
                 false => splits = false,
             }
         }
-        decisions[first..].iter().for_each(|decision| life.room.take(decision));
+        decisions[first..].iter().for_each(|decision| life.step.room.take(decision));
         if source != Source::Whole {
             return i64::MAX;
         }
@@ -182,7 +185,7 @@ fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
         let first = first_to_begin(life, lane, splits, TaskClass::Critical)?;
         Some(Next::certain(first, SliceReason::Reserved))
     };
-    match life.risk.ageing.is_turn(life.risk.slice_next) {
+    match life.risk.ageing.is_turn(life.risk.numbers.slice_next) {
         true => aged().or_else(critical),
         false => critical().or_else(aged),
     }
@@ -200,14 +203,14 @@ fn aged_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
             Stage::Shared | Stage::Whole | Stage::Reserved(_) | Stage::Aside(_) => None,
         }
     };
-    let mut aged = life.risk.ageing.aged(life.at_ns).take(AGED_MAX);
+    let mut aged = life.risk.ageing.aged(life.clock.at_ns).take(AGED_MAX);
     aged.find_map(|task| Some(Next::certain((source(task)?, task), SliceReason::Aged)))
 }
 
 /// Gangs that let others go first are tried again.
 fn come_back(life: &mut Life) {
-    while let Some(&(until_ns, task)) = life.risk.aside.first()
-        && until_ns <= life.at_ns
+    while let Some(&(until_ns, task)) = life.risk.queues.aside.first()
+        && until_ns <= life.clock.at_ns
     {
         set_stage(life, task, Stage::Whole);
     }
@@ -242,7 +245,7 @@ fn serve(
     loop {
         let Some(next) = next(life, lane, splits) else {
             // Nobody is there to go before a gang that was put aside.
-            match life.risk.aside.first().filter(|_| splits) {
+            match life.risk.queues.aside.first().filter(|_| splits) {
                 Some(&(_, task)) => set_stage(life, task, Stage::Whole),
                 None => return i64::MAX,
             }
@@ -275,14 +278,14 @@ fn serve(
 
 /// Whether the lane may get a share of a task: not while it stands by.
 pub(super) fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
-    let has_weight = |other: &Lane| serving.has(other) && other.weight > 0;
-    life.lanes[lane as usize].weight > 0 || !life.lanes.iter().any(has_weight)
+    let has_weight = |other: &Lane| serving.has(other) && other.weight.current > 0;
+    life.lanes[lane as usize].weight.current > 0 || !life.lanes.iter().any(has_weight)
 }
 
 /// The task that a free lane is to work on.
 fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let risk = &life.risk;
-    let slice = risk.slice_next;
+    let slice = risk.numbers.slice_next;
     if risk.ageing.is_turn(slice)
         && let Some(aged) = aged_for(life, lane, splits)
     {
@@ -311,10 +314,10 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
 /// Draws among the tasks of a class that a free lane may begin with, of which the order prefers one, or leaves it at that.
 fn explore(life: &Life, lane: LaneId, splits: bool, class: TaskClass, preferred: (Source, TaskId)) -> Next {
     let risk = &life.risk;
-    let whole = risk.whole.tasks_of(class).filter(|task| splits && !risk.tasks[task].spec.gang);
+    let whole = risk.queues.whole.tasks_of(class).filter(|task| splits && !risk.tasks[task].spec.gang);
     let sources = [
-        (Source::Open, risk.open.tasks_of(class).take(EXPLORED_MAX).collect::<Vec<_>>()),
-        (Source::Share, risk.shares[lane as usize].tasks_of(class).take(EXPLORED_MAX).collect()),
+        (Source::Open, risk.queues.open.tasks_of(class).take(EXPLORED_MAX).collect::<Vec<_>>()),
+        (Source::Share, risk.queues.shares[lane as usize].tasks_of(class).take(EXPLORED_MAX).collect()),
         (Source::Whole, whole.take(EXPLORED_MAX).collect()),
     ];
     // A task may have units for all lanes and a share of this one: then it is what came back that goes first.
@@ -324,7 +327,7 @@ fn explore(life: &Life, lane: LaneId, splits: bool, class: TaskClass, preferred:
     }
     others.insert(preferred.1, preferred.0);
     let position = others.keys().position(|task| *task == preferred.1).expect("it was inserted");
-    let address = ("task/explore", life.config.placement_seed, risk.slice_next);
+    let address = ("task/explore", life.config.placement_seed, risk.numbers.slice_next);
     let choice = choose(address, life.config.risk.explore_ppm, others.len(), position);
     let Choice { index, is_explored, propensity_ppm } = choice;
     let (&task, &source) = others.iter().nth(index).expect("the index is drawn below their number");
@@ -347,8 +350,8 @@ pub(crate) struct TaskAccount {
 /// The first task of each kind that a lane could begin with, of all classes.
 pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
     let splits = splits(life, Serving::of(&life.lanes), lane);
-    let shares = &life.risk.shares[lane as usize];
-    let queues = [Some(&life.risk.open), Some(shares), splits.then_some(&life.risk.whole)];
+    let shares = &life.risk.queues.shares[lane as usize];
+    let queues = [Some(&life.risk.queues.open), Some(shares), splits.then_some(&life.risk.queues.whole)];
     let class_of_lane = life.lanes[lane as usize].class;
     let account = |head: Head<'_>| {
         let key = &life.risk.tasks[&head.due.task].spec.rate_key;
@@ -361,7 +364,7 @@ pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
             offer: Offer {
                 price: life.risk.prices.price(key),
                 fs_per_cost: life.risk.rates.fs_per_cost(class_of_lane, key),
-                turn_ns: head.due.due_ns.saturating_sub(life.at_ns),
+                turn_ns: head.due.due_ns.saturating_sub(life.clock.at_ns),
             },
         }
     };
@@ -387,9 +390,9 @@ fn heads(
     class: Option<TaskClass>,
 ) -> impl Iterator<Item = (Source, Head<'_>)> {
     let queues = [
-        (Source::Open, Some(&life.risk.open)),
-        (Source::Share, Some(&life.risk.shares[lane as usize])),
-        (Source::Whole, splits.then_some(&life.risk.whole)),
+        (Source::Open, Some(&life.risk.queues.open)),
+        (Source::Share, Some(&life.risk.queues.shares[lane as usize])),
+        (Source::Whole, splits.then_some(&life.risk.queues.whole)),
     ];
     queues.into_iter().filter_map(move |(source, queue)| Some((source, first_of(life, lane, queue?, class)?)))
 }
@@ -418,7 +421,7 @@ fn first_of<'a>(
     let offer = |head: &Head<'_>| Offer {
         price: life.risk.prices.price(head.kind),
         fs_per_cost: life.risk.rates.fs_per_cost(class_of_lane, head.kind),
-        turn_ns: head.due.due_ns.saturating_sub(life.at_ns),
+        turn_ns: head.due.due_ns.saturating_sub(life.clock.at_ns),
     };
     // Of the kinds that are worth about as much as the best one the first says which tenant is next; of that tenant's kinds the most urgent one is taken.
     let best = queue.heads_of(class).map(|head| offer(&head)).max_by(|one, other| one.worth(*other))?;
@@ -436,12 +439,12 @@ fn begins(life: &Life, source: Source, head: &Head<'_>) -> bool {
 fn shares_of(life: &Life, serving: Serving, task: TaskId) -> Vec<Share> {
     let task = &life.risk.tasks[&task];
     let units = task.open[0];
-    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight > 0);
+    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
     let score = |lane: &Lane| match policy_of(life) {
         _ if !serving.has(lane) => 0,
         _ if stand_in => 1,
-        SplitPolicy::Equal => i64::from(lane.weight > 0),
-        SplitPolicy::Score | SplitPolicy::Dynamic => i64::from(lane.weight),
+        SplitPolicy::Equal => i64::from(lane.weight.current > 0),
+        SplitPolicy::Score | SplitPolicy::Dynamic => i64::from(lane.weight.current),
     };
     let scores: Vec<_> = life.lanes.iter().map(|lane| (lane.id, score(lane))).collect();
     shares(units.from, units.count(), &scores)
@@ -468,9 +471,9 @@ fn split(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<De
 
 /// Has a free lane wait for the others of a gang, for a time. Once that is over the gang is put aside for as long.
 fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<Decision>) -> Option<i64> {
-    let until_ns = life.at_ns + GANG_WAIT_SLICES * life.config.risk.slice_ns;
+    let until_ns = life.clock.at_ns + GANG_WAIT_SLICES * life.config.risk.slice_ns;
     match life.risk.tasks[&task].stage {
-        Stage::Reserved(until_ns) if until_ns > life.at_ns => Some(until_ns),
+        Stage::Reserved(until_ns) if until_ns > life.clock.at_ns => Some(until_ns),
         Stage::Reserved(_) => {
             set_stage(life, task, Stage::Aside(until_ns));
             None
@@ -489,10 +492,10 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
 /// Has a lane without a slice work on units of a task.
 pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision>) {
     let Next { source, task: id, reason, propensity_ppm } = next;
-    let Life { risk, lanes, config, hash, at_ns, .. } = life;
-    let tasks_waiting = risk.waiting;
+    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
+    let tasks_waiting = risk.numbers.waiting;
     let TaskSpec { class: task_class, tenant, .. } = &risk.tasks[&id].spec;
-    let turn = risk.accounts.turn(*task_class, tenant);
+    let turn = risk.tenants.accounts.turn(*task_class, tenant);
     let worker = &mut lanes[lane as usize];
     let class = worker.class;
     risk.dequeue(id);
@@ -520,10 +523,10 @@ pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut V
     // and would stay behind by all that was charged too much.
     let predicted_ns = predicted.map_or(0, |predicted| predicted.mean_ns);
     let upper_ns = predicted.filter(|_| has_predictor).map_or(0, |predicted| predicted.upper_ns);
-    let charged_ns = risk.accounts.weighted_ns(&turn.tenant, predicted_ns);
+    let charged_ns = risk.tenants.accounts.weighted_ns(&turn.tenant, predicted_ns);
     risk.charge(id, charged_ns, hash);
-    let slice = risk.slice_next;
-    risk.slice_next += 1;
+    let slice = risk.numbers.slice_next;
+    risk.numbers.slice_next += 1;
     risk.refresh(hash);
     let finish_ns = *at_ns + predicted_ns;
     let by_size_ns = if has_predictor { predicted_ns } else { 0 };

@@ -11,7 +11,7 @@ use warptape_events::journal::{Decision, LaneId, SliceReason, TaskId};
 
 use super::slices::{Next, Source, splits, start};
 use crate::lanes::Lane;
-use crate::life::Life;
+use crate::life::{Clock, Life};
 use crate::policy::task::TaskPolicy;
 use crate::service::Serving;
 
@@ -29,7 +29,7 @@ struct Victim {
 pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) {
     // Free lanes wait for a gang while there is a task to be split.
     if !life.config.risk.steals
-        || !life.risk.whole.is_empty()
+        || !life.risk.queues.whole.is_empty()
         || matches!(life.risk.policy, TaskPolicy::Push(_))
     {
         return;
@@ -38,8 +38,10 @@ pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decisio
     for lane in 0..life.lanes.len() as LaneId {
         let Some(victim) = known else { return };
         let worker = &life.lanes[lane as usize];
-        let may =
-            worker.is_free() && serving.has(worker) && splits(life, serving, lane) && life.room.is_there();
+        let may = worker.is_free()
+            && serving.has(worker)
+            && splits(life, serving, lane)
+            && life.step.room.is_there();
         if may && is_sooner(life, lane, victim) {
             let first = decisions.len();
             start(
@@ -48,7 +50,7 @@ pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decisio
                 Next::certain((Source::Other(victim.lane), victim.task), SliceReason::Stolen),
                 decisions,
             );
-            decisions[first..].iter().for_each(|decision| life.room.take(decision));
+            decisions[first..].iter().for_each(|decision| life.step.room.take(decision));
             known = self::victim(life);
         }
     }
@@ -56,11 +58,11 @@ pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decisio
 
 /// The lane that is predicted to be done with its shares last, of equals the lowest one.
 fn victim(life: &Life) -> Option<Victim> {
-    let Life { risk, lanes, at_ns, .. } = life;
+    let Life { risk, lanes, clock: Clock { at_ns, .. }, .. } = life;
     let of_lane = |lane: &Lane| {
         let index = lane.id as usize;
-        let task = risk.shares[index].first()?.due.task;
-        let finish_ns = lane.free_ns.max(*at_ns) + risk.queues[index].backlog_ns(lane, &risk.rates);
+        let task = risk.queues.shares[index].first()?.due.task;
+        let finish_ns = lane.free_ns.max(*at_ns) + risk.lanes.queues[index].backlog_ns(lane, &risk.rates);
         (!risk.tasks[&task].spec.gang).then_some(Victim { lane: lane.id, task, finish_ns })
     };
     lanes.iter().rev().filter_map(of_lane).max_by_key(|victim| victim.finish_ns)
@@ -68,7 +70,7 @@ fn victim(life: &Life) -> Option<Victim> {
 
 /// Whether a lane is predicted to be done with a slice of the task before the other one is done with all.
 fn is_sooner(life: &Life, lane: LaneId, victim: Victim) -> bool {
-    let Life { risk, lanes, config, at_ns, .. } = life;
+    let Life { risk, lanes, config, clock: Clock { at_ns, .. }, .. } = life;
     let (class, task) = (lanes[lane as usize].class, &risk.tasks[&victim.task]);
     let key = &task.spec.rate_key;
     let wanted = risk.rates.slice_units(class, key, task.spec.unit_cost, config.risk.slice_ns);

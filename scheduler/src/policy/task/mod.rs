@@ -125,6 +125,8 @@ pub(crate) struct Turns {
     pub(crate) last: LaneId,
     /// By how much each lane is behind, for weighted turns, by lane.
     pub(crate) behind: Vec<i64>,
+    /// What they add to the state hash.
+    pub(crate) contribution: u64,
 }
 
 impl Push {

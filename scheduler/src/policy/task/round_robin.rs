@@ -17,7 +17,7 @@ mod tests {
 
     #[test]
     fn lanes_have_turns() {
-        let (lanes, mut turns) = (views(&[(0, 0, 0, 1, 0); 3]), Turns { last: -1, behind: Vec::new() });
+        let (lanes, mut turns) = (views(&[(0, 0, 0, 1, 0); 3]), Turns { last: -1, ..Turns::default() });
         let chosen: Vec<_> = (0..5).map(|_| choose(&lanes, &mut turns)).collect();
         assert_eq!(chosen, [0, 1, 2, 0, 1]);
         assert_eq!(choose(&lanes[..1], &mut turns), 0, "a lane that is not there has no turn");
