@@ -16,7 +16,7 @@ use crate::error::StepError;
 use crate::lanes::Lane;
 use crate::life::Life;
 use crate::partitions::Partition;
-use crate::views::PartitionPhase;
+use crate::partitions::PartitionPhase;
 
 /// Whether the time is a possible one.
 pub(crate) fn admit_time(at_ns: i64) -> Result<(), StepError> {

@@ -6,11 +6,10 @@ use crate::breaker;
 use crate::lanes::{Lane, QueueHead};
 use crate::life::Life;
 use crate::machine::Scheduler;
-use crate::partitions::{Group, GroupKey, Partition};
+use crate::partitions::{Group, GroupKey, Partition, PartitionPhase};
 use crate::risk;
 use crate::service;
 use crate::state_hash::StateHash;
-use crate::views::PartitionPhase;
 
 impl Scheduler {
     /// Walks the whole state.

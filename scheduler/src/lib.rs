@@ -94,6 +94,7 @@ pub use dispatch::NextBatch;
 pub use error::StepError;
 pub use explain::{Choice, Explanation, GroupElsewhere, LaneExplanation, Otherwise, Subject, Term};
 pub use machine::Scheduler;
+pub use partitions::PartitionPhase;
 pub use policy::placement::PLACEMENT_POLICIES;
 pub use policy::task::TASK_POLICIES;
-pub use views::{InFlightBatch, LaneLoad, PartitionLoad, PartitionPhase, Placement, WaitingRows};
+pub use views::{InFlightBatch, LaneLoad, PartitionLoad, Placement, WaitingRows};

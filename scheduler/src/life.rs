@@ -17,7 +17,7 @@ use crate::classes::classes_of;
 use crate::config::{check_config, check_lanes, routes};
 use crate::error::StepError;
 use crate::lanes::{Lane, QueueHead};
-use crate::partitions::{GroupKey, Partition};
+use crate::partitions::{GroupKey, Partition, PartitionPhase};
 use crate::policy::placement::PlacementPolicy;
 use crate::policy::task::TaskPolicy;
 use crate::rebalance::Rebalancing;
@@ -26,7 +26,6 @@ use crate::room::Room;
 use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::topology::Topology;
-use crate::views::PartitionPhase;
 
 /// The state after a `Started`.
 #[derive(Clone, Debug, Serialize, Deserialize)]

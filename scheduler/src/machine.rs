@@ -14,9 +14,8 @@ use crate::admission::{admit, admit_time, is_void};
 use crate::error::StepError;
 use crate::lanes::QueueHead;
 use crate::life::{Clock, Life, Step};
-use crate::partitions::{Chunk, Group, GroupKey, Partition};
+use crate::partitions::{Chunk, Group, GroupKey, Partition, PartitionPhase};
 use crate::room::Room;
-use crate::views::PartitionPhase;
 use crate::{
     backpressure, balance, breaker, control, dispatch, placement, rebalance, risk, routing, service,
 };

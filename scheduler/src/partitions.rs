@@ -9,7 +9,17 @@ use warptape_events::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
 
 use crate::balance::GroupWork;
 use crate::state_hash::{Component, StateHash, hash_component};
-use crate::views::PartitionPhase;
+
+/// Where a partition is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PartitionPhase {
+    /// Not owned.
+    Revoked = 0,
+    /// To be restored by the shell after a lane was lost.
+    Restoring = 1,
+    /// Owned, and its groups are placed as soon as a lane is ready.
+    Assigned = 2,
+}
 
 /// One partition, kept for the whole process life because epochs must not fall.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,10 +2,11 @@
 //!
 //! They own nothing and allocate nothing; the shell must not base decisions on them.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use warptape_events::journal::{GroupIndex, LaneId, PartitionId};
 
 use crate::machine::Scheduler;
+use crate::partitions::PartitionPhase;
 
 /// What a lane has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,17 +33,6 @@ pub struct LaneLoad {
     pub service_ps_per_row: i64,
     /// The slice of a risk task that it works on.
     pub slice: Option<i64>,
-}
-
-/// Where a partition is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PartitionPhase {
-    /// Not owned.
-    Revoked = 0,
-    /// To be restored by the shell after a lane was lost.
-    Restoring = 1,
-    /// Owned, and its groups are placed as soon as a lane is ready.
-    Assigned = 2,
 }
 
 /// What of a partition waits.
