@@ -1,19 +1,22 @@
 //! Several processes in one group on a real broker: one joins, one leaves and one is killed under load; the outputs are those
 //! of one process, and each risk request has one result.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition};
+use warptape_eventlog::{
+    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition,
+};
 use warptape_schemas::journal::{Decision, Input};
-use warptape_schemas::{decode_control_result, decode_journal_entry, decode_lifecycle};
+use warptape_schemas::{decode_control_result, decode_journal_entry, decode_lifecycle, decode_signal};
 
 use super::asking::{Asking, Topics};
 use super::broker::{Broker, shared};
 use super::history::Random;
 use super::kafka_market::{TickReader, published};
+use super::machine_clock::MachineClock;
 use super::processes::{Running, folder, texts, warptape};
 use super::proxy::{Fault, Proxy};
 
@@ -344,6 +347,84 @@ fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
     });
     assert!(not_in_time, "the commit was not held up for long enough");
     cluster.verify(folder);
+}
+
+/// The time is the machine's own, which a busy machine does not lengthen, and the session timeout is the default.
+#[test]
+fn partitions_of_a_killed_process_are_current_within_the_session_timeout_and_five_seconds() {
+    let folder = folder();
+    let folder = folder.path();
+    let cluster = Cluster::new(folder, "failover", "");
+    let clock = MachineClock::start(folder);
+    let mut first = cluster.start_run(folder, 0);
+    let mut feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
+    cluster.run_on(&mut first);
+    let mut second = cluster.start_run(folder, 1);
+    second.run_until("the second process has partitions", || (!cluster.owned(1).is_empty()).then_some(()));
+    cluster.run_on(&mut second);
+
+    let orphaned: BTreeSet<i32> = cluster.owned(0).difference(&cluster.owned(1)).copied().collect();
+    assert!(!orphaned.is_empty(), "the first process has no partition of its own");
+    let mut lags: Vec<Lag> = orphaned.iter().map(|partition| Lag::new(&cluster, *partition)).collect();
+    // With its commits some twenty milliseconds apart it dies in the middle of a transaction.
+    first.kill();
+    let killed = clock.now();
+    let current = second.run_until("all partitions are current again", || {
+        feed.run_for(Duration::ZERO);
+        let now = clock.now();
+        // What was published before it was killed, or is younger than that, says nothing.
+        let are_current = lags.iter_mut().map(|lag| lag.look(now, killed + CURRENT)).collect::<Vec<bool>>();
+        are_current.into_iter().all(|is_current| is_current).then(|| now - killed)
+    });
+    println!("{} partitions were current {:.1} s after the kill", orphaned.len(), current.as_secs_f64());
+    let max = KafkaOptions::new("").session_timeout + Duration::from_secs(5);
+    assert!(current <= max, "{current:?} after the kill, {max:?} are allowed");
+
+    cluster.run_to_end(&feed.stop("TERM"), &mut second);
+    second.stop("TERM");
+    cluster.verify(folder);
+}
+
+/// How young outputs are whose partition is current.
+const CURRENT: Duration = Duration::from_secs(1);
+
+/// How far the signals of a partition that can be read are behind its ticks.
+struct Lag {
+    ticks: (Box<dyn Consumer>, TopicPartition),
+    signals: (Box<dyn Consumer>, TopicPartition),
+    /// Ends of the ticks, and when they were looked at, in order.
+    ends: VecDeque<(Duration, i64)>,
+    /// Offset of the youngest tick record that a signal comes from.
+    processed: i64,
+}
+
+impl Lag {
+    fn new(cluster: &Cluster, partition: i32) -> Lag {
+        let reader = |topic: &str| {
+            let source = TopicPartition { topic: format!("{}{topic}", cluster.prefix), partition };
+            (cluster.log.reader(std::slice::from_ref(&source)).expect("a partition of the log"), source)
+        };
+        let (ticks, signals) = (reader("ticks"), reader("signals"));
+        Lag { ticks, signals, ends: VecDeque::new(), processed: -1 }
+    }
+
+    /// Whether there are signals of all ticks that were published more than [`CURRENT`] before now, of some after `since` at least.
+    fn look(&mut self, now: Duration, since: Duration) -> bool {
+        let (reader, source) = &mut self.ticks;
+        self.ends.push_back((now, reader.offsets(source).expect("the log can be read").next));
+        let (reader, _) = &mut self.signals;
+        if let Fetched::Records { records, .. } =
+            reader.poll(Duration::ZERO, 4096, 16 << 20).expect("the log can be read")
+        {
+            let offsets =
+                records.iter().map(|record| decode_signal(&record.value).expect("a signal").source_offset);
+            self.processed = offsets.fold(self.processed, i64::max);
+        }
+        let is_old = |(at, _): &&(Duration, i64)| *at + CURRENT <= now;
+        let Some(&(at, end)) = self.ends.iter().take_while(is_old).last() else { return false };
+        self.ends.retain(|(other, _)| *other >= at);
+        at > since && self.processed >= end
+    }
 }
 
 /// Processes are told what to do one by one or all at once, while ticks flow.
