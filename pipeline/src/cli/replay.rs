@@ -1,10 +1,12 @@
 //! Arguments of `replay`.
 
 mod chain;
+mod diff;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use chain::{ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
+pub use diff::DiffArgs;
 
 use super::ExportArgs;
 
@@ -28,6 +30,8 @@ pub enum ReplayCommand {
     Slowest(SlowestArgs),
     /// Say why a lane had no more to do at a time
     WhyNot(WhyNotArgs),
+    /// Compare two runs: where they parted, which groups lived elsewhere, and what it cost
+    Diff(DiffArgs),
     /// Write the log, or a window of it, to one portable file, or to tables
     Export(ExportArgs),
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod chain;
+mod diff;
 mod export;
 mod request;
 mod slowest;
@@ -29,6 +30,7 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
         ReplayCommand::Why(args) => why::execute(args, settings),
         ReplayCommand::Slowest(args) => slowest::execute(args, settings),
         ReplayCommand::WhyNot(args) => why_not::execute(args, settings),
+        ReplayCommand::Diff(args) => diff::execute(args, settings),
         ReplayCommand::Export(args) => export::execute(args, settings),
     }
 }

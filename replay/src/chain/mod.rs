@@ -17,10 +17,15 @@ mod find;
 mod follow;
 mod lane;
 mod request;
+mod rows;
 mod signal;
 mod slowest;
 mod waits;
 mod way;
+
+pub(crate) use context::Context;
+pub(crate) use rows::row_waits;
+pub(crate) use slowest::{Seen, slowest_with};
 
 pub use batch::{BatchChain, PartFacts, why_batch};
 pub use facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};

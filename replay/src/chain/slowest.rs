@@ -51,6 +51,18 @@ pub struct Slow {
     pub chain: Chain,
 }
 
+/// What an observer of the search is shown.
+#[derive(Clone, Copy)]
+pub(crate) enum Seen<'a> {
+    /// An item of the history.
+    Item(&'a Item),
+    /// A signal of the transaction that is the next item.
+    Signal {
+        /// From the publication of its tick record to its commit, ns.
+        latency_ns: i64,
+    },
+}
+
 /// Finds the slowest signals. Memory is bounded by what is open in the journal and by the transactions of those that are listed.
 ///
 /// # Errors
@@ -59,6 +71,20 @@ pub fn slowest(
     log: &dyn EventLog,
     options: &VerifyOptions,
     wanted: SlowestOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Slowest, ReplayError> {
+    slowest_with(log, options, wanted, &mut |_, _| {}, progress)
+}
+
+/// Likewise, and shows all that is read on the way to an observer, with what was known before it.
+///
+/// # Errors
+/// If the log cannot be read.
+pub(crate) fn slowest_with(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    wanted: SlowestOptions,
+    observer: &mut dyn FnMut(&Context, Seen<'_>),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Slowest, ReplayError> {
     let history = HistoryOptions { journal: options.journal.clone(), partition: None, window: wanted.window };
@@ -71,8 +97,9 @@ pub fn slowest(
     let mut context = Context::default();
     let mut each = |item: Item| {
         if let Item::Transaction(transaction) = &item {
-            search.look(&context, transaction)?;
+            search.look(&context, transaction, observer)?;
         }
+        observer(&context, Seen::Item(&item));
         context.follow(&item);
         Ok(())
     };
@@ -125,7 +152,12 @@ impl Ord for Candidate {
 }
 
 impl Search<'_> {
-    fn look(&mut self, context: &Context, transaction: &Arc<Transaction>) -> Result<(), ReplayError> {
+    fn look(
+        &mut self,
+        context: &Context,
+        transaction: &Arc<Transaction>,
+        observer: &mut dyn FnMut(&Context, Seen<'_>),
+    ) -> Result<(), ReplayError> {
         let mut of = None;
         for (index, part) in transaction.partitions.iter().enumerate() {
             if part.may_be_void || part.account.signals == 0 {
@@ -137,7 +169,8 @@ impl Search<'_> {
             };
             let mut of =
                 || of.get_or_insert_with(|| Arc::new((context.clone(), transaction.clone()))).clone();
-            self.look_at_part(index, part, committed_ns, &mut of)?;
+            let mut seen = |seen: Seen<'_>| observer(context, seen);
+            self.look_at_part(index, part, committed_ns, &mut of, &mut seen)?;
         }
         Ok(())
     }
@@ -148,6 +181,7 @@ impl Search<'_> {
         part: &SealedPart,
         committed_ns: i64,
         of: &mut dyn FnMut() -> Arc<(Context, Arc<Transaction>)>,
+        seen: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(), ReplayError> {
         let account = &part.account;
         let source = self.sources.of(account.partition)?;
@@ -161,6 +195,7 @@ impl Search<'_> {
                 continue;
             };
             let latency_ns = committed_ns - created_ns;
+            seen(Seen::Signal { latency_ns });
             let is_full = self.worst.len() >= self.count;
             let number = Reverse(self.found.seen);
             if is_full && self.worst.peek().is_none_or(|Reverse(least)| least.rank() >= (latency_ns, number))

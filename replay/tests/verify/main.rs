@@ -2,6 +2,7 @@
 
 mod accounts;
 mod chain;
+mod diff;
 mod export;
 mod history;
 mod journal;

@@ -55,6 +55,8 @@ pub struct Plan {
     pub outcomes: bool,
     /// Records of a life after which snapshots are written.
     pub snapshot: Option<usize>,
+    /// Seed of the placement of groups.
+    pub placement_seed: i64,
 }
 
 impl Plan {
@@ -69,6 +71,7 @@ impl Plan {
             checkpoint: None,
             outcomes: false,
             snapshot: None,
+            placement_seed: 7,
         }
     }
 }
@@ -271,7 +274,7 @@ impl<'a> Run<'a> {
             node: "node".to_owned(),
             software: "test".to_owned(),
             stage_config: config.to_json(),
-            scheduler: scheduler_config(),
+            scheduler: SchedulerConfig { placement_seed: plan.placement_seed, ..scheduler_config() },
             lanes: vec![lane(0), lane(1)],
         };
         self.step(Input::Started(started.clone()));

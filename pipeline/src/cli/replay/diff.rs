@@ -1,0 +1,51 @@
+//! Arguments of `replay diff`.
+
+use clap::Args;
+
+use super::ChainFormat;
+use crate::settings::is_log_url;
+
+/// Arguments of `warptape replay diff`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A and B are logs: sqlite:PATH, kafka:HOST:PORT, or the path of a file of the embedded log, an exported one as well. Both have the topics that
+the configuration names.
+
+Exit status: 0 both decided the same on the same inputs and put out the same signals, 1 they differ, 2 a log cannot be read.
+
+Example: warptape replay diff monday.db tuesday.db")]
+pub struct DiffArgs {
+    /// The log that is compared with
+    #[arg(value_name = "A", value_parser = parse_log)]
+    pub a: String,
+    /// The log that is compared
+    #[arg(value_name = "B", value_parser = parse_log)]
+    pub b: String,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
+    pub output: ChainFormat,
+}
+
+/// The URL of a log that was given as one, or as the path of its file.
+fn parse_log(text: &str) -> Result<String, String> {
+    let is_path = !text.is_empty() && !["sqlite:", "kafka:"].iter().any(|scheme| text.starts_with(scheme));
+    let url = if is_path { format!("sqlite:{text}") } else { text.to_owned() };
+    match is_log_url(&url) {
+        true => Ok(url),
+        false => Err("sqlite:PATH, kafka:HOST:PORT or the path of a file is expected".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_urls_or_paths() {
+        let check = |text: &str, expected: &str| assert_eq!(parse_log(text).as_deref(), Ok(expected));
+        check("sqlite:a.db", "sqlite:a.db");
+        check("kafka:localhost:9092", "kafka:localhost:9092");
+        check("/tmp/a.db", "sqlite:/tmp/a.db");
+        assert!(parse_log("").is_err() && parse_log("sqlite:").is_err() && parse_log("kafka:x").is_err());
+    }
+}

@@ -1,0 +1,309 @@
+//! `warptape replay diff`: where two runs parted, which groups lived elsewhere, and what it cost.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use indicatif::HumanCount;
+use warptape_replay::ReplayError;
+use warptape_replay::chain::Step;
+use warptape_replay::diff::{Diff, DiffSide, LaneRows, Parted, PartedAt, Side, Unlike, diff};
+
+use super::chain::{milliseconds, name, push_line, push_paragraph};
+use crate::cli::{ChainFormat, DIVERGED, DiffArgs};
+use crate::commands::columns::{Align, aligned, utc};
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
+use crate::settings::Settings;
+
+/// Most characters of a value that are shown.
+const VALUE_CHARS_MAX: usize = 48;
+/// Groups that are shown.
+const GROUPS_SHOWN: usize = 10;
+
+/// Compares two logs.
+pub fn execute(args: &DiffArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let open = |url: &String| {
+        let mut settings = settings.clone();
+        settings.log.url.clone_from(url);
+        let OpenLog { log, schemas, .. } = open_log(&settings, Purpose::Replay).map_err(ReplayError::from)?;
+        anyhow::Ok((log, super::sources(&settings, schemas)))
+    };
+    let (a, b) = (open(&args.a)?, open(&args.b)?);
+    let bar = super::progress_bar();
+    let sides = [&a, &b].map(|(log, options)| DiffSide { log: &**log, options });
+    let found = diff(sides, &mut |progress| super::show(&bar, progress));
+    bar.finish_and_clear();
+    let found = found?;
+    let mut stdout = stdout();
+    match args.output {
+        ChainFormat::Table => write!(stdout, "{}", text(&found))?,
+        ChainFormat::Json => {
+            serde_json::to_writer(&mut stdout, &found)?;
+            writeln!(stdout)?;
+        }
+    }
+    Ok(if found.is_same() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
+}
+
+fn text(found: &Diff) -> String {
+    let mut text = String::new();
+    for (letter, side) in ["A", "B"].iter().zip(&found.sides) {
+        push_line(&mut text, &format!("{letter}  {}", headline(side)));
+    }
+    match found.configuration.is_empty() {
+        true => push_paragraph(&mut text, "configuration: the same"),
+        false => {
+            push_paragraph(&mut text, "configuration:");
+            text.push_str(&fields(&found.configuration));
+        }
+    }
+    found.parted.iter().for_each(|parted| push_parted(&mut text, parted, found));
+    push_outputs(&mut text, found);
+    push_moves(&mut text, found);
+    push_paragraph(&mut text, "what it cost:");
+    text.push_str(&costs(&found.sides));
+    push_waits(&mut text, &found.sides);
+    push_lanes(&mut text, &found.sides);
+    push_slowest(&mut text, &found.sides);
+    text
+}
+
+fn headline(side: &Side) -> String {
+    format!(
+        "{}: {} lives of {}, {} rows in {} batches, {} signals, {:.1} s",
+        side.url,
+        side.lives,
+        if side.software.is_empty() { "unknown software".to_owned() } else { side.software.join(", ") },
+        HumanCount(side.rows.unsigned_abs()),
+        HumanCount(side.batches),
+        HumanCount(side.signals),
+        side.elapsed_ns as f64 / 1e9
+    )
+}
+
+fn fields(unlike: &[Unlike]) -> String {
+    let shown = |value: &Option<serde_json::Value>| {
+        let text = match value {
+            None => "nothing".to_owned(),
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        match text.char_indices().nth(VALUE_CHARS_MAX) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    };
+    let row = |one: &Unlike| vec![format!("  {}", one.field), shown(&one.a), shown(&one.b)];
+    let rows: Vec<Vec<String>> = unlike.iter().map(row).collect();
+    aligned(&[("  field", Align::Left), ("A", Align::Left), ("B", Align::Left)], &rows)
+}
+
+fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
+    let journal = format!("journal of process {}", parted.journal);
+    let alike = HumanCount(parted.alike);
+    let Some(at) = &parted.at else {
+        let end = match parted.more {
+            [0, 0] => String::new(),
+            [0, more] => format!("; then B has {} more", HumanCount(more)),
+            [more, _] => format!("; then A has {} more", HumanCount(more)),
+        };
+        push_paragraph(text, &format!("{journal}: {alike} entries say the same, times aside{end}"));
+        return;
+    };
+    let PartedAt { by_decision, sequences: [a, b], at_ns, inputs, fields: unlike } = at;
+    let what = match by_decision {
+        true => format!("decided otherwise on the same input ({})", inputs[0]),
+        false => "were given something else, so that decisions cannot be compared one by one from there on"
+            .to_owned(),
+    };
+    let when = format!("A at {} (entry {a}), B at {} (entry {b})", utc(at_ns[0]), utc(at_ns[1]));
+    push_paragraph(
+        text,
+        &format!("{journal}: {alike} entries say the same, times aside; then they {what}: {when}"),
+    );
+    text.push_str(&fields(unlike));
+    if *by_decision {
+        for (side, sequence) in found.sides.iter().zip([a, b]) {
+            let partition = parted.journal;
+            push_line(
+                text,
+                &format!("  why: warptape replay why {sequence} --partition {partition} --log {}", side.url),
+            );
+        }
+    }
+}
+
+fn push_outputs(text: &mut String, found: &Diff) {
+    let outputs = &found.outputs;
+    let elsewhere = match outputs.at_other_offsets {
+        0 => String::new(),
+        count => format!(" ({} of them from tick records at other offsets)", HumanCount(count)),
+    };
+    let same = HumanCount(outputs.same);
+    if outputs.is_same() {
+        push_paragraph(text, &format!("signals: all {same} are the same, bit for bit{elsewhere}"));
+        return;
+    }
+    let [a, b] = outputs.rest.map(HumanCount);
+    push_paragraph(text, &format!("signals: {same} are the same{elsewhere}; {a} of A and {b} of B are not"));
+    if let Some(first) = outputs.first.first() {
+        let [a, b] = first.offsets;
+        push_line(
+            text,
+            &format!(
+                "the first that differs, in partition {} at offset {a} of A and {b} of B:",
+                first.partition
+            ),
+        );
+        text.push_str(&fields(&first.fields));
+    }
+}
+
+fn push_moves(text: &mut String, found: &Diff) {
+    let moves = &found.moves;
+    if moves.elsewhere == 0 {
+        push_paragraph(
+            text,
+            &format!("what moved: nothing; all {} groups lived on the same lanes", moves.groups),
+        );
+        return;
+    }
+    push_paragraph(
+        text,
+        &format!(
+            "what moved: {} of {} groups lived on another lane for some of their records; those with most rows:",
+            moves.elsewhere, moves.groups
+        ),
+    );
+    let lanes = |lanes: &[LaneRows]| {
+        let one = |lane: &LaneRows| format!("{}: {}", lane.lane, HumanCount(lane.rows.unsigned_abs()));
+        lanes.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let rows: Vec<Vec<String>> = moves
+        .listed
+        .iter()
+        .take(GROUPS_SHOWN)
+        .map(|group| {
+            let [a, b] = &group.lanes;
+            let numbers = [i64::from(group.partition), i64::from(group.group), group.first_offset];
+            numbers.iter().map(i64::to_string).chain([lanes(a), lanes(b)]).collect()
+        })
+        .collect();
+    let header = [
+        ("partition", Align::Right),
+        ("group", Align::Right),
+        ("from_offset", Align::Right),
+        ("rows by lane in A", Align::Left),
+        ("rows by lane in B", Align::Left),
+    ];
+    text.push_str(&aligned(&header, &rows));
+}
+
+fn costs(sides: &[Side; 2]) -> String {
+    type Figure = fn(&Side) -> f64;
+    let figures: [(&str, usize, Figure); 12] = [
+        ("tick to signal, p50, ms", 3, |side| side.latency.p50_ns as f64 / 1e6),
+        ("tick to signal, p99, ms", 3, |side| side.latency.p99_ns as f64 / 1e6),
+        ("tick to signal, p99.9, ms", 3, |side| side.latency.p999_ns as f64 / 1e6),
+        ("tick to signal, slowest, ms", 3, |side| side.latency.max_ns as f64 / 1e6),
+        ("rows in a batch, mean", 1, |side| side.rows as f64 / (side.batches.max(1)) as f64),
+        ("moves of groups", 0, |side| side.moves as f64),
+        ("pauses", 0, |side| side.pauses as f64),
+        ("paused, ms", 3, |side| side.paused_ns as f64 / 1e6),
+        ("transactions", 0, |side| side.transactions as f64),
+        ("commits aborted", 0, |side| side.aborted as f64),
+        ("lanes lost", 0, |side| side.lanes_lost as f64),
+        ("elapsed, s", 3, |side| side.elapsed_ns as f64 / 1e9),
+    ];
+    let row = |(name, digits, figure): &(&str, usize, Figure)| {
+        let [a, b] = [figure(&sides[0]), figure(&sides[1])];
+        vec![
+            format!("  {name}"),
+            format!("{a:.digits$}"),
+            format!("{b:.digits$}"),
+            format!("{:+.digits$}", b - a),
+        ]
+    };
+    let rows: Vec<Vec<String>> = figures.iter().map(row).collect();
+    aligned(&COSTS, &rows)
+}
+
+const COSTS: [(&str, Align); 4] =
+    [("", Align::Left), ("A", Align::Right), ("B", Align::Right), ("B - A", Align::Right)];
+
+fn push_waits(text: &mut String, sides: &[Side; 2]) {
+    let steps: BTreeSet<Step> = sides.iter().flat_map(|side| &side.waits).map(|wait| wait.step).collect();
+    if steps.is_empty() {
+        return;
+    }
+    push_paragraph(text, "what a row waited for from its arrival to its commit, mean over all rows, ms:");
+    let of =
+        |side: &Side, step: Step| side.waits.iter().find(|wait| wait.step == step).map_or(0, |wait| wait.ns);
+    let row = |first: String, [a, b]: [i64; 2]| {
+        let shown = |ns: i64| format!("{:.3}", ns as f64 / 1e6);
+        vec![format!("  {first}"), shown(a), shown(b), format!("{:+.3}", (b - a) as f64 / 1e6)]
+    };
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut sums = [0, 0];
+    for step in steps {
+        let both = [of(&sides[0], step), of(&sides[1], step)];
+        sums = [sums[0] + both[0], sums[1] + both[1]];
+        rows.push(row(name(step), both));
+    }
+    rows.push(row("in all".to_owned(), sums));
+    text.push_str(&aligned(&COSTS, &rows));
+}
+
+fn push_lanes(text: &mut String, sides: &[Side; 2]) {
+    push_paragraph(text, "what lanes did:");
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (letter, side) in ["A", "B"].iter().zip(sides) {
+        for lane in &side.lanes {
+            let busy = lane.service_ns as f64 / side.elapsed_ns.max(1) as f64;
+            rows.push(vec![
+                format!("  {letter}"),
+                lane.journal.to_string(),
+                lane.lane.to_string(),
+                lane.device.clone(),
+                HumanCount(lane.batches).to_string(),
+                HumanCount(lane.rows.unsigned_abs()).to_string(),
+                format!("{:.1}", 100.0 * busy),
+            ]);
+        }
+    }
+    let header = [
+        ("", Align::Left),
+        ("process", Align::Right),
+        ("lane", Align::Right),
+        ("device", Align::Left),
+        ("batches", Align::Right),
+        ("rows", Align::Right),
+        ("busy_%", Align::Right),
+    ];
+    text.push_str(&aligned(&header, &rows));
+}
+
+fn push_slowest(text: &mut String, sides: &[Side; 2]) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (letter, side) in ["A", "B"].iter().zip(sides) {
+        for slow in &side.slowest {
+            let (chain, main) = (&slow.chain, slow.main);
+            rows.push(vec![
+                format!("  {letter}"),
+                milliseconds(chain.total_ns),
+                format!("signal:{}:{}", chain.signal.partition, chain.signal.offset),
+                main.map_or_else(String::new, |wait| {
+                    format!("{} {}", name(wait.step), milliseconds(wait.ns))
+                }),
+            ]);
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    push_paragraph(text, "the slowest signals (`replay why` says all of one):");
+    let header =
+        [("", Align::Left), ("latency", Align::Right), ("signal", Align::Left), ("mostly", Align::Left)];
+    text.push_str(&aligned(&header, &rows));
+}

@@ -1,0 +1,71 @@
+//! What the rows of a transaction waited for, from their arrival on.
+
+use std::collections::BTreeMap;
+
+use super::context::Context;
+use super::waits::{BatchTimes, Times, Wait, waits};
+use crate::history::{Arrival, BatchEnd, SealedPart, Transaction};
+
+/// Gives the waits of rows that came together and were in one batch, with their number. Rows of an arrival count where its last record is
+/// sealed, so that each counts once.
+pub(crate) fn row_waits(context: &Context, transaction: &Transaction, each: &mut dyn FnMut(i64, &[Wait])) {
+    let Some(sealing) = context.sealing(transaction) else { return };
+    for part in transaction.partitions.iter().filter(|part| !part.may_be_void) {
+        let complete = complete(part);
+        for batch in &part.batches {
+            let BatchEnd::Completed { at, service_ns, lane_free_ns } = batch.end else { continue };
+            for one in batch.parts.iter().filter(|one| one.partition == part.account.partition) {
+                for piece in one.pieces.iter().filter(|piece| is_sealed_by(&piece.arrival, part)) {
+                    let arrived_ns = piece.arrival.at_ns;
+                    let times = BatchTimes {
+                        placed_ns: one.placed.map(|placed| placed.at_ns),
+                        dispatched_ns: batch.at.at_ns,
+                        completed_ns: at.at_ns,
+                        service_ns,
+                        lane_free_ns,
+                        complete_ns: first(&piece.arrival).and_then(|first| complete.get(&first).copied()),
+                    };
+                    let times = Times {
+                        created_ns: arrived_ns,
+                        began_ns: None,
+                        assigned_ns: None,
+                        pauses: &[],
+                        arrived_ns: Some(arrived_ns),
+                        batch: Some(times),
+                        sealing: sealing.clone(),
+                    };
+                    each(piece.rows, &waits(&times).0);
+                }
+            }
+        }
+    }
+}
+
+fn first(arrival: &Arrival) -> Option<i64> {
+    arrival.offsets.map(|(first, _)| first)
+}
+
+fn is_sealed_by(arrival: &Arrival, part: &SealedPart) -> bool {
+    let (account, next) = (&part.account, arrival.offsets.map(|(_, next)| next));
+    next.is_some_and(|next| account.first_offset < next && next <= account.next_offset)
+}
+
+/// When all rows of an arrival and of those before it were done, by its first offset.
+fn complete(part: &SealedPart) -> BTreeMap<i64, i64> {
+    let mut complete: BTreeMap<i64, i64> = BTreeMap::new();
+    for batch in &part.batches {
+        let BatchEnd::Completed { at, .. } = batch.end else { continue };
+        for one in batch.parts.iter().filter(|one| one.partition == part.account.partition) {
+            for first in one.pieces.iter().filter_map(|piece| first(&piece.arrival)) {
+                let last_ns = complete.entry(first).or_insert(at.at_ns);
+                *last_ns = (*last_ns).max(at.at_ns);
+            }
+        }
+    }
+    let mut last_ns = i64::MIN;
+    for at_ns in complete.values_mut() {
+        last_ns = last_ns.max(*at_ns);
+        *at_ns = last_ns;
+    }
+    complete
+}

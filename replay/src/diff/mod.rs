@@ -1,0 +1,90 @@
+//! Two recorded runs against each other: where they first parted, which groups lived elsewhere, and what that cost.
+//!
+//! ```text
+//!  journal A, journal B ──► entry by entry, while inputs are the same ──► first input and first decision that differ   parted
+//!  history A, history B ──► rows by group and lane, waits by step     ──► what moved, what it cost                     side, moved
+//!  signals A, signals B ──► signal by signal                          ──► whether outputs are the same                 outputs
+//! ```
+//!
+//! Two live runs are never given the same inputs at the same times: times and measurements are set aside where inputs and decisions are
+//! compared. It must not judge which run is right: `verify` does.
+
+mod moved;
+mod outputs;
+mod parted;
+mod side;
+
+use serde::Serialize;
+use serde_json::Value;
+use warptape_eventlog::EventLog;
+
+pub use moved::{LaneRows, MovedGroup, Moves};
+pub use outputs::{OutputsCompared, SignalUnlike};
+pub use parted::{Parted, PartedAt};
+pub use side::{LaneWork, Latency, MeanWait, Side};
+
+use crate::difference::differences;
+use crate::{Progress, ReplayError, VerifyOptions};
+
+/// What two runs differ in. Of each pair the first is of the run that is named first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Diff {
+    /// What each run did.
+    pub sides: [Side; 2],
+    /// Fields of scheduler, lanes and stages that the first lives do not have alike.
+    pub configuration: Vec<Unlike>,
+    /// Where the journals part, by partition of the journal, that which both have.
+    pub parted: Vec<Parted>,
+    /// Groups that lived on other lanes.
+    pub moves: Moves,
+    /// Whether the signals are the same.
+    pub outputs: OutputsCompared,
+}
+
+/// A field that two runs do not have alike; `None` where one does not have it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unlike {
+    /// Path of the field, such as `decisions[0].place.lane`.
+    pub field: String,
+    /// What the first run has.
+    pub a: Option<Value>,
+    /// What the second one has.
+    pub b: Option<Value>,
+}
+
+/// A run.
+#[derive(Clone, Copy)]
+pub struct DiffSide<'a> {
+    /// Its log.
+    pub log: &'a dyn EventLog,
+    /// Its topics.
+    pub options: &'a VerifyOptions,
+}
+
+impl Diff {
+    /// Whether both runs decided the same on the same inputs, and put out the same signals.
+    pub fn is_same(&self) -> bool {
+        let goes_on = |parted: &Parted| parted.at.is_none() && parted.more == [0, 0];
+        self.configuration.is_empty() && self.parted.iter().all(goes_on) && self.outputs.is_same()
+    }
+}
+
+/// Compares two runs. Memory is bounded by what is open in a journal, and by groups and lanes.
+///
+/// # Errors
+/// If a log cannot be read, or has no journal.
+pub fn diff(sides: [DiffSide<'_>; 2], progress: &mut dyn FnMut(Progress)) -> Result<Diff, ReplayError> {
+    let parted = parted::parted(sides)?;
+    let [a, b] = sides;
+    let (a, b) = (side::read(a, progress)?, side::read(b, progress)?);
+    let configuration = unlike("", &a.configuration, &b.configuration);
+    let moves = moved::moves([&a.groups, &b.groups]);
+    let outputs = outputs::compare(sides, progress)?;
+    Ok(Diff { sides: [a.side, b.side], configuration, parted, moves, outputs })
+}
+
+/// The fields in which two values differ, the first few.
+fn unlike(field: &str, a: &Value, b: &Value) -> Vec<Unlike> {
+    let all = differences(field, a, b).into_iter();
+    all.map(|one| Unlike { field: one.field, a: one.expected, b: one.found }).collect()
+}

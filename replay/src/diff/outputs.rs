@@ -1,0 +1,147 @@
+//! Whether two runs put out the same signals.
+
+use serde::Serialize;
+use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
+use warptape_schemas::{Describer, decode_signal, encode_signal};
+
+use super::{DiffSide, Unlike, unlike};
+use crate::partition_reader::PartitionReader;
+use crate::{Phase, Progress, ReplayError};
+
+/// Signals between two words on how far the comparison is.
+const PROGRESS_SIGNALS: u64 = 4_096;
+
+/// How the signals of two runs compare.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OutputsCompared {
+    /// Signals that are the same in both, bit for bit but for the offset of their tick record.
+    pub same: u64,
+    /// Those among the same ones whose tick records lie at other offsets.
+    pub at_other_offsets: u64,
+    /// Signals of each from the first difference of their partition on, or beyond the end of the other.
+    pub rest: [u64; 2],
+    /// The first difference of each partition that has one.
+    pub first: Vec<SignalUnlike>,
+}
+
+/// The first signal of a partition that differs.
+#[derive(Clone, Debug, Serialize)]
+pub struct SignalUnlike {
+    /// Partition of the signals.
+    pub partition: i32,
+    /// Offset of the signal in each.
+    pub offsets: [i64; 2],
+    /// What differs.
+    pub fields: Vec<Unlike>,
+}
+
+impl OutputsCompared {
+    /// Whether each signal of one is in the other.
+    pub fn is_same(&self) -> bool {
+        self.rest == [0, 0]
+    }
+}
+
+/// Compares all signals, those of a partition in order.
+pub(super) fn compare(
+    sides: [DiffSide<'_>; 2],
+    progress: &mut dyn FnMut(Progress),
+) -> Result<OutputsCompared, ReplayError> {
+    let [a, b] = sides;
+    let ranges = [ranges(a)?, ranges(b)?];
+    let [first, second] = &ranges;
+    let total = first.iter().map(|range| (range.next - range.first).max(0) as u64).sum();
+    let (mut compared, mut done, describer) = (OutputsCompared::default(), 0, Describer::new());
+    for partition in 0..first.len().max(second.len()) {
+        let mut readers = [open(a, first, partition)?, open(b, second, partition)?];
+        loop {
+            let [one, other] = &mut readers;
+            let pair = (next(one)?, next(other)?);
+            done += 1;
+            if done % PROGRESS_SIGNALS == 0 {
+                progress(Progress { phase: Phase::Outputs, done: done.min(total), total });
+            }
+            let (one, other) = match pair {
+                (None, None) => break,
+                (Some(one), Some(other)) => (one, other),
+                (one, other) => {
+                    let rest = [one.is_some(), other.is_some()].map(u64::from);
+                    add_rest(&mut compared, rest, &mut readers)?;
+                    break;
+                }
+            };
+            match alike(&one.value, &other.value) {
+                Some(is_elsewhere) => {
+                    compared.same += 1;
+                    compared.at_other_offsets += u64::from(is_elsewhere);
+                }
+                None => {
+                    let shown =
+                        |value: &[u8]| describer.describe(value).map(|(_, value)| value).unwrap_or_default();
+                    compared.first.push(SignalUnlike {
+                        partition: partition as i32,
+                        offsets: [one.offset, other.offset],
+                        fields: unlike("signal", &shown(&one.value), &shown(&other.value)),
+                    });
+                    add_rest(&mut compared, [1, 1], &mut readers)?;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(compared)
+}
+
+/// Whether two signals are the same, and if so, whether their tick records lie at different offsets.
+fn alike(a: &[u8], b: &[u8]) -> Option<bool> {
+    if a == b {
+        return Some(false);
+    }
+    let (Ok(one), Ok(mut other)) = (decode_signal(a), decode_signal(b)) else { return None };
+    other.source_offset = one.source_offset;
+    let encoded = |signal| {
+        let mut bytes = Vec::new();
+        encode_signal(signal, &mut bytes);
+        bytes
+    };
+    (encoded(&one) == encoded(&other)).then_some(true)
+}
+
+fn add_rest(
+    compared: &mut OutputsCompared,
+    begun: [u64; 2],
+    readers: &mut [Option<PartitionReader>; 2],
+) -> Result<(), ReplayError> {
+    for ((rest, begun), reader) in compared.rest.iter_mut().zip(begun).zip(readers) {
+        *rest += begun;
+        while next(reader)?.is_some() {
+            *rest += 1;
+        }
+    }
+    Ok(())
+}
+
+fn next(reader: &mut Option<PartitionReader>) -> Result<Option<warptape_eventlog::Record>, ReplayError> {
+    match reader {
+        Some(reader) => Ok(reader.next()?),
+        None => Ok(None),
+    }
+}
+
+/// Offsets of the partitions of the signals; none where there is no such topic.
+fn ranges(side: DiffSide<'_>) -> Result<Vec<OffsetRange>, ReplayError> {
+    let topics = side.log.topics()?;
+    let found = topics.into_iter().find(|topic| topic.spec.name == side.options.sources.signals);
+    Ok(found.map(|topic| topic.offsets).unwrap_or_default())
+}
+
+fn open(
+    side: DiffSide<'_>,
+    ranges: &[OffsetRange],
+    partition: usize,
+) -> Result<Option<PartitionReader>, ReplayError> {
+    let Some(&range) = ranges.get(partition) else { return Ok(None) };
+    let source = TopicPartition { topic: side.options.sources.signals.clone(), partition: partition as i32 };
+    let log: &dyn EventLog = side.log;
+    Ok(Some(PartitionReader::open(log, source, range)?))
+}

@@ -1,0 +1,181 @@
+//! Where two journals part: the first input that differs, or the first decision on the same input.
+
+use serde::Serialize;
+use serde_json::Value;
+use warptape_schemas::journal::{Input, JournalEntry};
+
+use super::{DiffSide, Unlike, unlike};
+use crate::ReplayError;
+use crate::entries::{Entries, EntryReader};
+
+/// What is measured or drawn up beside a decision, besides all whose name ends with `_ns`.
+const MEASURED: [&str; 6] =
+    ["telemetry", "sample", "service_ps_per_row", "service_fs_per_cost", "points", "measured"];
+
+/// How far two journals say the same.
+#[derive(Clone, Debug, Serialize)]
+pub struct Parted {
+    /// Partition of the journals: the ordinal of the process.
+    pub journal: i32,
+    /// Entries that say the same, from the first one on, times and measurements aside.
+    pub alike: u64,
+    /// Where they part; `None` where one ends first, or both together.
+    pub at: Option<PartedAt>,
+    /// Entries of each that the other does not have any more, where they do not part.
+    pub more: [u64; 2],
+}
+
+/// Where two journals part.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartedAt {
+    /// Whether the inputs were the same, so that scheduler, policy or configuration decide otherwise; otherwise they were given something
+    /// else.
+    pub by_decision: bool,
+    /// Sequence of the entry in each.
+    pub sequences: [i64; 2],
+    /// Time of it in each, ns since the epoch.
+    pub at_ns: [i64; 2],
+    /// Kind of the input in each, such as `arrived`.
+    pub inputs: [String; 2],
+    /// What differs.
+    pub fields: Vec<Unlike>,
+}
+
+/// Compares the journals of all processes that both runs have.
+pub(super) fn parted(sides: [DiffSide<'_>; 2]) -> Result<Vec<Parted>, ReplayError> {
+    let [a, b] = sides;
+    let (first, second) = (open(a)?, open(b)?);
+    let mut all = Vec::new();
+    for one in &first {
+        let Some(other) = second.iter().find(|other| other.partition() == one.partition()) else { continue };
+        all.push(compare(one.partition(), one.read(one.range)?, other.read(other.range)?)?);
+    }
+    Ok(all)
+}
+
+fn open(side: DiffSide<'_>) -> Result<Vec<Entries<'_>>, ReplayError> {
+    let all = Entries::open_all(side.log, &side.options.journal)?;
+    match all.is_empty() {
+        true => Err(ReplayError::EmptyJournal { url: side.log.url(), topic: side.options.journal.clone() }),
+        false => Ok(all),
+    }
+}
+
+fn compare(journal: i32, mut a: EntryReader, mut b: EntryReader) -> Result<Parted, ReplayError> {
+    let mut parted = Parted { journal, alike: 0, at: None, more: [0, 0] };
+    loop {
+        match (a.next()?, b.next()?) {
+            (None, None) => return Ok(parted),
+            (Some((_, one)), Some((_, other))) => match part(&one, &other) {
+                None => parted.alike += 1,
+                at => return Ok(Parted { at, ..parted }),
+            },
+            (Some(_), None) => {
+                parted.more[0] = 1 + count(&mut a)?;
+                return Ok(parted);
+            }
+            (None, Some(_)) => {
+                parted.more[1] = 1 + count(&mut b)?;
+                return Ok(parted);
+            }
+        }
+    }
+}
+
+fn count(reader: &mut EntryReader) -> Result<u64, ReplayError> {
+    let mut count = 0;
+    while reader.next()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn part(a: &JournalEntry, b: &JournalEntry) -> Option<PartedAt> {
+    let inputs = [input(a), input(b)];
+    let [one, other] = &inputs;
+    let by_decision = one == other;
+    let fields = match by_decision {
+        true => unlike("decisions", &decisions(a), &decisions(b)),
+        false => unlike("input", one, other),
+    };
+    if fields.is_empty() {
+        return None;
+    }
+    Some(PartedAt {
+        by_decision,
+        sequences: [a.sequence, b.sequence],
+        at_ns: [a.at_ns, b.at_ns],
+        inputs: [kind(one), kind(other)],
+        fields,
+    })
+}
+
+/// The kind of an input as paths name it.
+fn kind(input: &Value) -> String {
+    let name = input.as_object().and_then(|fields| fields.keys().next());
+    name.map_or_else(String::new, |name| crate::difference::joined("", name))
+}
+
+/// An input without times, measurements and what the configuration says.
+fn input(entry: &JournalEntry) -> Value {
+    let mut value = match &entry.input {
+        Input::Started(_) => serde_json::json!({ "Started": {} }),
+        Input::Checkpoint(one) => {
+            serde_json::json!({ "Checkpoint": { "part": one.part, "parts": one.parts } })
+        }
+        input => serde_json::json!(input),
+    };
+    set_aside(&mut value);
+    value
+}
+
+fn decisions(entry: &JournalEntry) -> Value {
+    let mut value = serde_json::json!(entry.decisions);
+    set_aside(&mut value);
+    value
+}
+
+/// Takes times and measurements out.
+fn set_aside(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !name.ends_with("_ns") && !MEASURED.contains(&name.as_str()));
+            fields.values_mut().for_each(set_aside);
+        }
+        Value::Array(items) => items.iter_mut().for_each(set_aside),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::journal::{Completed, Decision, WakeAt, Woke};
+
+    use super::*;
+
+    fn entry(sequence: i64, input: Input, decisions: Vec<Decision>) -> JournalEntry {
+        JournalEntry {
+            sequence,
+            at_ns: 1_000 * sequence,
+            input,
+            decisions,
+            state_hash: String::new(),
+            hash: String::new(),
+        }
+    }
+
+    #[test]
+    fn times_and_measurements_part_nothing() {
+        let completed =
+            |batch, service_ns| Input::Completed(Completed { lane: 1, batch, service_ns, sample: None });
+        let woken = |at_ns| vec![Decision::WakeAt(WakeAt { at_ns })];
+        let a = entry(3, completed(7, 10), woken(5));
+        assert!(part(&a, &entry(4, completed(7, 99), woken(6))).is_none());
+        let at = part(&a, &entry(4, completed(8, 10), woken(5))).unwrap();
+        assert_eq!((at.by_decision, at.fields[0].field.as_str()), (false, "input.completed.batch"));
+        let at = part(&a, &entry(4, completed(7, 10), vec![])).unwrap();
+        assert_eq!((at.by_decision, at.sequences, at.inputs[0].as_str()), (true, [3, 4], "completed"));
+        let at = part(&a, &entry(4, Input::Woke(Woke {}), vec![])).unwrap();
+        assert_eq!((at.by_decision, at.inputs), (false, ["completed".to_owned(), "woke".to_owned()]));
+    }
+}

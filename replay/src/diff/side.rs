@@ -1,0 +1,262 @@
+//! What one run did: its work, its waits, and where its groups lived.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use serde_json::{Value, json};
+use warptape_schemas::journal::{CommitOutcome, LaneId, Started};
+
+use super::DiffSide;
+use super::moved::Groups;
+use crate::chain::{Context, Seen, Slow, SlowestOptions, Step, row_waits, slowest_with};
+use crate::history::{Batch, BatchEnd, Item, Life, StayEnd, Window};
+use crate::{Progress, ReplayError};
+
+/// Versions of the software that are listed.
+const VERSIONS_MAX: usize = 16;
+/// Signals whose chain is kept.
+const SLOWEST: usize = 3;
+/// Latencies beyond an hour count as one.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+
+/// What a run did.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Side {
+    /// The log.
+    pub url: String,
+    /// Process lives.
+    pub lives: u64,
+    /// Versions of the software in the order of their lives.
+    pub software: Vec<String>,
+    /// Time from the first to the last thing that the journals tell, ns.
+    pub elapsed_ns: i64,
+    /// Rows that batches brought to lanes and that were done.
+    pub rows: i64,
+    /// Batches.
+    pub batches: u64,
+    /// Groups that a lane gave back, to go to another one.
+    pub moves: u64,
+    /// Pauses of partitions.
+    pub pauses: u64,
+    /// How long they were, ns.
+    pub paused_ns: i64,
+    /// Transactions.
+    pub transactions: u64,
+    /// Attempts to commit that were aborted.
+    pub aborted: u64,
+    /// Times that a lane was lost.
+    pub lanes_lost: u64,
+    /// Signals of transactions that are known to be committed.
+    pub signals: u64,
+    /// From the publication of a tick record to the commit of the signals that it caused.
+    pub latency: Latency,
+    /// What a row waited for from its arrival to its commit, on average over all rows.
+    pub waits: Vec<MeanWait>,
+    /// What each lane did.
+    pub lanes: Vec<LaneWork>,
+    /// The slowest signals.
+    pub slowest: Vec<Slow>,
+}
+
+/// Latencies of signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// Median, ns.
+    pub p50_ns: u64,
+    /// 99 of 100 are not slower, ns.
+    pub p99_ns: u64,
+    /// 999 of 1,000 are not slower, ns.
+    pub p999_ns: u64,
+    /// The slowest, ns.
+    pub max_ns: u64,
+}
+
+/// What rows waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MeanWait {
+    /// What for.
+    pub step: Step,
+    /// How long a row waited on average, ns.
+    pub ns: i64,
+}
+
+/// What a lane did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LaneWork {
+    /// Partition of the journal: the ordinal of the process.
+    pub journal: i32,
+    /// Number of the lane.
+    pub lane: LaneId,
+    /// Its device.
+    pub device: String,
+    /// Batches that came back.
+    pub batches: u64,
+    /// Their rows.
+    pub rows: i64,
+    /// Time that it worked on them, ns.
+    pub service_ns: i64,
+}
+
+/// What is read of a run.
+pub(super) struct Reading {
+    pub(super) side: Side,
+    /// Configuration of the first life.
+    pub(super) configuration: Value,
+    pub(super) groups: Groups,
+}
+
+/// Reads a run.
+pub(super) fn read(side: DiffSide<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Reading, ReplayError> {
+    let mut fold = Fold::new(side.log.url());
+    let wanted = SlowestOptions { count: SLOWEST, window: Window::default() };
+    let mut observer = |context: &Context, seen: Seen<'_>| fold.see(context, seen);
+    let found = slowest_with(side.log, side.options, wanted, &mut observer, progress)?;
+    let mut reading = fold.finish();
+    reading.side.slowest = found.signals;
+    Ok(reading)
+}
+
+struct Fold {
+    side: Side,
+    configuration: Value,
+    groups: Groups,
+    lanes: BTreeMap<(i32, LaneId), LaneWork>,
+    software: BTreeSet<String>,
+    latency: Histogram<u64>,
+    /// Rows whose waits are known, and the sum of these by step.
+    waits: (i128, BTreeMap<Step, i128>),
+    times: Option<(i64, i64)>,
+}
+
+impl Fold {
+    fn new(url: String) -> Self {
+        // From a microsecond to an hour with three digits: the bounds are constants.
+        let latency = Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram");
+        Self {
+            side: Side { url, ..Side::default() },
+            configuration: Value::Null,
+            groups: Groups::default(),
+            lanes: BTreeMap::new(),
+            software: BTreeSet::new(),
+            latency,
+            waits: (0, BTreeMap::new()),
+            times: None,
+        }
+    }
+
+    fn see(&mut self, context: &Context, seen: Seen<'_>) {
+        match seen {
+            Seen::Signal { latency_ns } => {
+                self.side.signals += 1;
+                self.latency.saturating_record(latency_ns.max(0).unsigned_abs());
+            }
+            Seen::Item(item) => self.see_item(context, item),
+        }
+    }
+
+    fn see_item(&mut self, context: &Context, item: &Item) {
+        match item {
+            Item::Life(life) => self.begin(life),
+            Item::Pause(pause) => {
+                self.side.pauses += 1;
+                let until = pause.until.map_or(0, |until| until.at_ns - pause.from.at_ns);
+                self.side.paused_ns += until;
+            }
+            Item::Batch(batch) => self.batch(context, batch),
+            Item::Stay(stay) => self.side.moves += u64::from(stay.end == StayEnd::Released),
+            Item::Lane(change) => self.side.lanes_lost += u64::from(change.lost.is_some()),
+            Item::Transaction(transaction) => {
+                self.side.transactions += 1;
+                let aborted = transaction.attempts.iter();
+                let aborted = aborted.filter(|attempt| attempt.outcome == CommitOutcome::Aborted);
+                self.side.aborted += aborted.count() as u64;
+                transaction.sealed_ns.into_iter().for_each(|at_ns| self.reach(at_ns));
+                row_waits(context, transaction, &mut |rows, waits| {
+                    self.waits.0 += i128::from(rows);
+                    for wait in waits {
+                        *self.waits.1.entry(wait.step).or_default() += i128::from(wait.ns) * i128::from(rows);
+                    }
+                });
+            }
+            Item::Assigned(_) | Item::Breaker(_) | Item::Round(_) | Item::Slice(_) => {}
+        }
+    }
+
+    fn begin(&mut self, life: &Life) {
+        self.side.lives += 1;
+        self.reach(life.since.at_ns);
+        if self.configuration.is_null() {
+            self.configuration = configuration(&life.started);
+        }
+        let software = &life.started.software;
+        if self.side.software.len() < VERSIONS_MAX && self.software.insert(software.clone()) {
+            self.side.software.push(software.clone());
+        }
+    }
+
+    fn batch(&mut self, context: &Context, batch: &Batch) {
+        self.side.batches += 1;
+        self.reach(batch.at.at_ns);
+        let BatchEnd::Completed { at, service_ns, .. } = batch.end else { return };
+        self.reach(at.at_ns);
+        let Some(life) = context.life() else { return };
+        let number = batch.dispatch.lane;
+        let spec = life.started.lanes.iter().find(|spec| spec.lane == number);
+        let device = spec.map_or("", |spec| spec.device.as_str());
+        let lane = self.lanes.entry((life.journal, number)).or_insert_with(|| LaneWork {
+            journal: life.journal,
+            lane: number,
+            device: device.to_owned(),
+            batches: 0,
+            rows: 0,
+            service_ns: 0,
+        });
+        lane.batches += 1;
+        lane.rows += batch.dispatch.rows;
+        lane.service_ns += service_ns;
+        self.side.rows += batch.dispatch.rows;
+        let name = match life.journal {
+            0 => format!("{number} ({device})"),
+            process => format!("{number} ({device}) of process {process}"),
+        };
+        for part in &batch.parts {
+            let way = self.groups.entry((part.partition, part.group)).or_default();
+            for piece in &part.pieces {
+                // Without offsets nobody can say which records they were.
+                let Some((first, _)) = piece.arrival.offsets else { continue };
+                way.push(first, &name, piece.rows);
+            }
+        }
+    }
+
+    fn reach(&mut self, at_ns: i64) {
+        let (first, last) = self.times.unwrap_or((at_ns, at_ns));
+        self.times = Some((first.min(at_ns), last.max(at_ns)));
+    }
+
+    fn finish(self) -> Reading {
+        let Self { mut side, configuration, groups, lanes, latency, waits: (rows, waits), times, .. } = self;
+        side.elapsed_ns = times.map_or(0, |(first, last)| last.saturating_sub(first));
+        side.lanes = lanes.into_values().collect();
+        let mean = |(step, sum): (Step, i128)| MeanWait { step, ns: (sum / rows.max(1)) as i64 };
+        side.waits = waits.into_iter().map(mean).collect();
+        if side.signals > 0 {
+            let quantile = |quantile| latency.value_at_quantile(quantile);
+            side.latency = Latency {
+                p50_ns: quantile(0.5),
+                p99_ns: quantile(0.99),
+                p999_ns: quantile(0.999),
+                max_ns: latency.max(),
+            };
+        }
+        Reading { side, configuration, groups }
+    }
+}
+
+/// What is configured, without the process and the version of its software.
+fn configuration(started: &Started) -> Value {
+    let stages: Value =
+        serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));
+    json!({ "scheduler": started.scheduler, "lanes": started.lanes, "stages": stages })
+}
