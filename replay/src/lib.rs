@@ -26,6 +26,7 @@ mod divergence;
 mod entries;
 mod error;
 mod export;
+pub mod fixture;
 pub mod history;
 mod journal;
 mod market_fold;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warptape_engine::Topics;
 use warptape_schemas::SchemaSource;
 use warptape_stages::Isa;
 
@@ -14,6 +15,26 @@ pub struct VerifyOptions {
     pub sources: OutputOptions,
     /// Compare outputs as well.
     pub outputs: bool,
+}
+
+impl VerifyOptions {
+    /// The journal and the outputs of a group in the pipeline's topics, by the best instruction set of this processor; outputs are not
+    /// compared, and ticks name no schemas of a registry.
+    pub fn new(topics: &Topics, group: &str) -> Self {
+        let sources = OutputOptions {
+            ticks: topics.ticks.clone(),
+            signals: topics.signals.clone(),
+            late: topics.late.clone(),
+            dead_letter: topics.dead_letter.clone(),
+            snapshots: topics.snapshots.clone(),
+            risk_requests: topics.risk_requests.clone(),
+            risk_results: topics.risk_results.clone(),
+            group: group.to_owned(),
+            schemas: None,
+            isa: Isa::detect(),
+        };
+        Self { journal: topics.journal.clone(), sources, outputs: false }
+    }
 }
 
 /// Where ticks and outputs are, and who made them.

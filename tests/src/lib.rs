@@ -1,12 +1,14 @@
 //! Behaviour across crates: what the tests in `tests/` run against.
 //!
 //! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
-//! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine.
+//! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine, and
+//! [`live_run`] while its market happens.
 //! [`wrapped_log`] is a log of which tests replace parts. [`turns`] is for benchmarks.
 
 pub mod coverage;
 pub mod devices;
 pub mod engine_run;
+pub mod live_run;
 pub mod market;
 pub mod random;
 pub mod sequential;

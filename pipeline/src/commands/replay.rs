@@ -14,8 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use warptape_kernels::Isa;
-use warptape_replay::{OutputOptions, Phase, Progress, ReplayError, Report, VerifyOptions, verify};
+use warptape_replay::{Phase, Progress, ReplayError, Report, VerifyOptions, verify};
 use warptape_schemas::SchemaSource;
 
 use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
@@ -56,20 +55,9 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
 
 /// Where the journal and all else is that the settings name.
 fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
-    let topics = &settings.topics.names;
-    let sources = OutputOptions {
-        schemas,
-        ticks: topics.ticks.clone(),
-        signals: topics.signals.clone(),
-        late: topics.late.clone(),
-        dead_letter: topics.dead_letter.clone(),
-        snapshots: topics.snapshots.clone(),
-        risk_requests: topics.risk_requests.clone(),
-        risk_results: topics.risk_results.clone(),
-        group: settings.engine.group.clone(),
-        isa: Isa::detect(),
-    };
-    VerifyOptions { journal: topics.journal.clone(), sources, outputs: false }
+    let mut options = VerifyOptions::new(&settings.topics.names, &settings.engine.group);
+    options.sources.schemas = schemas;
+    options
 }
 
 fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {

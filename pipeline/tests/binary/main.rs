@@ -21,6 +21,7 @@ mod feeds;
 mod history;
 mod hot;
 mod hot_results;
+mod incidents;
 mod kafka_clients;
 mod kafka_crash;
 mod kafka_faults;

@@ -21,6 +21,9 @@ pub struct Chain {
     pub arrival: Option<ArrivalFacts>,
     /// The batch that it was in; `None` where it is not known.
     pub batch: Option<BatchFacts>,
+    /// The batch that was done last of those with rows of its record or an earlier one, where that is another one: a transaction has complete
+    /// records alone, so that the signal waited for it as well.
+    pub last_batch: Option<BatchFacts>,
     /// Why the batch was dispatched then; `None` where the state that this was decided on is not known.
     pub explanation: Option<Explanation>,
     /// What placement would have seen of each lane at the time of the dispatch, if the group had had none. The one that has the group

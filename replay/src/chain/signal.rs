@@ -101,6 +101,7 @@ impl Signalled {
             process: process_facts(context, tick.partition),
             arrival: way.as_ref().and_then(|way| arrival_facts(way, group)),
             batch: batch.map(|batch| batch_facts(batch, context, (tick.partition, group))),
+            last_batch: way.as_ref().and_then(|way| last_batch(way, context, tick.partition)),
             explanation: None,
             lanes: Vec::new(),
             transaction: transaction_facts(transaction, part),
@@ -156,7 +157,7 @@ fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick
              more; the time from their arrival to the seal counts as waiting for commits",
             way.candidates.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
         )),
-        Some(way) if way.complete_ns.is_none() => unknown.push(
+        Some(way) if way.complete.is_none() => unknown.push(
             "when the rows of other groups were done that came of the same records: that counts as waiting for commits".to_owned(),
         ),
         Some(_) => {}
@@ -230,6 +231,14 @@ pub(crate) fn batch_facts(batch: &Batch, context: &Context, (partition, group): 
         completed,
         service_ns,
     }
+}
+
+/// The batch that a signal waited for beside its own.
+fn last_batch(way: &Way, context: &Context, partition: i32) -> Option<BatchFacts> {
+    let (own, (_, last)) = (way.batch.as_ref(), way.complete.as_ref()?);
+    let is_other = own.is_some_and(|own| own.dispatch.batch != last.dispatch.batch);
+    let part = last.parts.iter().find(|part| part.partition == partition)?;
+    is_other.then(|| batch_facts(last, context, (partition, part.group)))
 }
 
 pub(crate) fn transaction_facts(transaction: &Transaction, part: &SealedPart) -> TransactionFacts {

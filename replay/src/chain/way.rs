@@ -29,8 +29,8 @@ pub(crate) struct Way {
     pub(crate) batch: Option<Arc<Batch>>,
     /// The batches that it may have been.
     pub(crate) candidates: Vec<i64>,
-    /// When all rows of its record and of those before it were done; `None` where that is not known.
-    pub(crate) complete_ns: Option<i64>,
+    /// When all rows of its record and of those before it were done, and the batch that was the last one; `None` where that is not known.
+    pub(crate) complete: Option<(i64, Arc<Batch>)>,
 }
 
 /// The way of a cause through what a transaction has of its partition; `None` where the history does not have its arrival.
@@ -57,14 +57,13 @@ pub(crate) fn find_way(
         }
         _ => None,
     };
-    let complete_ns =
-        certain.or_else(|| dealt.as_ref().and_then(|dealt| end_of(part, arrival, offset, dealt)));
+    let complete = certain.or_else(|| dealt.as_ref().and_then(|dealt| end_of(part, arrival, offset, dealt)));
     let candidates = with_cause.iter().map(|batch| batch.dispatch.batch).collect();
     Ok(Some(Way {
         arrival: arrival.clone(),
         batch,
         candidates,
-        complete_ns: complete_ns.filter(|_| part.is_whole),
+        complete: complete.filter(|_| part.is_whole).map(|(at_ns, batch)| (at_ns, batch.clone())),
     }))
 }
 
@@ -100,7 +99,11 @@ fn has_row(batch: &Batch, arrival: &Arc<Arrival>, cause: Cause, row: i64) -> boo
 
 /// When the records up to one of an arrival were done, where that does not depend on which it is: the batch with the cause is the last of
 /// all with rows that came before or with it.
-fn certain_end(part: &SealedPart, arrival: &Arc<Arrival>, with_cause: &[&Arc<Batch>]) -> Option<i64> {
+fn certain_end<'a>(
+    part: &SealedPart,
+    arrival: &Arc<Arrival>,
+    with_cause: &[&'a Arc<Batch>],
+) -> Option<(i64, &'a Arc<Batch>)> {
     let [only] = with_cause else { return None };
     let own_ns = completed_ns(only)?;
     let others = part.batches.iter().filter(|batch| {
@@ -109,11 +112,16 @@ fn certain_end(part: &SealedPart, arrival: &Arc<Arrival>, with_cause: &[&Arc<Bat
             .any(|piece| is_of(piece, arrival) || is_before(&piece.arrival, arrival))
     });
     let last_ns = others.filter_map(|batch| completed_ns(batch)).max()?;
-    (last_ns <= own_ns).then_some(own_ns)
+    (last_ns <= own_ns).then_some((own_ns, *only))
 }
 
-/// When the last row of records up to one was done.
-fn end_of(part: &SealedPart, arrival: &Arc<Arrival>, offset: i64, dealt: &Dealt) -> Option<i64> {
+/// When the last row of records up to one was done, and in which batch.
+fn end_of<'a>(
+    part: &'a SealedPart,
+    arrival: &Arc<Arrival>,
+    offset: i64,
+    dealt: &Dealt,
+) -> Option<(i64, &'a Arc<Batch>)> {
     let counts = |part: &Part, piece: &Piece| match is_of(piece, arrival) {
         true => piece.from < dealt.rows_through(part.group, offset),
         false => is_before(&piece.arrival, arrival),
@@ -122,7 +130,8 @@ fn end_of(part: &SealedPart, arrival: &Arc<Arrival>, offset: i64, dealt: &Dealt)
         let mut parts = parts_of(batch, arrival.partition);
         parts.any(|part| part.pieces.iter().any(|piece| counts(part, piece)))
     };
-    part.batches.iter().filter(has).filter_map(|batch| completed_ns(batch)).max()
+    let ends = part.batches.iter().filter(has).filter_map(|batch| Some((completed_ns(batch)?, batch)));
+    ends.max_by_key(|(at_ns, _)| *at_ns)
 }
 
 fn is_before(other: &Arrival, arrival: &Arrival) -> bool {
@@ -150,7 +159,7 @@ impl Way {
             completed_ns: at.at_ns,
             service_ns,
             lane_free_ns,
-            complete_ns: self.complete_ns,
+            complete_ns: self.complete.as_ref().map(|(at_ns, _)| *at_ns),
         })
     }
 }

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{bounded, never};
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::clock::wall_clock_ns;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, LaneHandicap, Progress, Stop, run};
+use warptape_pipeline::engine::{EngineConfig, LaneFault, LaneHandicap};
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{
     BreakerConfig, BreakerReason, Decision, Input, JournalEntry, LaneId, Release, ReleaseCause,
 };
 use warptape_sources::synth::{SynthConfig, SynthSource};
-use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end, topic_ends};
+use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+use warptape_tests::live_run::{Feed, run_live};
 
 use super::live_feed::assert_identical;
 use super::recordings::stage_config;
@@ -121,46 +120,16 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     assert!(gain > 1.1, "{fixed_took:?} by hashing, {balanced_took:?} balanced");
 }
 
-/// Time between two pieces of a market that is fed as it happens.
-const PIECE: Duration = Duration::from_millis(10);
-
-/// Feeds a market as it happens, and does something at times after the beginning, by the clock. Gives the times of the engine's journal at
-/// which that was done; the last one is the end.
-fn run_live(
+/// Feeds a market of 400 symbols as it happens.
+fn run_market(
     log: &Arc<dyn EventLog>,
     config: EngineConfig,
     ticks_per_s: usize,
     phases: &[(Duration, &dyn Fn())],
 ) -> Vec<i64> {
-    let (topics, lanes) = (config.core.topics.clone(), config.core.lanes.len());
     let symbols = SynthConfig { symbols: 400, ..SynthConfig::default() };
     let mut market = SynthSource::new(symbols).expect("the configuration is valid");
-    let mut publisher = publisher(log, PARTITIONS, 16);
-    let (stop, stopped) = bounded(1);
-    let engine = {
-        let log = log.clone();
-        std::thread::spawn(move || run(log, config, Arc::new(Progress::new(lanes)), stopped))
-    };
-    let begun = Instant::now();
-    let (mut pieces, mut times_ns) = (0, Vec::new());
-    for (until, action) in phases {
-        while begun.elapsed() < *until {
-            for tick in market.by_ref().take(ticks_per_s * PIECE.as_millis() as usize / 1_000) {
-                publisher.push(tick).expect("the tick is valid");
-            }
-            publisher.flush().expect("the log takes the ticks");
-            pieces += 1;
-            let rest = (PIECE * pieces).saturating_sub(begun.elapsed());
-            never::<()>().recv_timeout(rest).expect_err("nothing comes");
-        }
-        times_ns.push(wall_clock_ns());
-        action();
-    }
-    let ticks = topic_ends(log.as_ref(), &topics.ticks);
-    let requests = topic_ends(log.as_ref(), &topics.risk_requests);
-    stop.send(Stop::At { ticks, requests }).expect("the engine listens");
-    engine.join().expect("no panic").expect("the engine works");
-    times_ns
+    run_live(log, config, Feed { market: &mut market, ticks_per_s, partitions: PARTITIONS }, phases)
 }
 
 /// Ticks in a second while a lane is slow: half of what the lanes can do.
@@ -183,7 +152,7 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>, mut config: EngineConfig, slow_
     let at = Duration::from_secs;
     let phases: [(Duration, &dyn Fn()); 3] =
         [(at(3), &slow), (at(3 + slow_s), &as_before), (at(9 + slow_s), &|| ())];
-    let times_ns = run_live(log, config, SLOW_TICKS_PER_S, &phases);
+    let times_ns = run_market(log, config, SLOW_TICKS_PER_S, &phases);
     Phases { slow_ns: times_ns[0], over_ns: times_ns[1] }
 }
 
@@ -383,7 +352,7 @@ fn the_loss_of_a_lane_under_load_is_made_up_for() {
     config.core.scheduler.breakers = Some(breakers());
     config.lane_faults = vec![LaneFault { lane: 1, after_batches: LOSS_BATCHES }];
     let phases: [(Duration, &dyn Fn()); 1] = [(Duration::from_secs(14), &|| ())];
-    run_live(&log, config, LOAD_TICKS_PER_S, &phases);
+    run_market(&log, config, LOAD_TICKS_PER_S, &phases);
     assert_identical(&log, "warptape");
 
     let journal = journal(&log);

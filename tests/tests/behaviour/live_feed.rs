@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use crossbeam_channel::bounded;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_kernels::Isa;
-use warptape_pipeline::engine::{LaneFault, Progress, Stop, run};
-use warptape_replay::{OutputOptions, VerifyOptions, verify};
+use warptape_pipeline::engine::{LaneFault, Progress, Stop, Topics, run};
+use warptape_replay::{VerifyOptions, verify};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{DeadLetterReason, decode_dead_letter};
 use warptape_sources::synth::{SynthConfig, SynthSource};
@@ -47,20 +46,7 @@ fn feed_now(log: &Arc<dyn EventLog>, count: i64) {
 
 /// A replay makes the same decisions and outputs.
 pub fn assert_identical(log: &Arc<dyn EventLog>, group: &str) {
-    let topic = str::to_owned;
-    let sources = OutputOptions {
-        ticks: topic("ticks"),
-        signals: topic("signals"),
-        late: topic("late"),
-        dead_letter: topic("dead-letter"),
-        snapshots: topic("snapshots"),
-        risk_requests: topic("risk.requests"),
-        risk_results: topic("risk.results"),
-        group: topic(group),
-        isa: Isa::detect(),
-        schemas: None,
-    };
-    let options = VerifyOptions { journal: topic("journal"), sources, outputs: true };
+    let options = VerifyOptions { outputs: true, ..VerifyOptions::new(&Topics::new(""), group) };
     let report = verify(log.as_ref(), &options, &mut |_| {}).expect("the log can be read");
     assert!(report.is_identical(), "{report}");
 }

@@ -152,9 +152,10 @@ fn sentence(chain: &Chain, step: Step) -> String {
         }
         Step::Service => format!("{lane} worked on {number}"),
         Step::Handover => format!("{number} went to {lane} and back"),
-        Step::OtherGroups => {
-            "rows of other groups from these records or earlier ones were not done".to_owned()
-        }
+        Step::OtherGroups => match &chain.last_batch {
+            Some(last) => others(last),
+            None => "rows of other groups from these records or earlier ones were not done".to_owned(),
+        },
         Step::PreviousCommit => "the transaction before had not ended".to_owned(),
         Step::CommitInterval => {
             let facts = &chain.transaction;
@@ -177,6 +178,19 @@ fn sentence(chain: &Chain, step: Step) -> String {
         ),
         Step::Preparation | Step::TaskQueue | Step::Slices | Step::Conclusion => cause(step).to_owned(),
     }
+}
+
+/// What held up the rows of other groups.
+fn others(last: &BatchFacts) -> String {
+    let BatchFacts { batch, lane, device, at, completed, service_ns, .. } = last;
+    let flight = completed.map_or(0, |completed| completed.at_ns - at.at_ns);
+    format!(
+        "rows of other groups from these records or earlier ones were not done: the last ones were in batch {batch} of lane {lane} ({device}), \
+         {} after {} in the queue, of that {} at work (`replay why batch:{batch}` says more)",
+        milliseconds(flight),
+        milliseconds(at.at_ns - last.oldest_arrival_ns),
+        milliseconds(service_ns.unwrap_or(0)),
+    )
 }
 
 /// Why a batch was dispatched when it was, and not earlier.

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use warptape_replay::ReplayError;
-use warptape_replay::chain::{SLOWEST_MAX, Slow, Slowest, SlowestOptions, slowest};
+use warptape_replay::chain::{Chain, SLOWEST_MAX, Slow, Slowest, SlowestOptions, Step, slowest};
 
 use super::chain::{cause, name};
 use crate::cli::{ChainFormat, SlowestArgs, UsageError};
@@ -82,6 +82,13 @@ fn row(slow: &Slow) -> Vec<String> {
         chain.batch.as_ref().map_or_else(unknown, |batch| batch.device.clone()),
         slow.main.map_or_else(unknown, |wait| name(wait.step)),
         slow.main.map_or_else(unknown, |wait| milliseconds(wait.ns)),
-        slow.main.map_or_else(unknown, |wait| cause(wait.step).to_owned()),
+        slow.main.map_or_else(unknown, |wait| which(chain, wait.step)),
     ]
+}
+
+/// What a wait was, with the lane that others were waited for on.
+fn which(chain: &Chain, step: Step) -> String {
+    let last = chain.last_batch.as_ref().filter(|_| step == Step::OtherGroups);
+    let lane = last.map_or_else(String::new, |last| format!(", last on {}", last.device));
+    format!("{}{lane}", cause(step))
 }

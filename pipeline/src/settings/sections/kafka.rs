@@ -70,8 +70,9 @@ section! {
         ticks: Option<Duration> = integer(168, 0..=1_000_000, hours);
         /// Signals.
         signals: Option<Duration> = integer(168, 0..=1_000_000, hours);
-        /// Journal. `replay verify` begins at its first entry.
-        journal: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Journal. `replay` begins at the first start or checkpoint that is left; checkpoints are written every
+        /// `engine.checkpoint_interval_s`.
+        journal: Option<Duration> = integer(168, 0..=1_000_000, hours);
         /// Late ticks.
         late: Option<Duration> = integer(168, 0..=1_000_000, hours);
         /// Dead letters.

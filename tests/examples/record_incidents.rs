@@ -1,0 +1,174 @@
+//! Records the incidents of `tests/fixtures/incidents`: the real engine with real lanes, each with a fault that an engineer has to find, as
+//! `replay export` writes it.
+//!
+//! ```text
+//! cargo run -p warptape-tests --example record_incidents
+//! WRITE_GOLDEN=1 cargo test -p warptape-pipeline --test binary incidents
+//! ```
+//!
+//! Times are measured, so that each recording is another one; the second command writes down what `replay why` says of it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use warptape_eventlog::{Durability, EventLog, SqliteLog};
+use warptape_kernels::device::{Device, DeviceError, Devices, Sample};
+use warptape_pipeline::engine::{EngineConfig, LaneHandicap, Topics};
+use warptape_replay::{ExportOptions, VerifyOptions, Window, export, fixture};
+use warptape_schemas::journal::BreakerConfig;
+use warptape_schemas::tick::Tick;
+use warptape_sources::synth::{SynthConfig, SynthSource};
+use warptape_tests::devices::EMULATOR;
+use warptape_tests::engine_run::{engine_config, stage_config};
+use warptape_tests::live_run::{Feed, run_live};
+
+const PARTITIONS: i32 = 2;
+/// What a sound lane takes for a row at least: lanes are the bottleneck, and few ticks are a load.
+const ROW_NS: u64 = 2_000_000;
+/// When something begins to go wrong, and when the run ends.
+const TURN: Duration = Duration::from_secs(2);
+const END: Duration = Duration::from_secs(4);
+
+fn main() {
+    // To compile its kernels takes seconds, in which the market would go on.
+    drop(EMULATOR.open("cuda:0").expect("it can be emulated"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/incidents");
+    hot_symbol(&folder);
+    throttled_device(&folder);
+    bad_weights(&folder);
+}
+
+fn config(devices: &[&str]) -> EngineConfig {
+    let mut stages = stage_config(&["1s", "tick:5"]);
+    stages.groups_per_partition = 8;
+    let mut config = engine_config(stages, devices.len() as i32);
+    for (spec, device) in config.core.lanes.iter_mut().zip(devices) {
+        spec.device = (*device).to_owned();
+    }
+    config.core.scheduler.batch_rows_max = 64;
+    config.core.times.commit_interval_ns = 20_000_000;
+    // To compile the emulator's kernels takes seconds.
+    config.core.times.device_open_deadline_ns = 300_000_000_000;
+    let handicap = |lane| LaneHandicap { lane, row_ns: Arc::new(AtomicU64::new(ROW_NS)) };
+    config.lane_handicaps = (0..devices.len() as i32).map(handicap).collect();
+    config
+}
+
+fn market() -> SynthSource {
+    // As active as each other, so that nothing but the incident makes lanes unequal.
+    let config = SynthConfig {
+        symbols: 48,
+        zipf_exponent: 0.0,
+        trade_percent: 100.0,
+        late_percent: 0.0,
+        events_per_second: 600.0,
+        ..SynthConfig::default()
+    };
+    SynthSource::new(config).expect("the configuration is valid")
+}
+
+/// One symbol gets as many ticks as its lane, on which other symbols live as well, cannot do.
+fn hot_symbol(folder: &Path) {
+    let is_hot = AtomicBool::new(false);
+    let mut market = market().enumerate().map(|(number, mut tick)| {
+        if is_hot.load(Ordering::Relaxed) && number % 10 < 4 {
+            tick.symbol = "SYNTH:AAAA".to_owned();
+        }
+        tick
+    });
+    let begin = || is_hot.store(true, Ordering::Relaxed);
+    record(folder, "hot-symbol", config(&["cpu:0", "cpu:1", "cpu:2", "cpu:3"]), (&mut market, 1_000), &begin);
+}
+
+/// A device that becomes hot, and slow.
+fn throttled_device(folder: &Path) {
+    let is_hot = Arc::new(AtomicBool::new(false));
+    let mut config = config(&["cuda:0", "cuda:1", "cuda:2"]);
+    config.devices = Arc::new(Warm { is_hot: is_hot.clone() });
+    config.device_sample_interval = Duration::from_millis(250);
+    const S: i64 = 1_000_000_000;
+    config.core.scheduler.breakers = Some(BreakerConfig {
+        losses_max: 3,
+        window_ns: 60 * S,
+        slow_percent: 400,
+        slow_ns: S / 4,
+        probe_ns: 60 * S,
+        probe_ns_max: 300 * S,
+        probes: 8,
+        headroom_c: 5,
+        memory_free_percent: 5,
+    });
+    let slow = config.lane_handicaps[1].row_ns.clone();
+    let begin = || {
+        is_hot.store(true, Ordering::Relaxed);
+        slow.store(8 * ROW_NS, Ordering::Relaxed);
+    };
+    record(folder, "throttled-device", config, (&mut market(), 500), &begin);
+}
+
+/// A lane that has most of the weight and is the slowest.
+fn bad_weights(folder: &Path) {
+    let mut config = config(&["cpu:0", "cpu:1", "cpu:2"]);
+    config.core.lanes[2].weight = 8;
+    config.lane_handicaps[2].row_ns.store(2 * ROW_NS, Ordering::Relaxed);
+    record(folder, "bad-weights", config, (&mut market(), 500), &|| ());
+}
+
+fn record(
+    folder: &Path,
+    name: &str,
+    config: EngineConfig,
+    (market, ticks_per_s): (&mut dyn Iterator<Item = Tick>, usize),
+    begin: &dyn Fn(),
+) {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let log = SqliteLog::open(temporary.path().join("log.db"), Durability::Process).expect("a new log");
+    let log: Arc<dyn EventLog> = Arc::new(log);
+    run_live(
+        &log,
+        config,
+        Feed { market, ticks_per_s, partitions: PARTITIONS },
+        &[(TURN, begin), (END, &|| ())],
+    );
+    let options = ExportOptions {
+        journal: "journal".to_owned(),
+        sources: VerifyOptions::new(&Topics::new(""), "warptape").sources,
+        others: Vec::new(),
+        window: Window::default(),
+        with_ticks: true,
+        by: json!({ "incident": name }),
+    };
+    let path = folder.join(format!("{name}.db"));
+    drop(std::fs::remove_file(&path));
+    let exported = export(log.as_ref(), &path, &options, &mut |_| {}).expect("the log can be exported");
+    fixture::assert_verified(&path);
+    let bytes = std::fs::metadata(&path).expect("it was written").len();
+    println!("{}: {} records, {bytes} bytes", path.display(), exported.records());
+}
+
+/// Emulated devices, of which the second one becomes hot.
+struct Warm {
+    is_hot: Arc<AtomicBool>,
+}
+
+impl Devices for Warm {
+    fn open(&self, name: &str) -> Result<Box<dyn Device>, DeviceError> {
+        EMULATOR.open(name)
+    }
+
+    fn sample(&self, name: &str) -> Option<Sample> {
+        let is_hot = name == "cuda:1" && self.is_hot.load(Ordering::Relaxed);
+        // NVML's bit for a slowdown by the hardware because of heat.
+        let (temperature_c, throttle_bits) = if is_hot { (89, 0x40) } else { (61, 0) };
+        Some(Sample {
+            temperature_c: Some(temperature_c),
+            slowdown_c: Some(90),
+            throttle_bits: Some(throttle_bits),
+            sm_clock_mhz: Some(if is_hot { 210 } else { 1_755 }),
+            ..Sample::default()
+        })
+    }
+}
