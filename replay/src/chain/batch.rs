@@ -75,7 +75,7 @@ pub fn why_batch(
     let found = find_batch(&entries, number, progress)?;
     let (offset, sequence) =
         found.ok_or_else(|| ReplayError::NoBatch { url: log.url(), partition, batch: number })?;
-    let begin = entries.begin_before(offset + 1)?;
+    let begin = entries.begin_early(offset)?;
     let (mut batch, mut facts, mut transaction) = (None, None, None);
     follow(&entries, begin, &mut |context, item| match item {
         Item::Batch(ended) if ended.at.sequence == sequence && ended.dispatch.batch == number => {

@@ -50,7 +50,7 @@ pub(crate) fn find_sealed<'j, 'l>(
     Ok(None)
 }
 
-/// Finds the last `Sealed` with something of a partition in whole journals: what is sealed twice was not committed the first time.
+/// Finds the latest `Sealed` with something of a partition in all of the journals: what is sealed twice was not committed the first time.
 pub(crate) fn find_sealed_anywhere<'j, 'l>(
     journals: &'j [Entries<'l>],
     is_it: impl Fn(&SealedPartition) -> bool,
@@ -58,7 +58,8 @@ pub(crate) fn find_sealed_anywhere<'j, 'l>(
 ) -> Result<Option<(&'j Entries<'l>, FoundSeal)>, ReplayError> {
     let length = |entries: &Entries<'_>| (entries.range.next - entries.range.first) as u64;
     let total = journals.iter().map(length).sum();
-    let (mut done, mut found) = (0, None);
+    let mut done = 0;
+    let mut found: Option<(i64, _)> = None;
     for entries in journals {
         let mut reader = entries.read(entries.range)?;
         while let Some((offset, entry)) = reader.next()? {
@@ -67,11 +68,12 @@ pub(crate) fn find_sealed_anywhere<'j, 'l>(
                 progress(Progress { phase: Phase::Journal, done, total });
             }
             if let Some(account) = account_of(&entry.input, &is_it) {
-                found = Some((entries, FoundSeal { offset, sequence: entry.sequence, account }));
+                let sealed = (entries, FoundSeal { offset, sequence: entry.sequence, account });
+                found = found.filter(|(at_ns, _)| *at_ns > entry.at_ns).or(Some((entry.at_ns, sealed)));
             }
         }
     }
-    Ok(found)
+    Ok(found.map(|(_, sealed)| sealed))
 }
 
 fn account_of(input: &Input, is_it: impl Fn(&SealedPartition) -> bool) -> Option<SealedPartition> {

@@ -148,7 +148,7 @@ impl HistoryReader {
 
 impl Entries<'_> {
     /// Where a history begins that is to know what waits at an offset.
-    fn begin_early(&self, offset: i64) -> Result<Option<Begin>, ReplayError> {
+    pub(crate) fn begin_early(&self, offset: i64) -> Result<Option<Begin>, ReplayError> {
         let Some(last) = self.begin_before(offset + 1)? else { return Ok(None) };
         if last.checkpoint.is_none() {
             return Ok(Some(last));
