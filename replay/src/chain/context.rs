@@ -48,7 +48,9 @@ impl Context {
             | Item::Lane(_)
             | Item::Breaker(_)
             | Item::Round(_)
-            | Item::Slice(_) => {}
+            | Item::Slice(_)
+            | Item::Unassigned(_)
+            | Item::Level(_) => {}
         }
     }
 

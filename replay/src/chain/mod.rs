@@ -34,4 +34,4 @@ pub use lane::{LaneWhy, why_lane};
 pub use request::{RequestChain, TaskFacts, why_request};
 pub use signal::why_signal;
 pub use slowest::{SLOWEST_MAX, Slow, Slowest, SlowestOptions, slowest};
-pub use waits::{Step, Wait};
+pub use waits::{Step, Wait, flight};

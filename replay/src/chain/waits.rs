@@ -152,15 +152,10 @@ pub(crate) fn waits(times: &Times<'_>) -> (Vec<Wait>, i64) {
 
 /// What a batch waited for on its way to its lane and back, which adds up to that: for batches before it, for the lane to work on it, and
 /// the rest. Lanes have a clock of their own, by which they may have worked longer.
-pub(crate) fn flight(
-    dispatched_ns: i64,
-    completed_ns: i64,
-    service_ns: i64,
-    lane_free_ns: Option<i64>,
-) -> [i64; 3] {
-    let flight_ns = completed_ns - dispatched_ns;
+pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_ns: Option<i64>) -> [i64; 3] {
+    let flight_ns = completed_ns.saturating_sub(dispatched_ns);
     let service_ns = service_ns.clamp(0, flight_ns.max(0));
-    let lane_ns = lane_free_ns.map_or(0, |free_ns| free_ns - dispatched_ns);
+    let lane_ns = lane_free_ns.map_or(0, |free_ns| free_ns.saturating_sub(dispatched_ns));
     let lane_ns = lane_ns.clamp(0, (flight_ns - service_ns).max(0));
     [lane_ns, service_ns, flight_ns - lane_ns - service_ns]
 }

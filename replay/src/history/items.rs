@@ -24,6 +24,8 @@ pub enum Item {
     Life(Arc<Life>),
     /// A partition came to the process, or its state was restored.
     Assigned(Assigned),
+    /// A partition left the process, or its state was lost.
+    Unassigned(Unassigned),
     /// Reading of a partition was stopped and went on.
     Pause(Paused),
     /// A batch came back, or will not.
@@ -40,6 +42,8 @@ pub enum Item {
     Slice(Slice),
     /// What became of a transaction is known, or will not be.
     Transaction(Arc<Transaction>),
+    /// More or fewer rows wait, or are in flight.
+    Level(Level),
 }
 
 /// A process life.
@@ -66,6 +70,38 @@ pub struct Assigned {
     pub committed_offset: i64,
     /// Records are read again from this offset on.
     pub snapshot_offset: i64,
+}
+
+/// A partition left a process, or what was known of it was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Unassigned {
+    /// When.
+    pub at: Moment,
+    /// The partition.
+    pub partition: PartitionId,
+    /// Whether a lost lane had a part of its state, so that it is restored and comes again; otherwise it was revoked.
+    pub is_restored: bool,
+}
+
+/// How many rows are somewhere behind an entry that changed their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// The entry.
+    pub at: Moment,
+    /// Where the rows are.
+    pub of: LevelOf,
+    /// Their number.
+    pub rows: i64,
+}
+
+/// Where rows are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LevelOf {
+    /// They wait on the host for a batch, in the queues of a partition's groups.
+    Waiting(PartitionId),
+    /// They are in batches that a lane has not given back.
+    InFlight(LaneId),
 }
 
 /// A partition was not read.

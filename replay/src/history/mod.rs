@@ -11,6 +11,7 @@
 //! tell stays unknown. Kept is what is open, and what is not sealed yet; engines bound both, and so do limits here, whatever is read.
 
 mod items;
+mod levels;
 mod queues;
 mod tasks;
 mod window;
@@ -28,8 +29,9 @@ use self::queues::Partition;
 use self::tasks::Tasks;
 
 pub use self::items::{
-    Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, Item, LaneChange, Life, Moment, Part, Paused,
-    Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd, Transaction, Trigger,
+    Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, Item, LaneChange, Level, LevelOf, Life,
+    Moment, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd, Transaction, Trigger,
+    Unassigned,
 };
 pub(crate) use self::window::HistoryReader;
 pub use self::window::{Bound, HistoryOptions, Window, read_history};
@@ -51,6 +53,8 @@ pub struct History {
     returning: BTreeSet<PartitionId>,
     /// Partitions whose rows it may have had, since not all of its batches are known.
     may_return: BTreeSet<PartitionId>,
+    /// Where the entry that is stepped changes the number of rows.
+    changed: BTreeSet<LevelOf>,
     items: Vec<Item>,
 }
 
@@ -59,8 +63,10 @@ pub struct History {
 struct Lane {
     /// Batches that did not come back, in order of dispatch.
     open: VecDeque<Batch>,
-    /// Batches that were in flight at the checkpoint that the history begins at.
-    unknown: VecDeque<i64>,
+    /// Batches that were in flight at the checkpoint that the history begins at, with their rows.
+    unknown: VecDeque<(i64, i64)>,
+    /// Rows of all of these.
+    rows: i64,
     /// When a batch came back last.
     done_ns: Option<i64>,
 }
@@ -78,6 +84,7 @@ impl History {
             first_sequence: None,
             returning: BTreeSet::new(),
             may_return: BTreeSet::new(),
+            changed: BTreeSet::new(),
             items: Vec::new(),
         }
     }
@@ -86,8 +93,9 @@ impl History {
     pub fn at_checkpoint(journal: i32, at: Moment, started: Started, scheduler: &Scheduler) -> Self {
         let mut history = Self::new(journal);
         for load in scheduler.lane_loads() {
-            let unknown = scheduler.in_flight(load.lane).map(|in_flight| in_flight.batch).collect();
-            history.lanes.insert(load.lane, Lane { unknown, ..Lane::default() });
+            let unknown = scheduler.in_flight(load.lane).map(|one| (one.batch, one.rows)).collect();
+            history.lanes.insert(load.lane, Lane { unknown, rows: load.in_flight_rows, ..Lane::default() });
+            history.changed.insert(LevelOf::InFlight(load.lane));
         }
         let life = Arc::new(Life { journal, began: None, since: at, started });
         history.items.push(Item::Life(life.clone()));
@@ -112,6 +120,7 @@ impl History {
             partition.seed(load.position, stays);
             let pause = Paused { from: at, pause: None, partition: load.partition, until: None };
             partition.pause = load.paused.then_some(pause);
+            history.changed.insert(LevelOf::Waiting(load.partition));
         }
         for waiting in scheduler.waiting() {
             if let Some(partition) = history.partitions.get_mut(&waiting.partition) {
@@ -144,6 +153,7 @@ impl History {
         for decision in &entry.decisions {
             self.decide(at, trigger, decision);
         }
+        self.tell_levels(at);
     }
 
     /// The entries end here: what is open is given as it is.
@@ -162,6 +172,8 @@ impl History {
             Input::PartitionRevoked(revoked) => {
                 self.clear(at, revoked.partition, StayEnd::Revoked);
                 self.partitions.remove(&revoked.partition);
+                let partition = revoked.partition;
+                self.items.push(Item::Unassigned(Unassigned { at, partition, is_restored: false }));
                 self.tasks.revoke(at, revoked.partition, &mut self.items);
                 self.void(revoked.partition);
             }
@@ -228,6 +240,8 @@ impl History {
             Decision::Restore(restore) => {
                 self.clear(at, restore.partition, StayEnd::Restored);
                 self.partitions.remove(&restore.partition);
+                let partition = restore.partition;
+                self.items.push(Item::Unassigned(Unassigned { at, partition, is_restored: true }));
             }
             Decision::Release(release) => {
                 let partition = self.partitions.get_mut(&release.partition);
@@ -286,6 +300,7 @@ impl History {
         self.end_transaction();
         self.returning.clear();
         self.may_return.clear();
+        self.changed.clear();
     }
 
     fn assign(&mut self, at: Moment, assigned: &PartitionAssigned) {
@@ -296,6 +311,7 @@ impl History {
     }
 
     fn clear(&mut self, at: Moment, partition: PartitionId, end: StayEnd) {
+        self.changed.insert(LevelOf::Waiting(partition));
         let Some(partition) = self.partitions.get_mut(&partition) else { return };
         let (stays, pause) = partition.clear(Some(at), end);
         self.items.extend(stays.into_iter().map(Item::Stay));
@@ -311,6 +327,7 @@ impl History {
             groups: arrived.groups.iter().map(|group| (group.group, group.rows)).collect(),
         };
         let (id, next_offset) = (arrived.partition, arrived.next_offset);
+        self.changed.insert(LevelOf::Waiting(id));
         let partition = self.partitions.entry(id).or_default();
         let may_return = self.may_return.remove(&id) && partition.is_at(next_offset);
         match self.returning.remove(&id) || may_return {
@@ -340,35 +357,43 @@ impl History {
         for take in &dispatch.takes {
             let partition = self.partitions.entry(take.partition).or_default();
             let pieces = partition.take(take.group, take.rows);
+            self.changed.insert(LevelOf::Waiting(take.partition));
             let stay = partition.stay_mut(take.group).filter(|stay| stay.epoch == take.epoch);
             let placed = stay.and_then(|stay| stay.placed);
             let (partition, group, epoch, rows) = (take.partition, take.group, take.epoch, take.rows);
             parts.push(Part { partition, group, epoch, placed, rows, pieces });
         }
         let lane = self.lanes.entry(dispatch.lane).or_default();
-        let behind = lane.open.back().map(|batch| batch.dispatch.batch).or(lane.unknown.back().copied());
+        let behind =
+            lane.open.back().map(|batch| batch.dispatch.batch).or(lane.unknown.back().map(|one| one.0));
+        lane.rows = lane.rows.saturating_add(dispatch.rows);
+        self.changed.insert(LevelOf::InFlight(dispatch.lane));
         let dispatch = dispatch.clone();
         lane.open.push_back(Batch { at, trigger, dispatch, parts, behind, end: BatchEnd::Open });
         if lane.open.len() > OPEN_BATCHES_MAX {
-            self.items.extend(lane.open.pop_front().map(|batch| Item::Batch(Arc::new(batch))));
+            let oldest = lane.open.pop_front();
+            lane.rows = lane.rows.saturating_sub(oldest.as_ref().map_or(0, |batch| batch.dispatch.rows));
+            self.items.extend(oldest.map(|batch| Item::Batch(Arc::new(batch))));
         }
     }
 
     fn complete(&mut self, at: Moment, completed: &Completed) {
+        self.changed.insert(LevelOf::InFlight(completed.lane));
         let lane = self.lanes.entry(completed.lane).or_default();
         let lane_free_ns = lane.done_ns;
         let is_it = |batch: &Batch| batch.dispatch.batch == completed.batch;
         let Some(index) = lane.open.iter().position(is_it) else {
             // It was in flight when the history began, or when its lane was lost.
-            if lane.unknown.front() == Some(&completed.batch) {
-                lane.unknown.pop_front();
+            if let Some((_, rows)) = lane.unknown.pop_front_if(|one| one.0 == completed.batch) {
+                lane.rows = lane.rows.saturating_sub(rows);
                 lane.done_ns = Some(at.at_ns);
             }
             return;
         };
         lane.done_ns = Some(at.at_ns);
-        lane.unknown.clear();
+        let unknown_rows = lane.unknown.drain(..).map(|(_, rows)| rows);
         let Some(batch) = lane.open.remove(index) else { return };
+        lane.rows = unknown_rows.chain([batch.dispatch.rows]).fold(lane.rows, i64::saturating_sub);
         let end = BatchEnd::Completed { at, service_ns: completed.service_ns, lane_free_ns };
         let batch = Arc::new(Batch { end, ..batch });
         for (id, partition) in &mut self.partitions {
@@ -385,12 +410,14 @@ impl History {
 
     fn lose(&mut self, at: Moment, lost: &LaneLost) {
         self.items.push(Item::Lane(LaneChange { at, lane: lost.lane, lost: Some(lost.reason.clone()) }));
+        self.changed.insert(LevelOf::InFlight(lost.lane));
         let Lane { open, unknown, .. } = self.lanes.remove(&lost.lane).unwrap_or_default();
         if lost.kept {
             for part in open.iter().rev().flat_map(|batch| &batch.parts) {
                 let partition = self.partitions.get_mut(&part.partition);
                 if partition.is_some_and(|partition| partition.put_back(lost.lane, part)) {
                     self.returning.insert(part.partition);
+                    self.changed.insert(LevelOf::Waiting(part.partition));
                 }
             }
             if !unknown.is_empty() {

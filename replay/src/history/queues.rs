@@ -22,6 +22,8 @@ pub(super) struct Partition {
     /// Next offset as of the last `Sealed`.
     sealed: i64,
     groups: BTreeMap<GroupIndex, Group>,
+    /// Rows that wait for all groups.
+    waiting_rows: i64,
     /// Arrivals with records that are not sealed, in order.
     arrivals: VecDeque<Arc<Arrival>>,
     /// Batches that came back with rows of such records, in order.
@@ -68,6 +70,17 @@ impl Partition {
     pub(super) fn seed_rows(&mut self, partition: PartitionId, group: GroupIndex, at_ns: i64, rows: i64) {
         let piece = of_unknown_records(partition, group, at_ns, rows);
         self.group(group).waiting.push_back(piece);
+        self.count(rows);
+    }
+
+    /// Rows that wait for batches.
+    pub(super) fn waiting_rows(&self) -> i64 {
+        self.waiting_rows
+    }
+
+    /// So many rows wait more, or fewer.
+    fn count(&mut self, rows: i64) {
+        self.waiting_rows = self.waiting_rows.saturating_add(rows).max(0);
     }
 
     fn group(&mut self, group: GroupIndex) -> &mut Group {
@@ -86,6 +99,7 @@ impl Partition {
             if missing > 0 {
                 let piece = of_unknown_records(again.partition, group, again.at_ns, missing);
                 self.group(group).waiting.push_front(piece);
+                self.count(missing);
             }
         }
         self.position = Some(next_offset);
@@ -100,6 +114,7 @@ impl Partition {
         for &(group, rows) in &arrival.groups {
             let piece = Piece { arrival: arrival.clone(), from: 0, rows };
             self.group(group).waiting.push_back(piece);
+            self.count(rows);
         }
         if next_offset > self.sealed {
             self.arrivals.push_back(arrival);
@@ -128,6 +143,7 @@ impl Partition {
                 head.rows -= taken;
             }
         }
+        self.count(left.saturating_sub(rows));
         pieces
     }
 
@@ -143,6 +159,7 @@ impl Partition {
         for piece in part.pieces.iter().rev() {
             group.waiting.push_front(piece.clone());
         }
+        self.count(part.pieces.iter().map(|piece| piece.rows).fold(0, i64::saturating_add));
         true
     }
 

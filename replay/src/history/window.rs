@@ -81,8 +81,9 @@ pub fn read_history(
         let mut seen = 0;
         while let Some((offset, items)) = reader.next()? {
             // What was over before the window is not of it, but for what is in force within it.
-            let is_within =
-                |item: &Item| offset >= range.first || matches!(item, Item::Life(_) | Item::Assigned(_));
+            let is_in_force =
+                |item: &Item| matches!(item, Item::Life(_) | Item::Assigned(_) | Item::Unassigned(_));
+            let is_within = |item: &Item| offset >= range.first || is_in_force(item);
             items.into_iter().filter(is_within).try_for_each(&mut *each)?;
             seen += 1;
             if seen % PROGRESS_ENTRIES == 0 {

@@ -1,0 +1,19 @@
+//! How many rows wait, and how many are in flight, wherever an entry changes that.
+
+use super::queues::Partition;
+use super::{History, Item, Level, LevelOf, Moment};
+
+impl History {
+    /// Gives the numbers that the entry has changed, as they are behind it.
+    pub(super) fn tell_levels(&mut self, at: Moment) {
+        for of in std::mem::take(&mut self.changed) {
+            let rows = match of {
+                LevelOf::Waiting(partition) => {
+                    self.partitions.get(&partition).map_or(0, Partition::waiting_rows)
+                }
+                LevelOf::InFlight(lane) => self.lanes.get(&lane).map_or(0, |lane| lane.rows),
+            };
+            self.items.push(Item::Level(Level { at, of, rows }));
+        }
+    }
+}
