@@ -1,0 +1,208 @@
+//! The messages of a Perfetto trace, as far as a timeline has them, with the field numbers of Perfetto's published definitions
+//! (`protos/perfetto/trace`, release 59). A test parses what is written with the module that is generated from these.
+
+/// A trace: packets, each of which may be written by itself.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Trace {
+    /// The packets.
+    #[prost(message, repeated, tag = "1")]
+    pub packet: Vec<TracePacket>,
+}
+
+/// What is known at once.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TracePacket {
+    /// Time, by the clock of the sequence's defaults.
+    #[prost(uint64, optional, tag = "8")]
+    pub timestamp: Option<u64>,
+    /// The sequence, within which names are interned.
+    #[prost(uint32, optional, tag = "10")]
+    pub trusted_packet_sequence_id: Option<u32>,
+    /// See [`SEQUENCE_BEGINS`] and [`SEQUENCE_GOES_ON`].
+    #[prost(uint32, optional, tag = "13")]
+    pub sequence_flags: Option<u32>,
+    /// Clocks that tell the same time.
+    #[prost(message, optional, tag = "6")]
+    pub clock_snapshot: Option<ClockSnapshot>,
+    /// Something on a track.
+    #[prost(message, optional, tag = "11")]
+    pub track_event: Option<TrackEvent>,
+    /// Names that numbers stand for from here on.
+    #[prost(message, optional, tag = "12")]
+    pub interned_data: Option<InternedData>,
+    /// What holds of packets that do not say otherwise.
+    #[prost(message, optional, tag = "59")]
+    pub trace_packet_defaults: Option<TracePacketDefaults>,
+    /// A track.
+    #[prost(message, optional, tag = "60")]
+    pub track_descriptor: Option<TrackDescriptor>,
+}
+
+/// Of [`TracePacket::sequence_flags`]: nothing said before counts.
+pub const SEQUENCE_BEGINS: u32 = 1;
+/// Of [`TracePacket::sequence_flags`]: names interned before are used.
+pub const SEQUENCE_GOES_ON: u32 = 2;
+
+/// See [`TracePacket::trace_packet_defaults`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TracePacketDefaults {
+    /// Clock of the timestamps.
+    #[prost(uint32, optional, tag = "58")]
+    pub timestamp_clock_id: Option<u32>,
+}
+
+/// Time since the epoch.
+pub const CLOCK_REALTIME: u32 = 1;
+/// The clock that a trace has where it does not say otherwise.
+pub const CLOCK_BOOTTIME: u32 = 6;
+
+/// See [`TracePacket::clock_snapshot`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ClockSnapshot {
+    /// The clocks.
+    #[prost(message, repeated, tag = "1")]
+    pub clocks: Vec<Clock>,
+    /// The clock that the trace is shown by.
+    #[prost(uint32, optional, tag = "2")]
+    pub primary_trace_clock: Option<u32>,
+}
+
+/// What a clock says.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Clock {
+    /// The clock.
+    #[prost(uint32, optional, tag = "1")]
+    pub clock_id: Option<u32>,
+    /// Its time, in nanoseconds.
+    #[prost(uint64, optional, tag = "2")]
+    pub timestamp: Option<u64>,
+}
+
+/// A track: a line of slices, or a counter.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TrackDescriptor {
+    /// Number by which events name it.
+    #[prost(uint64, optional, tag = "1")]
+    pub uuid: Option<u64>,
+    /// Its name.
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+    /// Of a process.
+    #[prost(message, optional, tag = "3")]
+    pub process: Option<ProcessDescriptor>,
+    /// The track that it is shown below.
+    #[prost(uint64, optional, tag = "5")]
+    pub parent_uuid: Option<u64>,
+    /// Of a counter.
+    #[prost(message, optional, tag = "8")]
+    pub counter: Option<CounterDescriptor>,
+    /// How the tracks below it are ordered; see [`EXPLICIT_ORDER`].
+    #[prost(int32, optional, tag = "11")]
+    pub child_ordering: Option<i32>,
+    /// Its place among the tracks of its parent.
+    #[prost(int32, optional, tag = "12")]
+    pub sibling_order_rank: Option<i32>,
+    /// What it shows, in words.
+    #[prost(string, optional, tag = "14")]
+    pub description: Option<String>,
+}
+
+/// Of [`TrackDescriptor::child_ordering`]: by [`TrackDescriptor::sibling_order_rank`].
+pub const EXPLICIT_ORDER: i32 = 3;
+
+/// See [`TrackDescriptor::process`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ProcessDescriptor {
+    /// A number of its own within the trace.
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    /// Its name.
+    #[prost(string, optional, tag = "6")]
+    pub process_name: Option<String>,
+}
+
+/// See [`TrackDescriptor::counter`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CounterDescriptor {
+    /// What is counted.
+    #[prost(string, optional, tag = "6")]
+    pub unit_name: Option<String>,
+}
+
+/// Something on a track.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TrackEvent {
+    /// What is said of it.
+    #[prost(message, repeated, tag = "4")]
+    pub debug_annotations: Vec<DebugAnnotation>,
+    /// See [`EventType`].
+    #[prost(enumeration = "EventType", optional, tag = "9")]
+    pub r#type: Option<i32>,
+    /// Its name, interned.
+    #[prost(uint64, optional, tag = "10")]
+    pub name_iid: Option<u64>,
+    /// The track.
+    #[prost(uint64, optional, tag = "11")]
+    pub track_uuid: Option<u64>,
+    /// Of a counter.
+    #[prost(int64, optional, tag = "30")]
+    pub counter_value: Option<i64>,
+    /// Flows that begin here, or go through.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub flow_ids: Vec<u64>,
+    /// Flows that end here.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub terminating_flow_ids: Vec<u64>,
+}
+
+/// Of [`TrackEvent`]: what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
+#[repr(i32)]
+pub enum EventType {
+    /// It is not said.
+    Unspecified = 0,
+    /// A slice begins.
+    SliceBegin = 1,
+    /// The slice that began last ends.
+    SliceEnd = 2,
+    /// Something happens.
+    Instant = 3,
+    /// A counter has a value from here on.
+    Counter = 4,
+}
+
+/// Something that is said of an event.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DebugAnnotation {
+    /// What it says, interned.
+    #[prost(uint64, optional, tag = "1")]
+    pub name_iid: Option<u64>,
+    /// A number.
+    #[prost(int64, optional, tag = "4")]
+    pub int_value: Option<i64>,
+    /// A text.
+    #[prost(string, optional, tag = "6")]
+    pub string_value: Option<String>,
+}
+
+/// See [`TracePacket::interned_data`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct InternedData {
+    /// Names of events.
+    #[prost(message, repeated, tag = "2")]
+    pub event_names: Vec<InternedName>,
+    /// Names of annotations.
+    #[prost(message, repeated, tag = "3")]
+    pub debug_annotation_names: Vec<InternedName>,
+}
+
+/// A name with its number.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct InternedName {
+    /// The number.
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    /// The name.
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+}

@@ -1,0 +1,374 @@
+//! What happened on each track, item by item.
+//!
+//! An item is drawn when it is over, as a slice with its begin and its end: a trace may have its packets in any order of time. What is
+//! kept is where each row is free, and what has begun and is told in two items.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use warptape_replay::history::{
+    Assigned, Item, LaneChange, Level, LevelOf, Life, Moment, Paused, Stay, StayEnd, Unassigned,
+};
+use warptape_schemas::journal::{Breaker, BreakerState, GroupIndex, LaneId, PartitionId};
+
+use crate::names::{Key, Name};
+use crate::packets::{Event, Packets, Span, number, text};
+use crate::tracks::{Numbers, Of, Overlap, Tracks};
+use crate::{Drawn, words};
+
+/// Flows of batches have this bit, and those of tasks the other, so that neither is like a flow that is numbered.
+const FLOW_OF_BATCH: u64 = 1 << 63;
+const FLOW_OF_TASK: u64 = 1 << 62;
+/// Bits of the number within a process life.
+const FLOW_BITS: u32 = 40;
+
+/// Draws items into a trace.
+pub struct Timeline<W> {
+    pub(crate) out: Packets<W>,
+    pub(crate) drawn: Drawn,
+    /// Whether what began before the first item is to be drawn from that on.
+    is_window: bool,
+    numbers: Numbers,
+    flows: u64,
+    life: Option<Drawing>,
+    /// The partition of the journal, and when its window begins.
+    journal: Option<(i32, Option<i64>)>,
+}
+
+/// A process life that is being drawn.
+struct Drawing {
+    tracks: Tracks,
+    /// Number of the life in the trace.
+    number: u64,
+    /// The last time that was heard of.
+    last_ns: i64,
+    assigned: BTreeMap<PartitionId, (i64, Option<Assigned>)>,
+    breakers: BTreeMap<LaneId, (Moment, Breaker)>,
+    /// Flows of groups that have moved and were not placed again.
+    moved: BTreeMap<(PartitionId, GroupIndex), u64>,
+}
+
+impl<W: Write> Timeline<W> {
+    /// A trace that is written to `out`. Of a window of a journal, what began before it is drawn from its beginning on.
+    pub fn new(out: W, is_window: bool) -> Self {
+        Self {
+            out: Packets::new(out),
+            drawn: Drawn::default(),
+            is_window,
+            numbers: Numbers::default(),
+            flows: 0,
+            life: None,
+            journal: None,
+        }
+    }
+
+    /// Draws the next item of a history.
+    ///
+    /// # Errors
+    /// If the trace cannot be written.
+    pub fn add(&mut self, item: &Item) -> io::Result<()> {
+        if let Item::Life(life) = item {
+            return self.begin_life(life);
+        }
+        if self.life.is_none() {
+            self.begin(None, ended_ns(item).unwrap_or(0))?;
+        }
+        self.hear(item);
+        match item {
+            Item::Life(_) => Ok(()),
+            Item::Assigned(assigned) => self.assigned(assigned),
+            Item::Unassigned(unassigned) => self.unassigned(unassigned),
+            Item::Pause(pause) => self.pause(pause),
+            Item::Batch(batch) => self.batch(batch),
+            Item::Stay(stay) => self.stay(stay),
+            Item::Lane(change) => self.lane(change),
+            Item::Breaker(change) => self.breaker(change.at, change.breaker),
+            Item::Round(round) => self.round(round),
+            Item::Slice(slice) => self.task_slice(slice),
+            Item::Transaction(transaction) => self.transaction(transaction),
+            Item::Level(level) => self.level(level),
+        }
+    }
+
+    /// The history ends here: what was drawn, and what it was written to.
+    ///
+    /// # Errors
+    /// If the trace cannot be written.
+    pub fn finish(mut self) -> io::Result<(W, Drawn)> {
+        self.end_life()?;
+        let (out, bytes) = self.out.finish()?;
+        Ok((out, Drawn { bytes, ..self.drawn }))
+    }
+
+    fn begin_life(&mut self, life: &Arc<Life>) -> io::Result<()> {
+        self.end_life()?;
+        if self.journal.is_none_or(|(journal, _)| journal != life.journal) {
+            self.journal = Some((life.journal, None));
+        }
+        self.begin(Some(life), life.since.at_ns)
+    }
+
+    fn begin(&mut self, life: Option<&Life>, at_ns: i64) -> io::Result<()> {
+        self.out.begin_trace(at_ns)?;
+        let tracks = Tracks::new(life, &mut self.numbers, &mut self.out)?;
+        self.drawn.lives += 1;
+        self.life = Some(Drawing {
+            tracks,
+            number: self.drawn.lives,
+            last_ns: at_ns,
+            assigned: BTreeMap::new(),
+            breakers: BTreeMap::new(),
+            moved: BTreeMap::new(),
+        });
+        Ok(())
+    }
+
+    /// What is open when a life ends, is drawn until the last time that was heard of.
+    fn end_life(&mut self) -> io::Result<()> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        let (assigned, breakers) = (std::mem::take(&mut life.assigned), std::mem::take(&mut life.breakers));
+        for (partition, (from_ns, assigned)) in assigned {
+            self.draw_assigned(partition, from_ns, assigned, None)?;
+        }
+        let last_ns = self.last_ns();
+        for (at, breaker) in breakers.into_values() {
+            self.draw_breaker(at, breaker, last_ns)?;
+        }
+        self.life = None;
+        Ok(())
+    }
+
+    /// Takes notice of when an item was over.
+    fn hear(&mut self, item: &Item) {
+        let Some(at_ns) = ended_ns(item) else { return };
+        if let Some(life) = &mut self.life {
+            life.last_ns = life.last_ns.max(at_ns);
+        }
+        let is_in_force = matches!(item, Item::Assigned(_) | Item::Unassigned(_));
+        if let Some((_, begins_ns)) = self.journal.as_mut().filter(|_| self.is_window && !is_in_force) {
+            begins_ns.get_or_insert(at_ns);
+        }
+    }
+
+    /// The last time that was heard of in this life.
+    pub(crate) fn last_ns(&self) -> i64 {
+        self.life.as_ref().map_or(0, |life| life.last_ns)
+    }
+
+    /// A number of a flow that no other has.
+    pub(crate) fn next_flow(&mut self) -> u64 {
+        self.flows += 1;
+        self.flows
+    }
+
+    /// The flow from a batch to its transaction.
+    pub(crate) fn flow_of_batch(&self, batch: i64) -> u64 {
+        FLOW_OF_BATCH | self.flow_within_life(batch)
+    }
+
+    /// The flow of the slices of a task.
+    pub(crate) fn flow_of_task(&self, task: i64) -> u64 {
+        FLOW_OF_TASK | self.flow_within_life(task)
+    }
+
+    fn flow_within_life(&self, number: i64) -> u64 {
+        let life = self.life.as_ref().map_or(0, |life| life.number);
+        (life << FLOW_BITS | number.cast_unsigned() & ((1 << FLOW_BITS) - 1)) & (FLOW_OF_TASK - 1)
+    }
+
+    /// A time within the window, and behind the epoch.
+    pub(crate) fn within(&self, at_ns: i64) -> i64 {
+        let begins_ns = self.journal.and_then(|(_, begins_ns)| begins_ns);
+        at_ns.max(begins_ns.unwrap_or(0)).max(0)
+    }
+
+    /// Where a slice has room; `None`, which is counted, where it has none.
+    pub(crate) fn room(
+        &mut self,
+        of: Of,
+        begin_ns: i64,
+        end_ns: i64,
+        overlap: Overlap,
+    ) -> io::Result<Option<(u64, Span)>> {
+        let begin_ns = self.within(begin_ns);
+        let span = Span { begin_ns, end_ns: end_ns.max(begin_ns) };
+        let Some(life) = &mut self.life else { return Ok(None) };
+        let room = life.tracks.room(of, span, overlap, &mut self.numbers, &mut self.out)?;
+        match room {
+            Some(_) => self.drawn.slices += 1,
+            None => self.drawn.left_out += 1,
+        }
+        Ok(room)
+    }
+
+    /// A slice with nothing in it.
+    pub(crate) fn slice(
+        &mut self,
+        of: Of,
+        (begin_ns, end_ns): (i64, i64),
+        overlap: Overlap,
+        name: Name,
+        event: Event,
+    ) -> io::Result<()> {
+        match self.room(of, begin_ns, end_ns, overlap)? {
+            Some((row, span)) => self.out.slice(row, span, name, event),
+            None => Ok(()),
+        }
+    }
+
+    /// Something that happens; not drawn where there are too many tracks.
+    pub(crate) fn instant(&mut self, of: Of, at_ns: i64, name: Name, event: Event) -> io::Result<()> {
+        let at_ns = self.within(at_ns);
+        let Some(row) = self.only(of)? else { return Ok(()) };
+        self.out.instant(row, at_ns, name, event)
+    }
+
+    fn only(&mut self, of: Of) -> io::Result<Option<u64>> {
+        let Some(life) = &mut self.life else { return Ok(None) };
+        let row = life.tracks.only(of, &mut self.numbers, &mut self.out)?;
+        self.drawn.left_out += u64::from(row.is_none());
+        Ok(row)
+    }
+
+    fn level(&mut self, level: &Level) -> io::Result<()> {
+        let of = match level.of {
+            LevelOf::Waiting(partition) => Of::Waiting(partition),
+            LevelOf::InFlight(lane) => Of::LaneInFlight(lane),
+        };
+        if let (LevelOf::Waiting(partition), Some(life), 1..) = (level.of, &mut self.life, level.rows) {
+            // The history began after it had come.
+            life.assigned.entry(partition).or_insert((level.at.at_ns, None));
+        }
+        let Some(row) = self.only(of)? else { return Ok(()) };
+        self.out.count(row, self.within(level.at.at_ns), level.rows)
+    }
+
+    fn assigned(&mut self, assigned: &Assigned) -> io::Result<()> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        let before = life.assigned.insert(assigned.partition, (assigned.at.at_ns, Some(*assigned)));
+        match before {
+            Some((from_ns, before)) => {
+                self.draw_assigned(assigned.partition, from_ns, before, Some((assigned.at.at_ns, "again")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn unassigned(&mut self, unassigned: &Unassigned) -> io::Result<()> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        let Some((from_ns, assigned)) = life.assigned.remove(&unassigned.partition) else { return Ok(()) };
+        let end = if unassigned.is_restored { "restored" } else { "revoked" };
+        self.draw_assigned(unassigned.partition, from_ns, assigned, Some((unassigned.at.at_ns, end)))
+    }
+
+    fn draw_assigned(
+        &mut self,
+        partition: PartitionId,
+        from_ns: i64,
+        assigned: Option<Assigned>,
+        end: Option<(i64, &str)>,
+    ) -> io::Result<()> {
+        let mut notes = Vec::new();
+        if let Some(Assigned { at, committed_offset, snapshot_offset, .. }) = assigned {
+            notes.push(number(Key::Sequence, at.sequence));
+            notes.push(number(Key::CommittedOffset, committed_offset));
+            notes.push(number(Key::SnapshotOffset, snapshot_offset));
+        }
+        let (end_ns, ended) = end.unwrap_or((self.last_ns(), "open"));
+        notes.push(text(Key::Ended, ended));
+        let event = Event { notes, ..Event::default() };
+        self.slice(Of::Partition(partition), (from_ns, end_ns), Overlap::Never, Name::Assigned, event)
+    }
+
+    fn pause(&mut self, pause: &Paused) -> io::Result<()> {
+        let mut notes = vec![number(Key::Sequence, pause.from.sequence)];
+        if let Some(decision) = &pause.pause {
+            notes.push(number(Key::WaitingRows, decision.waiting_rows));
+            notes.push(number(Key::HighWaterRows, decision.high_water_rows));
+        }
+        let until_ns = pause.until.map_or(self.last_ns(), |until| until.at_ns);
+        let event = Event { notes, ..Event::default() };
+        let span = (pause.from.at_ns, until_ns);
+        self.slice(Of::Pauses(pause.partition), span, Overlap::Never, Name::Paused, event)
+    }
+
+    fn lane(&mut self, change: &LaneChange) -> io::Result<()> {
+        let mut notes = vec![number(Key::Sequence, change.at.sequence)];
+        notes.extend(change.lost.as_ref().map(|reason| text(Key::Reason, reason)));
+        let name = if change.lost.is_some() { Name::LaneLost } else { Name::LaneReady };
+        self.instant(Of::LaneState(change.lane), change.at.at_ns, name, Event { notes, ..Event::default() })
+    }
+
+    fn breaker(&mut self, at: Moment, breaker: Breaker) -> io::Result<()> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        match life.breakers.insert(breaker.lane, (at, breaker)) {
+            Some((since, before)) => self.draw_breaker(since, before, at.at_ns),
+            None => Ok(()),
+        }
+    }
+
+    fn draw_breaker(&mut self, since: Moment, breaker: Breaker, until_ns: i64) -> io::Result<()> {
+        if breaker.state == BreakerState::Closed {
+            return Ok(());
+        }
+        let notes = vec![
+            number(Key::Sequence, since.sequence),
+            text(Key::Reason, &words::of(&breaker.reason)),
+            number(Key::Measured, breaker.measured),
+            number(Key::Limit, breaker.limit),
+        ];
+        let (of, event) = (Of::LaneBreaker(breaker.lane), Event { notes, ..Event::default() });
+        self.slice(of, (since.at_ns, until_ns), Overlap::Never, breaker.state.into(), event)
+    }
+
+    /// Draws where a group that had moved was placed, and its next move.
+    fn stay(&mut self, stay: &Stay) -> io::Result<()> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        let group = (stay.partition, stay.group);
+        let notes = vec![
+            number(Key::Partition, stay.partition),
+            number(Key::Group, stay.group),
+            number(Key::Lane, stay.lane),
+            number(Key::Epoch, stay.epoch),
+        ];
+        if let Some((placed, flow)) = stay.placed.zip(life.moved.remove(&group)) {
+            let event = Event { ending_flows: vec![flow], notes: notes.clone(), ..Event::default() };
+            self.instant(Of::Placements, placed.at_ns, Name::Placed, event)?;
+        }
+        let Some((released, cause)) = stay.release else { return Ok(()) };
+        let flow = self.next_flow();
+        if let Some(life) = self.life.as_mut().filter(|_| stay.end == StayEnd::Released) {
+            life.moved.insert(group, flow);
+        }
+        let left_ns = stay.left.map_or(self.last_ns(), |left| left.at_ns);
+        let mut event = Event { flows: vec![flow], notes, ..Event::default() };
+        event.notes.push(number(Key::Sequence, released.sequence));
+        event.notes.push(text(Key::Ended, &words::of(&stay.end)));
+        self.drawn.moves += 1;
+        self.slice(Of::Moves, (released.at_ns, left_ns), Overlap::Maybe, cause.into(), event)
+    }
+}
+
+/// When an item was over, as far as its entries tell; `None` of what the life's end left open.
+fn ended_ns(item: &Item) -> Option<i64> {
+    use warptape_replay::history::BatchEnd;
+    let moment = match item {
+        Item::Life(life) => life.since,
+        Item::Assigned(assigned) => assigned.at,
+        Item::Unassigned(unassigned) => unassigned.at,
+        Item::Pause(pause) => pause.until?,
+        Item::Batch(batch) => match batch.end {
+            BatchEnd::Completed { at, .. } | BatchEnd::Lost(at) => at,
+            BatchEnd::Open => return None,
+        },
+        Item::Stay(stay) => stay.left?,
+        Item::Lane(change) => change.at,
+        Item::Breaker(change) => change.at,
+        Item::Round(round) => round.end?.0,
+        Item::Slice(slice) => slice.done?.0,
+        Item::Transaction(transaction) => return transaction.attempts.last().map(|last| last.known_ns),
+        Item::Level(level) => level.at,
+    };
+    Some(moment.at_ns)
+}
