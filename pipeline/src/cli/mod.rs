@@ -37,8 +37,8 @@ pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStat
 pub use interrupt::Interrupt;
 pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use replay::{
-    ChainFormat, DiffArgs, ReplayArgs, ReplayCommand, SlowestArgs, VerifyArgs, VerifyFormat, WhyArgs,
-    WhyNotArgs, WhySubject, WindowArgs,
+    ChainFormat, DiffArgs, ReplayArgs, ReplayCommand, SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat,
+    WhyArgs, WhyNotArgs, WhySubject, WindowArgs,
 };
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,

@@ -2,11 +2,13 @@
 
 mod chain;
 mod diff;
+mod timeline;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use chain::{ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
 pub use diff::DiffArgs;
+pub use timeline::TimelineArgs;
 
 use super::ExportArgs;
 
@@ -34,6 +36,8 @@ pub enum ReplayCommand {
     Diff(DiffArgs),
     /// Write the log, or a window of it, to one portable file, or to tables
     Export(ExportArgs),
+    /// Write a timeline of lanes, queues, partitions and commits that Perfetto shows (ui.perfetto.dev)
+    Timeline(TimelineArgs),
 }
 
 /// Arguments of `warptape replay verify`.

@@ -6,6 +6,7 @@ mod diff;
 mod export;
 mod request;
 mod slowest;
+mod timeline;
 mod why;
 mod why_not;
 
@@ -31,6 +32,7 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
         ReplayCommand::WhyNot(args) => why_not::execute(args, settings),
         ReplayCommand::Diff(args) => diff::execute(args, settings),
         ReplayCommand::Export(args) => export::execute(args, settings),
+        ReplayCommand::Timeline(args) => timeline::execute(args, settings),
     }
 }
 

@@ -148,7 +148,7 @@ fn parse_subject(text: &str) -> Result<WhySubject, String> {
         .to_owned())
 }
 
-fn parse_bound(text: &str) -> Result<Bound, String> {
+pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
     let number = |text: &str| {
         let number = text.parse::<i64>().ok().filter(|number| *number >= 0);
         number.ok_or_else(|| format!("{text:?} is no whole number"))

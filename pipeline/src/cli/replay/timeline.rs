@@ -1,0 +1,43 @@
+//! Arguments of `replay timeline`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use warptape_replay::history::{Bound, Window};
+
+use super::VerifyFormat;
+use super::chain::parse_bound;
+
+/// Arguments of `warptape replay timeline`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A BOUND is a time (2026-11-24T03:00:00Z), `offset:N` or `sequence:N` of a journal entry; --until names the first entry that is not wanted
+any more. Open the file at https://ui.perfetto.dev: drag it into the window, nothing is uploaded. docs/timeline.md says what each track
+shows. Nothing is written over.
+
+Example: warptape replay timeline --to night.pftrace --since 2026-11-24T03:00:00Z --until 2026-11-24T03:01:00Z")]
+pub struct TimelineArgs {
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
+    /// First entry that is wanted; the first one there is where not given
+    #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
+    pub since: Option<Bound>,
+    /// First entry that is not wanted any more; all are wanted where not given
+    #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
+    pub until: Option<Bound>,
+    /// Show the process with this ordinal alone, which is the partition of the journal that offsets and sequences are of; all where not
+    /// given, each by its own offsets and sequences
+    #[arg(long, value_name = "ORDINAL")]
+    pub partition: Option<i32>,
+    /// How to print what was written
+    #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
+    pub output: VerifyFormat,
+}
+
+impl TimelineArgs {
+    /// As the replay takes it.
+    pub fn window(&self) -> Window {
+        Window { from: self.since, to: self.until }
+    }
+}
