@@ -2,11 +2,12 @@
 //!
 //! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
 //! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine, and
-//! [`live_run`] while its market happens.
-//! [`wrapped_log`] is a log of which tests replace parts. [`turns`] is for benchmarks.
+//! [`live_run`] while its market happens. [`drawn`] reads timelines back. [`wrapped_log`] is a log of which tests replace parts.
+//! [`turns`] is for benchmarks.
 
 pub mod coverage;
 pub mod devices;
+pub mod drawn;
 pub mod engine_run;
 pub mod live_run;
 pub mod market;

@@ -42,3 +42,4 @@ mod risk;
 mod segments;
 mod side_by_side;
 mod strangers;
+mod timeline;

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use warptape_replay::history::{Arrival, Batch, History, Item, Moment, Part, SealedPart};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry};
+use warptape_timeline::Timeline;
+
+use crate::drawn::{Drawn, read_drawn};
 
 /// The history of a journal, and of the same from its last checkpoint on.
 pub(super) struct Told {
     history: History,
-    from_checkpoint: Option<History>,
+    from_checkpoint: Option<(History, Timeline<Vec<u8>>)>,
+    timeline: Timeline<Vec<u8>>,
     /// What began, by kind, as entries say.
     begun: BTreeMap<&'static str, i64>,
     /// What ended, as the history says.
@@ -20,7 +24,8 @@ pub(super) struct Told {
 impl Told {
     pub(super) fn new(ordinal: i32) -> Self {
         let history = History::new(ordinal);
-        Self { history, from_checkpoint: None, begun: BTreeMap::new(), ended: BTreeMap::new() }
+        let timeline = Timeline::new(Vec::new(), false);
+        Self { history, from_checkpoint: None, timeline, begun: BTreeMap::new(), ended: BTreeMap::new() }
     }
 
     /// Takes the next entry.
@@ -30,14 +35,16 @@ impl Told {
         {
             let scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| error.to_string())?;
             let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
-            self.from_checkpoint = Some(History::at_checkpoint(0, at, started.clone(), &scheduler));
+            let history = History::at_checkpoint(0, at, started.clone(), &scheduler);
+            self.from_checkpoint = Some((history, Timeline::new(Vec::new(), true)));
         }
         self.count(entry);
         self.history.step(entry);
         self.look()?;
-        if let Some(history) = &mut self.from_checkpoint {
+        if let Some((history, timeline)) = &mut self.from_checkpoint {
             history.step(entry);
             for item in history.take_items() {
+                timeline.add(&item).map_err(|error| error.to_string())?;
                 if let Item::Batch(batch) = item {
                     check_rows(&batch)?;
                 }
@@ -50,10 +57,16 @@ impl Told {
     pub(super) fn finish(mut self) -> Result<(), String> {
         self.history.finish();
         self.look()?;
-        match self.begun == self.ended {
-            true => Ok(()),
-            false => Err(format!("{:?} began, and {:?} ended", self.begun, self.ended)),
+        if self.begun != self.ended {
+            return Err(format!("{:?} began, and {:?} ended", self.begun, self.ended));
         }
+        let drawn = read_back(self.timeline)?;
+        drawn.check_flows()?;
+        let batches = drawn.slices.iter().filter(|slice| slice.numbers.contains_key("queue_wait_ns")).count();
+        if batches as i64 != self.begun.get("batches").copied().unwrap_or_default() {
+            return Err(format!("{batches} batches are drawn of {:?}", self.begun));
+        }
+        self.from_checkpoint.map_or(Ok(()), |(_, timeline)| read_back(timeline).map(drop))
     }
 
     fn count(&mut self, entry: &JournalEntry) {
@@ -79,6 +92,7 @@ impl Told {
 
     fn look(&mut self) -> Result<(), String> {
         for item in self.history.take_items() {
+            self.timeline.add(&item).map_err(|error| error.to_string())?;
             let kind = match &item {
                 Item::Life(_) => "lives",
                 Item::Assigned(_) => "assignments",
@@ -87,7 +101,7 @@ impl Told {
                 Item::Breaker(_) => "breakers",
                 Item::Round(_) => "rounds",
                 Item::Slice(_) => "slices",
-                Item::Lane(_) => continue,
+                Item::Lane(_) | Item::Unassigned(_) | Item::Level(_) => continue,
                 Item::Batch(batch) => {
                     check_rows(batch)?;
                     "batches"
@@ -104,6 +118,12 @@ impl Told {
         }
         Ok(())
     }
+}
+
+/// What a timeline has, which Perfetto shows as it is meant.
+fn read_back(timeline: Timeline<Vec<u8>>) -> Result<Drawn, String> {
+    let (bytes, _) = timeline.finish().map_err(|error| error.to_string())?;
+    read_drawn(&bytes)
 }
 
 /// Every row of a batch came with an arrival.

@@ -15,4 +15,5 @@ mod risk;
 mod risk_replay;
 mod simulation;
 mod tables;
+mod timeline;
 mod transactions;

@@ -89,7 +89,7 @@ impl Read {
 }
 
 /// A run of two process lives.
-fn recorded(path: &Path) -> Arc<dyn EventLog> {
+pub fn recorded(path: &Path) -> Arc<dyn EventLog> {
     let log: Arc<dyn EventLog> = Arc::new(SqliteLog::open(path, Durability::Process).unwrap());
     let config = SynthConfig { symbols: 40, ticks: Some(TICKS as u64), seed: 5, ..SynthConfig::default() };
     let mut ticks = SynthSource::new(config).unwrap();

@@ -1,0 +1,143 @@
+//! `replay timeline`: what is written is a trace by Perfetto's own definitions, with everything that a run does.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use warptape_eventlog::SqliteLog;
+
+use super::kafka_clients::given;
+use super::processes::{Running, folder, run_until_drained, texts, warptape};
+
+const LOG: [&str; 2] = ["--log", "sqlite:market.db"];
+const CONFIGURATION: &str = "\
+[engine]
+devices = [\"cpu:2\"]
+commit_interval_ms = 20
+poll_records_max = 8
+[stages]
+bars = [\"1s\", \"tick:20\"]
+[topics]
+partitions = 2
+[scheduler]
+high_water_rows = 200
+low_water_rows = 100
+";
+
+fn run_in(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
+    let all = [arguments, &["-c", "warptape.toml"], &LOG].concat();
+    texts(&warptape(folder, &all), code)
+}
+
+/// What Perfetto's own definitions make of a timeline.
+fn read(folder: &Path, name: &str) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/scripts/check_timeline.py");
+    let python = Command::new(given("WARPTAPE_TEST_PYTHON"))
+        .arg(script)
+        .arg(name)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("Python starts");
+    serde_json::from_str(&texts(&python, 0).0).expect("JSON")
+}
+
+#[test]
+fn a_run_is_a_trace_by_perfettos_own_definitions() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("warptape.toml"), CONFIGURATION).expect("a file");
+    let feed = |seed: &str| {
+        run_in(folder, &["feed", "synth", "--ticks", "30000", "--symbols", "30", "--seed", seed], 0);
+    };
+    feed("1");
+    let mut run = Running::start(folder, &[&["run", "-c", "warptape.toml"][..], &LOG].concat());
+    let log = SqliteLog::open_existing(folder.join("market.db")).expect("the log");
+    run_until_drained(&mut run, &log, "warptape");
+    for words in
+        [&["drain", "1"][..], &["undrain", "1"], &["breaker", "0", "open"], &["breaker", "0", "auto"]]
+    {
+        let told = [&["control"], words, &["--timeout-s", "120"]].concat();
+        run_in(folder, &told, 0);
+    }
+    let request = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/risk/price.json");
+    run_in(folder, &["risk", "price", request.to_str().expect("UTF-8"), "--timeout-s", "120"], 0);
+    feed("2");
+    run_until_drained(&mut run, &log, "warptape");
+    run.stop("TERM");
+    drop(log);
+
+    let to = ["replay", "timeline", "--to", "run.pftrace"];
+    let (out, _) = run_in(folder, &to, 0);
+    assert!(out.contains("timeline in run.pftrace: 1 process lives, "), "{out}");
+    assert!(out.contains("https://ui.perfetto.dev") && !out.contains("left out"), "{out}");
+    let found = read(folder, "run.pftrace");
+    for slice in [
+        "batch: idle",
+        "service",
+        "assigned",
+        "paused",
+        "transaction",
+        "commit",
+        "attempt",
+        "move: drained",
+        "move: breaker",
+        "breaker: open",
+        "slice: interactive",
+        "request: finished",
+    ] {
+        assert!(found["slices"][slice].as_u64() > Some(0), "{slice} is missing in {found}");
+    }
+    for instant in ["arrived", "placed", "all units done"] {
+        assert!(found["instants"][instant].as_u64() > Some(0), "{instant} is missing in {found}");
+    }
+    for counter in ["rows waiting", "rows in flight"] {
+        assert!(found["counters"][counter].as_u64() > Some(10), "{counter} is missing in {found}");
+    }
+    for track in ["lane 0 (cpu:0)", "lane 1 (cpu:1)", "partition 0", "partition 1", "commits", "moves"] {
+        let tracks = found["tracks"].as_array().expect("tracks");
+        assert!(tracks.iter().any(|name| name == track), "{track} is missing in {found}");
+    }
+    let batches = found["slices"]["service"].as_u64().expect("a number");
+    assert!(found["flows"]["whole"].as_u64() >= Some(2 * batches), "{found}");
+
+    // Nothing is written over.
+    let (_, error) = run_in(folder, &to, 2);
+    assert!(error.contains("run.pftrace: it exists already, and nothing is written over"), "{error}");
+
+    // A window has less, and says so as JSON as well.
+    let window = [
+        "replay",
+        "timeline",
+        "--to",
+        "window.pftrace",
+        "--since",
+        "sequence:100",
+        "--until",
+        "sequence:200",
+    ];
+    let (out, _) = run_in(folder, &[&window[..], &["-o", "json"]].concat(), 0);
+    let drawn: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(drawn["batches"].as_u64() > Some(0) && drawn["batches"].as_u64() < Some(batches), "{drawn}");
+    let within = read(folder, "window.pftrace");
+    assert!(within["first_ns"].as_u64() > found["first_ns"].as_u64(), "{within}");
+}
+
+#[test]
+fn a_log_without_a_journal_has_no_timeline() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("warptape.toml"), CONFIGURATION).expect("a file");
+    run_in(folder, &["feed", "synth", "--ticks", "1000", "--symbols", "3"], 0);
+    let (_, error) = run_in(folder, &["replay", "timeline", "--to", "run.pftrace"], 2);
+    assert!(error.contains("journal"), "{error}");
+    let (_, error) =
+        run_in(folder, &["replay", "timeline", "--to", "run.pftrace", "--since", "yesterday"], 2);
+    assert!(error.contains("no time such as"), "{error}");
+    let (_, error) =
+        texts(&warptape(folder, &["replay", "timeline", "--to", "x", "--log", "sqlite:nowhere.db"]), 2);
+    assert!(error.contains("nowhere.db"), "{error}");
+    let left = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("pftrace")));
+}

@@ -1,0 +1,132 @@
+//! Timelines of a run against the log that they are of: every batch and every commit is there, on tracks that Perfetto can show.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use warptape_eventlog::EventLog;
+use warptape_replay::history::{Bound, HistoryOptions, Window};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::{CommitOutcome, Decision, Input, JournalEntry};
+use warptape_tests::drawn::{Drawn, read_drawn};
+use warptape_tests::engine_run::read_partition;
+use warptape_timeline::{TimelineError, write_timeline};
+
+use super::tables::recorded;
+
+fn options(window: Window) -> HistoryOptions {
+    HistoryOptions { journal: "journal".to_owned(), partition: None, window }
+}
+
+fn drawn(log: &dyn EventLog, to: &Path, window: Window) -> Drawn {
+    let mut last = None;
+    let written = write_timeline(log, to, &options(window), &mut |progress| last = Some(progress)).unwrap();
+    let last = last.unwrap();
+    assert_eq!(last.done, last.total);
+    let bytes = fs::read(to).unwrap();
+    assert_eq!((written.bytes, written.left_out), (bytes.len() as u64, 0));
+    read_drawn(&bytes).unwrap()
+}
+
+fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
+    let records = read_partition(log, "journal", 0);
+    records.iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect()
+}
+
+#[test]
+fn a_timeline_has_every_batch_and_every_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = recorded(&folder.path().join("log.db"));
+    let drawn = drawn(&*log, &folder.path().join("run.pftrace"), Window::default());
+    drawn.check_flows().unwrap();
+    let entries = entries(&*log);
+    let dispatched: Vec<_> = entries
+        .iter()
+        .flat_map(|entry| entry.decisions.iter().map(move |decision| (entry, decision)))
+        .filter_map(|(entry, decision)| match decision {
+            Decision::Dispatch(dispatch) => Some((entry.sequence, entry.at_ns, dispatch)),
+            _ => None,
+        })
+        .collect();
+    let batches: Vec<_> =
+        drawn.slices.iter().filter(|slice| slice.numbers.contains_key("queue_wait_ns")).collect();
+    assert!(batches.len() > 100 && batches.len() == dispatched.len(), "{}", batches.len());
+    for (sequence, at_ns, dispatch) in dispatched {
+        let is_it = |numbers: &std::collections::BTreeMap<String, i64>| {
+            (numbers["sequence"], numbers["batch"]) == (sequence, dispatch.batch)
+        };
+        let slice = batches.iter().find(|slice| is_it(&slice.numbers)).unwrap();
+        assert!(drawn.names[&slice.track].ends_with(&format!("/lane {0} (cpu:{0})", dispatch.lane)));
+        assert_eq!(slice.numbers["rows"], dispatch.rows);
+        let took_ns =
+            slice.numbers["lane_wait_ns"] + slice.numbers["service_ns"] + slice.numbers["handover_ns"];
+        assert_eq!(took_ns, slice.numbers["dispatch_to_completion_ns"]);
+        let begin_ns = at_ns + slice.numbers["lane_wait_ns"];
+        assert_eq!((slice.begin_ns, slice.end_ns), (begin_ns as u64, (at_ns + took_ns) as u64));
+        // Rows came, and were committed: both ends of the flows are there.
+        assert!(slice.flows.iter().all(|flow| drawn.flows[flow].0 > 1), "{slice:?}");
+    }
+    let committed: BTreeSet<i64> = entries
+        .iter()
+        .filter_map(|entry| match &entry.input {
+            Input::CommitEnded(ended) if ended.outcome == CommitOutcome::Committed => Some(ended.sealed),
+            _ => None,
+        })
+        .collect();
+    let commits = drawn.slices.iter().filter(|slice| slice.name == "commit");
+    assert_eq!(commits.map(|slice| slice.numbers["sealed_sequence"]).collect::<BTreeSet<_>>(), committed);
+    let names = drawn.slice_names();
+    assert_eq!(names["service"], batches.len() as u64);
+    assert_eq!(names["attempt"], committed.len() as u64);
+    assert_eq!(
+        drawn.flows.values().filter(|flow| **flow == (1, 1)).count() as u64,
+        drawn.instants["arrived"]
+    );
+}
+
+/// What waits and what is in flight is nothing in the end, and was something.
+#[test]
+fn counters_end_at_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = recorded(&folder.path().join("log.db"));
+    let drawn = drawn(&*log, &folder.path().join("run.pftrace"), Window::default());
+    assert!(drawn.counters.len() > 4);
+    for (track, values) in &drawn.counters {
+        assert!(values.is_sorted_by_key(|(at_ns, _)| at_ns), "{}", drawn.names[track]);
+        assert_eq!(values.last().unwrap().1, 0, "{}", drawn.names[track]);
+        assert!(values.iter().any(|(_, rows)| *rows > 0), "{}", drawn.names[track]);
+    }
+}
+
+#[test]
+fn a_window_begins_where_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = recorded(&folder.path().join("log.db"));
+    let entries = entries(&*log);
+    let first = &entries[entries.len() / 3];
+    let next = &entries[entries.len() / 2];
+    let window =
+        Window { from: Some(Bound::Sequence(first.sequence)), to: Some(Bound::Sequence(next.sequence)) };
+    let drawn = drawn(&*log, &folder.path().join("window.pftrace"), window);
+    let is_within = |at_ns: u64| (first.at_ns as u64..=next.at_ns as u64).contains(&at_ns);
+    assert!(is_within(drawn.first_ns));
+    assert!(drawn.slices.iter().all(|slice| is_within(slice.begin_ns) && is_within(slice.end_ns)));
+    assert!(drawn.slices.len() > 20, "{}", drawn.slices.len());
+}
+
+#[test]
+fn nothing_is_written_over_and_nothing_is_left_of_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = recorded(&folder.path().join("log.db"));
+    let to = folder.path().join("there.pftrace");
+    fs::write(&to, "mine").unwrap();
+    let refused = write_timeline(&*log, &to, &options(Window::default()), &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, TimelineError::Taken { .. }), "{refused}");
+    assert_eq!(fs::read(&to).unwrap(), b"mine");
+    let missing = HistoryOptions { journal: "nobody".to_owned(), ..options(Window::default()) };
+    let to = folder.path().join("none.pftrace");
+    let refused = write_timeline(&*log, &to, &missing, &mut |_| {}).unwrap_err();
+    assert!(refused.to_string().contains("no topic \"nobody\""), "{refused}");
+    let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("none")));
+}
