@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use warptape_eventlog::EventLog;
 use warptape_replay::history::{
-    Batch, BatchEnd, Bound, History, HistoryOptions, Item, Stay, StayEnd, Transaction, Window, read_history,
+    Batch, BatchEnd, Bound, History, HistoryOptions, Item, LevelOf, Stay, StayEnd, Transaction, Window,
+    read_history,
 };
 use warptape_scheduler::Scheduler;
 use warptape_schemas::decode_journal_entry;
@@ -161,18 +162,34 @@ fn a_window_begins_and_ends_anywhere() {
 struct Steps {
     scheduler: Scheduler,
     history: History,
+    items: Vec<Item>,
     sequence: i64,
 }
 
 impl Steps {
     fn step(&mut self, input: Input) -> Vec<Decision> {
         let (sequence, at_ns) = (self.sequence, 1_000 + 10 * self.sequence);
+        // Rows of a lost lane wait at once, and the scheduler hears of them with the next arrival.
+        let is_lost = matches!(input, Input::LaneLost(_));
         let mut decisions = Vec::new();
         self.scheduler.step(at_ns, &input, &mut decisions).unwrap();
         let (state_hash, hash) = (String::new(), String::new());
         let entry = JournalEntry { sequence, at_ns, input, decisions: decisions.clone(), state_hash, hash };
         self.history.step(&entry);
         self.sequence += 1;
+        let items = self.history.take_items();
+        for level in
+            items.iter().filter_map(|item| if let Item::Level(level) = item { Some(level) } else { None })
+        {
+            let (scheduler, waits) = (&self.scheduler, matches!(level.of, LevelOf::Waiting(_)));
+            let rows = match level.of {
+                LevelOf::Waiting(partition) => scheduler.waiting_rows(partition),
+                LevelOf::InFlight(lane) => scheduler.in_flight(lane).map(|batch| batch.rows).sum(),
+            };
+            assert!(level.rows == rows || waits && is_lost, "{level:?} of {rows}");
+            assert_eq!(level.at.sequence, sequence);
+        }
+        self.items.extend(items);
         decisions
     }
 
@@ -193,7 +210,8 @@ fn dispatched(decisions: &[Decision]) -> (i32, i64) {
 /// Rows that a lost lane gives back are those that came before, also where records without rows were read meanwhile.
 #[test]
 fn rows_of_a_lost_lane_are_in_another_batch() {
-    let mut steps = Steps { scheduler: Scheduler::new(), history: History::new(0), sequence: 0 };
+    let (scheduler, history) = (Scheduler::new(), History::new(0));
+    let mut steps = Steps { scheduler, history, items: Vec::new(), sequence: 0 };
     let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
     let (node, software, stage_config) = ("node".to_owned(), "test".to_owned(), "{}".to_owned());
     let scheduler = scheduler_config();
@@ -218,7 +236,10 @@ fn rows_of_a_lost_lane_are_in_another_batch() {
         partitions: vec![SealedPartition { partition, next_offset: 9, ..SealedPartition::default() }],
     }));
     steps.history.finish();
-    let items = steps.history.take_items();
+    steps.items.extend(steps.history.take_items());
+    let items = steps.items;
+    let levels = items.iter().filter(|item| matches!(item, Item::Level(_))).count();
+    assert!(levels > 8, "{levels}");
     let found = batches(&items);
     assert!(matches!(found[0].end, BatchEnd::Lost(_)) && found[0].dispatch.batch == lost);
     let pieces = &found[1].parts[0].pieces;

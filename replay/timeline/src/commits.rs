@@ -9,6 +9,7 @@ use warptape_schemas::journal::CommitOutcome;
 
 use crate::names::{Key, Name};
 use crate::packets::{Event, Notes, number, text};
+use crate::proto::DebugAnnotation;
 use crate::timeline::Timeline;
 use crate::tracks::{Of, Overlap};
 
@@ -50,7 +51,7 @@ impl<W: Write> Timeline<W> {
                 CommitOutcome::Committed => Name::Attempt,
                 CommitOutcome::Aborted => Name::AttemptAborted,
             };
-            let notes = vec![number(Key::LookedUp, i64::from(attempt.looked_up))];
+            let notes = attempt.looked_up.then(|| number(Key::LookedUp, 1)).into_iter().collect();
             free_ns = attempt.ended_ns.clamp(begin_ns, span.end_ns);
             self.out.begin(row, begin_ns, name, Event { notes, ..Event::default() })?;
             self.out.end(row, free_ns)?;
@@ -67,11 +68,11 @@ fn commit_notes(transaction: &Transaction, batches: usize) -> Notes {
         number(Key::Attempts, transaction.attempts.len() as i64),
         number(Key::Batches, batches as i64),
         number(Key::Signals, sum(|part| part.account.signals)),
-        number(Key::Late, sum(|part| part.account.late)),
-        number(Key::DeadLetters, sum(|part| part.account.dead_letters)),
-        number(Key::RiskResults, sum(|part| part.account.risk_results)),
         text(Key::Offsets, &offsets_of(transaction)),
     ]);
+    let late = sum(|part| part.account.late);
+    let dead_letters = sum(|part| part.account.dead_letters);
+    notes.extend(exceptions(late, dead_letters, sum(|part| part.account.risk_results)));
     notes
 }
 
@@ -92,14 +93,19 @@ fn offsets_of(transaction: &Transaction) -> String {
 
 fn notes_of(part: &SealedPart, sealed_sequence: i64) -> Notes {
     let account = part.account;
-    vec![
+    let mut notes = vec![
         number(Key::SealedSequence, sealed_sequence),
         number(Key::FirstOffset, account.first_offset),
         number(Key::NextOffset, account.next_offset),
         number(Key::Signals, account.signals),
-        number(Key::Late, account.late),
-        number(Key::DeadLetters, account.dead_letters),
-        number(Key::RiskResults, account.risk_results),
         number(Key::Batches, part.batches.len() as i64),
-    ]
+    ];
+    notes.extend(exceptions(account.late, account.dead_letters, account.risk_results));
+    notes
+}
+
+/// What few transactions have is said where it is there.
+fn exceptions(late: i64, dead_letters: i64, risk_results: i64) -> impl Iterator<Item = DebugAnnotation> {
+    let all = [(Key::Late, late), (Key::DeadLetters, dead_letters), (Key::RiskResults, risk_results)];
+    all.into_iter().filter(|(_, count)| *count != 0).map(|(key, count)| number(key, count))
 }
