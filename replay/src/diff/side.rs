@@ -179,7 +179,12 @@ impl Fold {
                     }
                 });
             }
-            Item::Assigned(_) | Item::Breaker(_) | Item::Round(_) | Item::Slice(_) => {}
+            Item::Assigned(_)
+            | Item::Unassigned(_)
+            | Item::Level(_)
+            | Item::Breaker(_)
+            | Item::Round(_)
+            | Item::Slice(_) => {}
         }
     }
 
