@@ -2,6 +2,7 @@
 
 mod accounts;
 mod chain;
+mod corruptions;
 mod diff;
 mod export;
 mod history;
