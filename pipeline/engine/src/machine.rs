@@ -398,7 +398,7 @@ impl Core {
             Decision::Restore(restore) => {
                 let partition = restore.partition;
                 let owned = self.partitions.remove(&partition).expect("only owned partitions are restored");
-                self.membership.await_restore(partition, owned.reached_offset());
+                self.membership.await_restore(partition, owned.reached());
                 self.drop_groups(partition);
                 let sealed_offset = owned.sealed_offset;
                 self.commands.push(Command::Restore { partition, sealed_offset, is_new: false });

@@ -20,6 +20,7 @@ use crate::tick_digest::tick_record_digest;
 
 use self::groups::Groups;
 use self::outputs::Outputs;
+pub(crate) use self::states::Placed;
 use self::states::States;
 
 /// An owned partition.
@@ -59,6 +60,15 @@ pub struct Accepted {
     pub repeated: RepeatedTrades,
 }
 
+/// How far a partition has come whose state is lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reached {
+    /// Records before this offset were accepted.
+    pub(crate) offset: i64,
+    /// Its last snapshot that has gone out, to be committed.
+    pub(crate) gone_out: Option<Placed>,
+}
+
 impl Partition {
     /// A partition whose state was just restored; `sealed_offset` is where outputs begin.
     pub(crate) fn new(
@@ -67,14 +77,16 @@ impl Partition {
         restored: Restored,
         sealed_offset: i64,
         counted_offset: i64,
+        gone_out: Option<Placed>,
     ) -> Self {
+        let from = Placed { offset: restored.offset, place: restored.place };
         Self {
             source,
             generation,
             intake: restored.intake,
             groups: Groups::new(restored.stages),
             outputs: Outputs::default(),
-            snapshots: States::new(restored.offset, restored.place),
+            snapshots: States::new(from, gone_out),
             next_offset: restored.offset,
             read_to: restored.offset,
             sealed_offset,
@@ -233,9 +245,10 @@ impl Partition {
         !self.is_read_to(self.counted_offset.min(end))
     }
 
-    /// Records before this offset were accepted, if not by this state then by one that was lost.
-    pub(crate) fn reached_offset(&self) -> i64 {
-        self.next_offset.max(self.counted_offset)
+    /// How far the partition has come, if not by this state then by one that was lost.
+    pub(crate) fn reached(&self) -> Reached {
+        let offset = self.next_offset.max(self.counted_offset);
+        Reached { offset, gone_out: self.snapshots.gone_out() }
     }
 
     /// Whether nothing waits and nothing is in flight.

@@ -8,7 +8,7 @@ use warptape_record::TopicPartition;
 
 use super::{Command, Core};
 use crate::error::CoreError;
-use crate::partition::Partition;
+use crate::partition::{Partition, Reached};
 use crate::recorder::RecordError;
 use crate::restore::Restored;
 use crate::risk::RequestPartition;
@@ -36,8 +36,8 @@ pub(super) struct Membership {
     assignments_total: u64,
     /// Partitions that were assigned together, until the states of all of them are there.
     assigning: Vec<Assigning>,
-    /// Partitions whose state was lost and is not restored yet, with the offsets they had come to.
-    restoring: BTreeMap<i32, i64>,
+    /// Partitions whose state was lost and is not restored yet, with how far they had come.
+    restoring: BTreeMap<i32, Reached>,
     /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
     /// partition came is in the market then.
     requests_wait: BTreeMap<i32, i64>,
@@ -71,9 +71,9 @@ impl Membership {
         self.assignments.get(&partition).copied()
     }
 
-    /// The state of a partition is lost, which had come to an offset.
-    pub(super) fn await_restore(&mut self, partition: i32, reached_offset: i64) {
-        self.restoring.insert(partition, reached_offset);
+    /// The state of a partition is lost, which had come so far.
+    pub(super) fn await_restore(&mut self, partition: i32, reached: Reached) {
+        self.restoring.insert(partition, reached);
     }
 
     /// Whether no partition waits for its state.
@@ -118,9 +118,7 @@ impl Core {
             return self.take_over(now_ns);
         }
         match self.membership.restoring.remove(&partition) {
-            Some(reached_offset) => {
-                Ok(self.admit(now_ns, partition, restored, sealed_offset, reached_offset)?)
-            }
+            Some(reached) => Ok(self.admit(now_ns, partition, restored, sealed_offset, reached)?),
             None => Ok(()),
         }
     }
@@ -133,7 +131,7 @@ impl Core {
             self.allow_segments(&all, &restored)?;
             for Assigned { partition, committed, end } in all {
                 let restored = restored.remove(&partition).expect("the states of all are there");
-                self.admit(now_ns, partition, restored, committed.unwrap_or(0), 0)?;
+                self.admit(now_ns, partition, restored, committed.unwrap_or(0), Reached::default())?;
                 self.membership.requests_wait.insert(partition, end);
             }
         }
@@ -170,7 +168,7 @@ impl Core {
         partition: i32,
         restored: Restored,
         sealed_offset: i64,
-        reached_offset: i64,
+        reached: Reached,
     ) -> Result<(), RecordError> {
         let offset = restored.offset;
         if let Some(assignment) = self.membership.begin(partition) {
@@ -181,8 +179,9 @@ impl Core {
         let source = TopicPartition { topic: self.config.topics.ticks.clone(), partition };
         let is_other = |segment: &String| is_other(segment, &self.config.stages);
         let segment_due = restored.segment.as_ref().is_none_or(is_other);
+        let Reached { offset: reached_offset, gone_out } = reached;
         let counted_offset = reached_offset.max(sealed_offset);
-        let mut owned = Partition::new(source, generation, restored, sealed_offset, counted_offset);
+        let mut owned = Partition::new(source, generation, restored, sealed_offset, counted_offset, gone_out);
         owned.segment_due = segment_due;
         self.partitions.insert(partition, owned);
         let detail = format!("partition {partition} from snapshot at {offset}, outputs from {sealed_offset}");

@@ -14,12 +14,29 @@ pub(super) struct States {
     offset: i64,
     /// Under which keys the last one stands that is complete, or will be.
     place: SnapshotPlace,
+    /// The last one of which all has gone out, to be committed.
+    gone_out: Option<Placed>,
+}
+
+/// A snapshot in the log, or on its way there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) offset: i64,
+    pub(crate) place: SnapshotPlace,
 }
 
 impl States {
-    /// None beside the one at an offset, which stands at this place.
-    pub(super) fn new(offset: i64, place: SnapshotPlace) -> Self {
-        Self { under_way: None, ready: VecDeque::new(), offset, place }
+    /// None beside the one that the state comes from. The partition may have sent out a later one before its state was lost, which was not
+    /// in the log yet when the state was read: nothing may take its place that is older.
+    pub(super) fn new(from: Placed, gone_out: Option<Placed>) -> Self {
+        let gone_out = gone_out.filter(|later| later.offset > from.offset);
+        let Placed { offset, place } = gone_out.unwrap_or(from);
+        Self { under_way: None, ready: VecDeque::new(), offset, place, gone_out }
+    }
+
+    /// The last snapshot of which all has gone out.
+    pub(super) fn gone_out(&self) -> Option<Placed> {
+        self.gone_out
     }
 
     /// Whether one is under way.
@@ -73,6 +90,7 @@ impl States {
             if !ready.records.is_empty() {
                 return;
             }
+            self.gone_out = Some(Placed { offset: ready.offset, place });
             self.ready.pop_front();
         }
     }
@@ -82,9 +100,35 @@ impl States {
 mod tests {
     use super::*;
 
+    const BEGINNING: Placed = Placed { offset: 0, place: SnapshotPlace::First };
+
+    #[test]
+    fn nothing_older_takes_the_place_of_a_snapshot_that_has_gone_out() {
+        let mut states = States::new(BEGINNING, None);
+        states.begin(15, Vec::new(), 1);
+        states.add(0, 15, 0, vec![0; 100]);
+        assert_eq!(states.gone_out(), None);
+        states.seal(15, 1, &mut Sealed::default());
+        assert_eq!(states.gone_out(), None, "the group's state is missing");
+        states.seal(15, 1, &mut Sealed::default());
+        let gone_out = states.gone_out();
+        assert_eq!(gone_out, Some(Placed { offset: 15, place: SnapshotPlace::Second }));
+        // A lane is lost, and the state is read again before the last transaction is in the log.
+        let mut states = States::new(BEGINNING, gone_out);
+        assert!(!states.is_due(5, 5) && !states.is_due(19, 5), "there is a later one");
+        assert!(states.is_due(20, 5));
+        assert_eq!(states.gone_out(), gone_out, "if it happens again");
+        states.begin(20, Vec::new(), 1);
+        states.add(0, 20, 0, vec![0; 100]);
+        states.seal(20, 1, &mut Sealed::default());
+        assert_eq!(states.place, SnapshotPlace::First, "beside the one that is complete");
+        // One in the log that is later than what had gone out counts.
+        assert!(States::new(Placed { offset: 30, ..BEGINNING }, gone_out).is_due(35, 5));
+    }
+
     #[test]
     fn no_snapshot_is_begun_while_one_waits_for_its_commits() {
-        let mut states = States::new(0, SnapshotPlace::default());
+        let mut states = States::new(BEGINNING, None);
         assert!(states.is_due(10, 10), "far enough from the last");
         states.begin(10, Vec::new(), 2);
         assert!(!states.is_due(20, 10), "one is under way");
