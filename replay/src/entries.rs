@@ -118,9 +118,15 @@ impl<'a> Entries<'a> {
         {
             return Ok(Some(begin));
         }
+        self.begin_within(OffsetRange { first: self.range.first, next: before })
+    }
+
+    /// The last start or checkpoint that is whole within a range of offsets.
+    pub(crate) fn begin_within(&self, range: OffsetRange) -> Result<Option<Begin>, ReplayError> {
+        let before = range.next;
         let mut next = before;
-        while next > self.range.first {
-            let first = (next - BACK_RECORDS).max(self.range.first);
+        while next > range.first {
+            let first = (next - BACK_RECORDS).max(range.first);
             let mut reader = self.read(OffsetRange { first, next })?;
             let mut begins: Vec<Found> = Vec::new();
             while let Some((offset, entry)) = reader.next()? {
@@ -137,6 +143,40 @@ impl<'a> Entries<'a> {
                     self.last_begin.set(Some((found, before)));
                     return Ok(Some(begin));
                 }
+            }
+            next = first;
+        }
+        Ok(None)
+    }
+
+    /// The first start, or the first checkpoint that is whole; `None` where there is neither.
+    pub(crate) fn first_begin(&self) -> Result<Option<Begin>, ReplayError> {
+        let mut reader = self.read(self.range)?;
+        while let Some((offset, entry)) = reader.next()? {
+            let found = match entry.input {
+                Input::Started(_) => (offset, None),
+                Input::Checkpoint(Checkpoint { part: 0, parts, .. }) => (offset, Some(parts)),
+                _ => continue,
+            };
+            if let Some(begin) = self.begin_at(found, self.range.next)? {
+                return Ok(Some(begin));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Offset of the last entry before an offset; `None` where there is none.
+    pub(crate) fn last_before(&self, offset: i64) -> Result<Option<i64>, ReplayError> {
+        let mut next = offset;
+        while next > self.range.first {
+            let first = (next - BACK_RECORDS).max(self.range.first);
+            let mut reader = self.read(OffsetRange { first, next })?;
+            let mut last = None;
+            while let Some((found, _)) = reader.next()? {
+                last = Some(found);
+            }
+            if last.is_some() {
+                return Ok(last);
             }
             next = first;
         }
@@ -180,6 +220,12 @@ impl<'a> Entries<'a> {
             partition: self.source.partition,
             first: self.range.first,
         }
+    }
+
+    /// The error that a record was removed that was there before.
+    pub(crate) fn gone(&self, offset: i64) -> ReplayError {
+        let TopicPartition { topic, partition } = self.source.clone();
+        ReplayError::RecordGone { topic, partition, offset }
     }
 
     /// The error that an entry cannot be stepped again.
@@ -233,6 +279,11 @@ pub(crate) struct EntryReader {
 }
 
 impl EntryReader {
+    /// Goes on with the first entry at or behind an offset.
+    pub(crate) fn seek(&mut self, offset: i64) -> Result<(), ReplayError> {
+        Ok(self.reader.seek(offset)?)
+    }
+
     /// The next entry with its offset; what is none is passed over.
     pub(crate) fn next(&mut self) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         while let Some(record) = self.reader.next()? {

@@ -20,6 +20,7 @@ mod cause;
 pub mod chain;
 mod comparison;
 mod cut;
+pub mod debugger;
 pub mod diff;
 mod difference;
 mod divergence;

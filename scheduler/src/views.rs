@@ -3,7 +3,7 @@
 //! They own nothing and allocate nothing; the shell must not base decisions on them.
 
 use serde::Serialize;
-use warptape_events::journal::{GroupIndex, LaneId, PartitionId};
+use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId};
 
 use crate::machine::Scheduler;
 use crate::partitions::PartitionPhase;
@@ -109,6 +109,17 @@ impl Scheduler {
             service_ps_per_row: lane.service_ps_per_row,
             slice: lane.slice().map(|slice| slice.slice),
         })
+    }
+
+    /// State of the breaker of every lane, by index.
+    pub fn breakers(&self) -> impl Iterator<Item = BreakerState> {
+        self.life.iter().flat_map(|life| &life.lanes).map(|lane| lane.service.breaker())
+    }
+
+    /// When every lane is predicted to have done what it has in flight, ns since the epoch, by index; in the past where nothing is, or it is
+    /// late.
+    pub fn predicted_free_ns(&self) -> impl Iterator<Item = i64> {
+        self.life.iter().flat_map(|life| &life.lanes).map(|lane| lane.free_ns)
     }
 
     /// Every partition of this process life, by number.

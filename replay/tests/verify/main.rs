@@ -3,6 +3,7 @@
 mod accounts;
 mod chain;
 mod corruptions;
+mod debugger;
 mod diff;
 mod export;
 mod history;

@@ -14,8 +14,8 @@ use warptape_replay::{OutputOptions, VerifyOptions};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
     Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Draining, GroupArrival, Input,
-    JournalEntry, LaneSpec, PartitionAssigned, RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started,
-    StateBytes,
+    JournalEntry, LaneLost, LaneReady, LaneSpec, PartitionAssigned, RiskConfig, SchedulerConfig, Sealed,
+    SealedPartition, Started, StateBytes,
 };
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
@@ -57,6 +57,8 @@ pub struct Plan {
     pub snapshot: Option<usize>,
     /// Seed of the placement of groups.
     pub placement_seed: i64,
+    /// Records of a life after which a lane is lost and comes back.
+    pub loss: Option<usize>,
 }
 
 impl Plan {
@@ -72,6 +74,7 @@ impl Plan {
             outcomes: false,
             snapshot: None,
             placement_seed: 7,
+            loss: None,
         }
     }
 }
@@ -293,6 +296,11 @@ impl<'a> Run<'a> {
         for (number, offset) in records.enumerate() {
             if plan.checkpoint == Some(number) {
                 self.write_checkpoint(&started);
+            }
+            if plan.loss == Some(number) {
+                let (lane, reason) = (1, "it broke".to_owned());
+                self.step(Input::LaneLost(LaneLost { lane, reason, kept: true }));
+                self.step(Input::LaneReady(LaneReady { lane }));
             }
             for partition in 0..PARTITIONS {
                 self.process(partition, offset as i64);

@@ -1,0 +1,98 @@
+//! States of the scheduler that are kept for the way back.
+//!
+//! ```text
+//!   entries   0 ───────────────── 4096 ─────── 6144 ──── 7168 ─ 7680 ─ 7936 ► position
+//!   marks     ▲                    ▲            ▲         ▲      ▲      ▲
+//! ```
+//!
+//! They lie close together near the position and ever further apart away from it, so that a short way back takes few steps, a long way takes
+//! a small part of the steps it goes back over, and their number is bounded however long the journal is.
+
+use std::sync::Arc;
+
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::Started;
+
+/// Offsets between a mark and the next one that is made behind it.
+pub(super) const MARK_OFFSETS: i64 = 256;
+/// Marks that are kept. A state has some kilobytes, and some megabytes where many risk tasks wait.
+const MARKS_MAX: usize = 48;
+
+/// The state before an entry.
+#[derive(Clone)]
+pub(super) struct Mark {
+    /// Offset of the entry.
+    pub(super) offset: i64,
+    /// Offset of the entry before it, where that is known.
+    pub(super) previous: Option<i64>,
+    /// Sequence that the entry is to have, where the entry before it is known.
+    pub(super) sequence: Option<i64>,
+    /// The state.
+    pub(super) state: Scheduler,
+    /// How the process began that wrote the entry.
+    pub(super) started: Option<Arc<Started>>,
+}
+
+/// The marks, by offset.
+#[derive(Default)]
+pub(super) struct Marks(Vec<Mark>);
+
+impl Marks {
+    /// The last mark before an offset.
+    pub(super) fn before(&self, offset: i64) -> Option<&Mark> {
+        self.0[..self.0.partition_point(|mark| mark.offset < offset)].last()
+    }
+
+    /// Whether a mark at an offset is worth the copy of a state.
+    pub(super) fn wants(&self, offset: i64) -> bool {
+        self.before(offset + 1).is_none_or(|mark| offset - mark.offset >= MARK_OFFSETS)
+    }
+
+    /// Keeps a mark. Where there are too many, the one is dropped whose neighbours are closest to each other for their distance from
+    /// `position`; never the first and the last.
+    pub(super) fn keep(&mut self, new: Mark, position: i64) {
+        let at = self.0.partition_point(|mark| mark.offset < new.offset);
+        match self.0.get_mut(at) {
+            Some(same) if same.offset == new.offset => *same = new,
+            _ => self.0.insert(at, new),
+        }
+        if self.0.len() <= MARKS_MAX {
+            return;
+        }
+        let cost = |at: &usize| {
+            let gap = i128::from(self.0[at + 1].offset) - i128::from(self.0[at - 1].offset);
+            let away = (i128::from(self.0[*at].offset) - i128::from(position)).abs();
+            // As integers, because floats would lose offsets: gaps by distance, in parts of 2^20.
+            (gap << 20) / (away + i128::from(MARK_OFFSETS))
+        };
+        if let Some(least) = (1..self.0.len() - 1).min_by_key(cost) {
+            self.0.remove(least);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(offset: i64) -> Mark {
+        Mark { offset, previous: None, sequence: None, state: Scheduler::new(), started: None }
+    }
+
+    #[test]
+    fn marks_are_few_and_close_to_the_position() {
+        let mut marks = Marks::default();
+        let end = 10_000_000;
+        for offset in 0..end {
+            if marks.wants(offset) {
+                marks.keep(mark(offset), offset);
+            }
+        }
+        let offsets: Vec<i64> = marks.0.iter().map(|mark| mark.offset).collect();
+        assert_eq!((offsets.len(), offsets[0]), (MARKS_MAX, 0));
+        for back in [1, 100, 1_000, 10_000, 100_000, 1_000_000, 5_000_000] {
+            let way = end - back - marks.before(end - back).expect("the first").offset;
+            assert!(way <= back / 2 + 2 * MARK_OFFSETS, "{way} steps to go {back} back: {offsets:?}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Conditions on which stepping stops: `lane=cuda:1 && queue>1000`, `decision=Dispatch && reason=DEADLINE`.
+//!
+//! ```text
+//!   condition   = all { "||" all }
+//!   all         = one { "&&" one }
+//!   one         = "!" one | "(" condition ")" | comparison
+//!   comparison  = FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) VALUE
+//! ```
+//!
+//! A value with blanks or operators in it stands in double quotes, in which `\"` and `\\` are a quote and a backslash. It owns the language;
+//! it must not know how entries are read.
+
+mod evaluate;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use parse::PredicateError;
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Predicate {
+    expression: Expression,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Expression {
+    Compare(Comparison),
+    Not(Box<Expression>),
+    /// Two or more.
+    All(Vec<Expression>),
+    /// Two or more.
+    Any(Vec<Expression>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Comparison {
+    field: Field,
+    operator: Operator,
+    /// As it was written, for whoever prints the condition.
+    text: String,
+    value: Value,
+}
+
+/// What a field is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Number(i64),
+    /// Without regard to case.
+    Text(String),
+    Flag(bool),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+/// The longest first, so that `<=` is not taken for `<`.
+const OPERATORS: [(&str, Operator); 7] = [
+    ("!=", Operator::Unequal),
+    ("<=", Operator::AtMost),
+    (">=", Operator::AtLeast),
+    ("==", Operator::Equal),
+    ("=", Operator::Equal),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+];
+
+/// What a condition can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The entry's sequence.
+    Sequence,
+    /// Its time.
+    At,
+    /// Kind of its input.
+    Input,
+    /// Kind of a decision.
+    Decision,
+    /// Why something was decided, or what was reported with a loss.
+    Reason,
+    /// Number of a batch.
+    Batch,
+    /// A symbol group.
+    Group,
+    /// A risk task.
+    Task,
+    /// A lane, by index or device.
+    Lane,
+    /// Rows that wait for a lane, or for all.
+    Queue,
+    /// Rows that a lane has in flight, or all have.
+    InFlight,
+    /// State of a lane's breaker.
+    Breaker,
+    /// Whether a lane works.
+    Ready,
+    /// A partition.
+    Partition,
+    /// Rows of a partition that wait, or of all.
+    Waiting,
+    /// Whether a partition is paused.
+    Paused,
+    /// Risk tasks that are known.
+    Tasks,
+    /// Whether the entry is not what this software decides.
+    Differs,
+}
+
+/// How a field is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Number,
+    /// A time, or nanoseconds since the epoch.
+    Time,
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    Flag,
+    /// An index, or the name of a device.
+    Lane,
+}
+
+/// The fields with their names and what they are, in the order in which help lists them.
+pub const FIELDS: [(Field, &str, &str); 18] = [
+    (Field::Sequence, "sequence", "sequence of the entry"),
+    (Field::At, "at", "its time, such as 2026-11-24T03:00:00Z, or ns since the epoch"),
+    (Field::Input, "input", "kind of its input, such as Arrived or LaneLost"),
+    (Field::Decision, "decision", "kind of a decision, such as Dispatch or Place"),
+    (
+        Field::Reason,
+        "reason",
+        "why it was decided, such as DEADLINE; also what was reported with a lost lane",
+    ),
+    (Field::Batch, "batch", "number of the batch that is dispatched or completed"),
+    (Field::Group, "group", "symbol group that the input or decision is about"),
+    (Field::Task, "task", "risk task that it is about"),
+    (Field::Lane, "lane", "lane, by index or device: lane=1, lane=cuda:1"),
+    (Field::Queue, "queue", "rows that wait for the lane; for all groups where no lane is named"),
+    (Field::InFlight, "in_flight", "rows that the lane has in flight; of all lanes where none is named"),
+    (Field::Breaker, "breaker", "state of the lane's breaker: CLOSED, OPEN or HALF_OPEN"),
+    (Field::Ready, "ready", "whether the lane works: true or false"),
+    (Field::Partition, "partition", "partition of the ticks"),
+    (Field::Waiting, "waiting", "rows of the partition that wait; of all where none is named"),
+    (Field::Paused, "paused", "whether the partition is paused: true or false"),
+    (Field::Tasks, "tasks", "number of risk tasks that are known"),
+    (Field::Differs, "differs", "whether the entry is not what this software decides: true or false"),
+];
+
+const INPUTS: [&str; 20] = [
+    "Started",
+    "PartitionAssigned",
+    "PartitionRevoked",
+    "Arrived",
+    "Completed",
+    "LaneLost",
+    "LaneReady",
+    "Woke",
+    "Draining",
+    "Measured",
+    "Released",
+    "TaskArrived",
+    "SliceDone",
+    "TaskDropped",
+    "Sealed",
+    "Priced",
+    "Sampled",
+    "Control",
+    "Checkpoint",
+    "CommitEnded",
+];
+
+const DECISIONS: [&str; 22] = [
+    "Place",
+    "Dispatch",
+    "Pause",
+    "Resume",
+    "Fence",
+    "Restore",
+    "WakeAt",
+    "Release",
+    "Admit",
+    "Reject",
+    "Split",
+    "Reserve",
+    "RunSlice",
+    "Expire",
+    "Finish",
+    "Assign",
+    "AskPrices",
+    "Controlled",
+    "Breaker",
+    "Headroom",
+    "Drift",
+    "Shed",
+];
+
+const BREAKERS: [&str; 3] = ["CLOSED", "OPEN", "HALF_OPEN"];
+
+impl Field {
+    fn named(name: &str) -> Option<Self> {
+        FIELDS.iter().find(|(_, known, _)| *known == name).map(|(field, ..)| *field)
+    }
+
+    /// Its name in a condition.
+    pub fn name(self) -> &'static str {
+        FIELDS.iter().find(|(field, ..)| *field == self).map_or("", |(_, name, _)| name)
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Sequence | Self::Batch | Self::Group | Self::Task | Self::Queue | Self::InFlight => {
+                Kind::Number
+            }
+            Self::Partition | Self::Waiting | Self::Tasks => Kind::Number,
+            Self::At => Kind::Time,
+            Self::Input => Kind::Word(&INPUTS),
+            Self::Decision => Kind::Word(&DECISIONS),
+            Self::Breaker => Kind::Word(&BREAKERS),
+            Self::Reason => Kind::Text,
+            Self::Ready | Self::Paused | Self::Differs => Kind::Flag,
+            Self::Lane => Kind::Lane,
+        }
+    }
+}
+
+impl Comparison {
+    fn holds_of_number(&self, found: i64) -> bool {
+        let Value::Number(wanted) = self.value else { return self.operator == Operator::Unequal };
+        match self.operator {
+            Operator::Equal => found == wanted,
+            Operator::Unequal => found != wanted,
+            Operator::Less => found < wanted,
+            Operator::AtMost => found <= wanted,
+            Operator::Greater => found > wanted,
+            Operator::AtLeast => found >= wanted,
+        }
+    }
+
+    fn holds_of_text(&self, found: &str) -> bool {
+        let Value::Text(wanted) = &self.value else { return self.operator == Operator::Unequal };
+        found.eq_ignore_ascii_case(wanted) == (self.operator == Operator::Equal)
+    }
+
+    fn holds_of_flag(&self, found: bool) -> bool {
+        (self.value == Value::Flag(found)) == (self.operator == Operator::Equal)
+    }
+}
+
+impl Predicate {
+    /// Whether a field is in it.
+    fn names(&self, field: Field) -> bool {
+        self.expression.names(field)
+    }
+}
+
+impl Expression {
+    fn names(&self, field: Field) -> bool {
+        match self {
+            Self::Compare(comparison) => comparison.field == field,
+            Self::Not(inner) => inner.names(field),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|part| part.names(field)),
+        }
+    }
+
+    fn holds(&self, compare: &dyn Fn(&Comparison) -> bool) -> bool {
+        match self {
+            Self::Compare(comparison) => compare(comparison),
+            Self::Not(inner) => !inner.holds(compare),
+            Self::All(parts) => parts.iter().all(|part| part.holds(compare)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(compare)),
+        }
+    }
+
+    /// Prints a part of a list, in parentheses where it is a list itself.
+    fn print_part(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All(_) | Self::Any(_) => write!(f, "({self})"),
+            Self::Compare(_) | Self::Not(_) => write!(f, "{self}"),
+        }
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (parts, between) = match self {
+            Self::Compare(comparison) => return comparison.fmt(f),
+            Self::Not(inner) => {
+                f.write_str("!")?;
+                return inner.print_part(f);
+            }
+            Self::All(parts) => (parts, " && "),
+            Self::Any(parts) => (parts, " || "),
+        };
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 {
+                f.write_str(between)?;
+            }
+            part.print_part(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = OPERATORS.iter().rfind(|(_, operator)| *operator == self.operator);
+        write!(f, "{}{}", self.field.name(), sign.map_or("", |(sign, _)| sign))?;
+        if !self.text.is_empty() && self.text.chars().all(parse::is_word) {
+            return f.write_str(&self.text);
+        }
+        write!(f, "\"{}\"", self.text.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.expression.fmt(f)
+    }
+}

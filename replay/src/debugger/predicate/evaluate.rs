@@ -1,0 +1,269 @@
+//! Whether a condition holds of a step.
+//!
+//! What is of one thing is compared together: in `lane=cuda:1 && queue>1000` both are of the same lane, in `decision=Dispatch && lane=0` the
+//! lane is that of the decision. So a condition is looked at for each *focus* that a step has: the input or one of the decisions, a lane and
+//! a partition. It holds of the step if it does for one focus. A field that a focus lacks compares as false.
+
+use warptape_scheduler::{LaneLoad, PartitionLoad};
+use warptape_schemas::journal::{Decision, GroupIndex, Input, LaneId, PartitionId};
+
+use super::{BREAKERS, Comparison, DECISIONS, Field, INPUTS, Predicate};
+use crate::debugger::Step;
+
+/// What an input or a decision is about.
+#[derive(Default)]
+struct Subject {
+    decision: Option<&'static str>,
+    reason: Option<String>,
+    batch: Option<i64>,
+    task: Option<i64>,
+    lanes: Vec<LaneId>,
+    /// Partitions with the groups, where there are some.
+    groups: Vec<(Option<PartitionId>, Option<GroupIndex>)>,
+}
+
+/// One thing that a condition is looked at for.
+struct Focus<'a> {
+    subject: &'a Subject,
+    group: Option<GroupIndex>,
+    lane: Option<&'a LaneLoad>,
+    partition: Option<&'a PartitionLoad>,
+    /// The partition by number, which may not be known to the state any more.
+    partition_number: Option<PartitionId>,
+}
+
+/// The step, with what of its state several comparisons ask for.
+struct Facts<'a> {
+    step: &'a Step<'a>,
+    lanes: Vec<LaneLoad>,
+    partitions: Vec<PartitionLoad>,
+}
+
+impl Predicate {
+    /// Whether it holds of a step.
+    pub fn holds(&self, step: &Step<'_>) -> bool {
+        let facts = Facts {
+            step,
+            lanes: step.state.lane_loads().collect(),
+            partitions: step.state.partition_loads().collect(),
+        };
+        self.subjects(step).iter().any(|subject| self.holds_of_subject(&facts, subject))
+    }
+
+    /// What it is looked at for: the decisions, the input, both, or neither of them.
+    fn subjects(&self, step: &Step<'_>) -> Vec<Subject> {
+        let decisions = || step.entry.decisions.iter().map(of_decision);
+        let about = [Field::Reason, Field::Batch, Field::Group, Field::Task];
+        if self.names(Field::Decision) {
+            return match step.entry.decisions.is_empty() {
+                // So that `decision != Place` and the like are false, and `!(decision = Place)` is true.
+                true => vec![Subject::default()],
+                false => decisions().collect(),
+            };
+        }
+        let input = of_input(&step.entry.input);
+        if about.iter().any(|field| self.names(*field)) {
+            return std::iter::once(input).chain(decisions()).collect();
+        }
+        vec![if self.names(Field::Input) { input } else { Subject::default() }]
+    }
+
+    fn holds_of_subject(&self, facts: &Facts<'_>, subject: &Subject) -> bool {
+        let is_its = |lane: &&LaneLoad| subject.lanes.is_empty() || subject.lanes.contains(&lane.lane);
+        let mut lanes: Vec<Option<&LaneLoad>> = vec![None];
+        if self.names(Field::Lane) || self.names(Field::Breaker) || self.names(Field::Ready) {
+            lanes = facts.lanes.iter().filter(is_its).map(Some).collect();
+        }
+        let mut groups = subject.groups.clone();
+        let asks_for_partition = self.names(Field::Partition) || self.names(Field::Paused);
+        if groups.is_empty() && asks_for_partition {
+            groups = facts.partitions.iter().map(|partition| (Some(partition.partition), None)).collect();
+        }
+        if groups.is_empty() || !(asks_for_partition || self.names(Field::Group)) {
+            groups = vec![(None, None)];
+        }
+        let lanes = if lanes.is_empty() { vec![None] } else { lanes };
+        groups.iter().any(|(number, group)| {
+            let of_number = |load: &&PartitionLoad| Some(load.partition) == *number;
+            let partition = facts.partitions.iter().find(of_number);
+            lanes.iter().any(|lane| {
+                let (group, partition_number) = (*group, *number);
+                let focus = Focus { subject, group, lane: *lane, partition, partition_number };
+                let names_lane = self.names(Field::Lane);
+                let names_partition = self.names(Field::Partition);
+                self.expression
+                    .holds(&|comparison| focus.holds(facts, comparison, names_lane, names_partition))
+            })
+        })
+    }
+}
+
+impl Focus<'_> {
+    fn holds(
+        &self,
+        facts: &Facts<'_>,
+        comparison: &Comparison,
+        names_lane: bool,
+        names_partition: bool,
+    ) -> bool {
+        let number = |found: Option<i64>| found.is_some_and(|found| comparison.holds_of_number(found));
+        let text = |found: Option<&str>| found.is_some_and(|found| comparison.holds_of_text(found));
+        let flag = |found: Option<bool>| found.is_some_and(|found| comparison.holds_of_flag(found));
+        let Facts { step, lanes, partitions } = facts;
+        let of_lane = |rows: fn(&LaneLoad) -> i64| match names_lane {
+            true => self.lane.map(rows),
+            false => Some(lanes.iter().map(rows).sum()),
+        };
+        let all_waiting = || partitions.iter().map(|partition| partition.waiting_rows).sum::<i64>();
+        match comparison.field {
+            Field::Sequence => number(Some(step.entry.sequence)),
+            Field::At => number(Some(step.entry.at_ns)),
+            Field::Input => text(Some(input_name(&step.entry.input))),
+            Field::Decision => text(self.subject.decision),
+            Field::Reason => text(self.subject.reason.as_deref()),
+            Field::Batch => number(self.subject.batch),
+            Field::Group => number(self.group.map(i64::from)),
+            Field::Task => number(self.subject.task),
+            Field::Lane => self.lane.is_some_and(|lane| is_lane(comparison, lane.lane, step)),
+            // Groups that are on no lane yet have rows as well.
+            Field::Queue if !names_lane => number(Some(all_waiting())),
+            Field::Queue => number(self.lane.map(|lane| lane.waiting_rows)),
+            Field::InFlight => number(of_lane(|lane| lane.in_flight_rows)),
+            Field::Breaker => text(self.lane.and_then(|lane| {
+                let state = step.state.breakers().nth(usize::try_from(lane.lane).ok()?)?;
+                Some(BREAKERS[state as usize])
+            })),
+            Field::Ready => flag(self.lane.map(|lane| lane.ready)),
+            Field::Partition => number(self.partition_number.map(i64::from)),
+            Field::Waiting if names_partition => {
+                number(self.partition.map(|partition| partition.waiting_rows))
+            }
+            Field::Waiting => number(Some(all_waiting())),
+            Field::Paused => flag(self.partition.map(|partition| partition.paused)),
+            Field::Tasks => number(Some(step.state.tasks_known() as i64)),
+            Field::Differs => flag(Some(step.differs())),
+        }
+    }
+}
+
+/// Whether a lane is the one that is named, by index or by device.
+fn is_lane(comparison: &Comparison, lane: LaneId, step: &Step<'_>) -> bool {
+    match comparison.value {
+        super::Value::Number(_) => comparison.holds_of_number(lane.into()),
+        _ => comparison.holds_of_text(step.device(lane)),
+    }
+}
+
+/// The name of an input's kind, as JSON has it.
+fn input_name(input: &Input) -> &'static str {
+    INPUTS[match input {
+        Input::Started(_) => 0,
+        Input::PartitionAssigned(_) => 1,
+        Input::PartitionRevoked(_) => 2,
+        Input::Arrived(_) => 3,
+        Input::Completed(_) => 4,
+        Input::LaneLost(_) => 5,
+        Input::LaneReady(_) => 6,
+        Input::Woke(_) => 7,
+        Input::Draining(_) => 8,
+        Input::Measured(_) => 9,
+        Input::Released(_) => 10,
+        Input::TaskArrived(_) => 11,
+        Input::SliceDone(_) => 12,
+        Input::TaskDropped(_) => 13,
+        Input::Sealed(_) => 14,
+        Input::Priced(_) => 15,
+        Input::Sampled(_) => 16,
+        Input::Control(_) => 17,
+        Input::Checkpoint(_) => 18,
+        Input::CommitEnded(_) => 19,
+    }]
+}
+
+fn of_input(input: &Input) -> Subject {
+    let lane = |lane: LaneId| Subject { lanes: vec![lane], ..Subject::default() };
+    let partition =
+        |partition: PartitionId| Subject { groups: vec![(Some(partition), None)], ..Subject::default() };
+    match input {
+        Input::PartitionAssigned(assigned) => partition(assigned.partition),
+        Input::PartitionRevoked(revoked) => partition(revoked.partition),
+        Input::Arrived(arrived) => {
+            let of = |group: GroupIndex| (Some(arrived.partition), Some(group));
+            Subject { groups: arrived.groups.iter().map(|one| of(one.group)).collect(), ..Subject::default() }
+        }
+        Input::Completed(completed) => Subject { batch: Some(completed.batch), ..lane(completed.lane) },
+        Input::LaneLost(lost) => Subject { reason: Some(lost.reason.clone()), ..lane(lost.lane) },
+        Input::LaneReady(ready) => lane(ready.lane),
+        Input::Measured(measured) => lane(measured.lane),
+        Input::Released(released) => {
+            Subject { groups: vec![(Some(released.partition), Some(released.group))], ..lane(released.lane) }
+        }
+        Input::TaskArrived(task) => Subject { task: Some(task.task), ..partition(task.partition) },
+        Input::SliceDone(done) => lane(done.lane),
+        Input::TaskDropped(dropped) => Subject { task: Some(dropped.task), ..Subject::default() },
+        Input::Sealed(sealed) => Subject {
+            groups: sealed.partitions.iter().map(|part| (Some(part.partition), None)).collect(),
+            ..Subject::default()
+        },
+        Input::Sampled(sampled) => lane(sampled.lane),
+        Input::Started(_) | Input::Woke(_) | Input::Draining(_) | Input::Priced(_) => Subject::default(),
+        Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => Subject::default(),
+    }
+}
+
+fn of_decision(decision: &Decision) -> Subject {
+    let empty = Subject::default;
+    let lane = |lane: LaneId| Subject { lanes: vec![lane], ..empty() };
+    let task = |task: i64| Subject { task: Some(task), ..empty() };
+    let partition = |partition: PartitionId| Subject { groups: vec![(Some(partition), None)], ..empty() };
+    let of = |partition: PartitionId, group: GroupIndex| vec![(Some(partition), Some(group))];
+    let (name, subject) = match decision {
+        Decision::Place(place) => {
+            (0, Subject { groups: of(place.partition, place.group), ..lane(place.lane) })
+        }
+        Decision::Dispatch(batch) => {
+            let groups = batch.takes.iter().map(|take| (Some(take.partition), Some(take.group))).collect();
+            let (number, reason) = (Some(batch.batch), word(&batch.reason));
+            (1, Subject { batch: number, reason, groups, ..lane(batch.lane) })
+        }
+        Decision::Pause(pause) => (2, partition(pause.partition)),
+        Decision::Resume(resume) => (3, partition(resume.partition)),
+        Decision::Fence(fence) => (4, Subject { reason: Some(fence.reason.clone()), ..lane(fence.lane) }),
+        Decision::Restore(restore) => {
+            (5, Subject { lanes: vec![restore.lost_lane], ..partition(restore.partition) })
+        }
+        Decision::WakeAt(_) => (6, empty()),
+        Decision::Release(release) => {
+            let groups = of(release.partition, release.group);
+            (7, Subject { groups, reason: word(&release.cause), ..lane(release.lane) })
+        }
+        Decision::Admit(admit) => (8, task(admit.task)),
+        Decision::Reject(reject) => (9, Subject { reason: word(&reject.reason), ..task(reject.task) }),
+        Decision::Split(split) => {
+            (10, Subject { lanes: split.shares.iter().map(|share| share.lane).collect(), ..task(split.task) })
+        }
+        Decision::Reserve(reserve) => (11, Subject { lanes: reserve.lanes.clone(), ..task(reserve.task) }),
+        Decision::RunSlice(run) => {
+            (12, Subject { lanes: vec![run.lane], reason: word(&run.reason), ..task(run.task) })
+        }
+        Decision::Expire(expire) => (13, task(expire.task)),
+        Decision::Finish(finish) => (14, task(finish.task)),
+        Decision::Assign(assign) => {
+            (15, Subject { lanes: vec![assign.lane], reason: word(&assign.reason), ..task(assign.task) })
+        }
+        Decision::AskPrices(_) => (16, empty()),
+        Decision::Controlled(controlled) => {
+            (17, Subject { reason: Some(controlled.detail.clone()), ..empty() })
+        }
+        Decision::Breaker(breaker) => (18, Subject { reason: word(&breaker.reason), ..lane(breaker.lane) }),
+        Decision::Headroom(headroom) => (19, lane(headroom.lane)),
+        Decision::Drift(drift) => (20, lane(drift.lane)),
+        Decision::Shed(shed) => (21, Subject { reason: word(&shed.reason), ..task(shed.task) }),
+    };
+    Subject { decision: Some(DECISIONS[name]), ..subject }
+}
+
+/// A reason as JSON has it.
+fn word(reason: &impl serde::Serialize) -> Option<String> {
+    serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
+}

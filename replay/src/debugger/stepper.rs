@@ -1,0 +1,411 @@
+//! A position in a journal, with the state of the scheduler there.
+//!
+//! ```text
+//!            state before                    state
+//!  … entry ───────────────►  step(entry)  ─────────► next entry …
+//!                              │
+//!                     decisions, held against those of the entry
+//! ```
+//!
+//! Places in the journal are offsets, which rise whatever the entries say of themselves. A way forward is stepped from the last mark,
+//! start or checkpoint before its end; a way back is a way forward from one that is earlier.
+
+use std::sync::Arc;
+
+use warptape_eventlog::{EventLog, OffsetRange};
+use warptape_scheduler::{Explanation, Scheduler};
+use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, LaneId, Started};
+
+use super::Predicate;
+use super::marks::{MARK_OFFSETS, Mark, Marks};
+use crate::ReplayError;
+use crate::difference::{Difference, differences};
+use crate::entries::{Begin, Entries, EntryReader};
+use crate::history::Bound;
+
+/// Entries between two calls of what is told of progress.
+const PROGRESS_ENTRIES: u64 = 1_024;
+
+/// A position in a journal. What is there is its [`Step`].
+pub struct Stepper<'a> {
+    entries: Entries<'a>,
+    reader: EntryReader,
+    /// The first entry that can be stepped.
+    first: i64,
+    /// What the next entry is stepped on.
+    state: Scheduler,
+    started: Option<Arc<Started>>,
+    /// What is behind the last entry that was stepped.
+    here: Here,
+    marks: Marks,
+    /// Entries that were stepped, in all.
+    stepped: u64,
+}
+
+/// The entry at the position, and what became of it.
+struct Here {
+    offset: i64,
+    /// Offset of the entry before it, where that is known.
+    previous: Option<i64>,
+    entry: JournalEntry,
+    /// Sequence that it is to have, where the entry before it is known.
+    sequence: Option<i64>,
+    /// Hash of the state before it.
+    state_hash: u64,
+    decisions: Vec<Decision>,
+    /// Why the scheduler does not take the input, if it does not.
+    refusal: Option<String>,
+}
+
+/// An entry, with what this software makes of it.
+pub struct Step<'s> {
+    /// Offset of the entry.
+    pub offset: i64,
+    /// The entry.
+    pub entry: &'s JournalEntry,
+    /// The state behind it.
+    pub state: &'s Scheduler,
+    /// What this software decides.
+    pub decisions: &'s [Decision],
+    /// How the process began that wrote the entry.
+    pub started: Option<&'s Started>,
+    sequence: Option<i64>,
+    state_hash: u64,
+    refusal: Option<&'s str>,
+}
+
+/// What became of a way through the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The position is where it was to be.
+    Here,
+    /// There is no such entry.
+    Nothing,
+    /// It was stopped before, where the position is now.
+    Stopped,
+}
+
+impl Step<'_> {
+    /// Whether the entry is not what this software decides.
+    pub fn differs(&self) -> bool {
+        self.refusal.is_some()
+            || self.sequence.is_some_and(|sequence| sequence != self.entry.sequence)
+            || self.decisions != self.entry.decisions
+            || u64::from_str_radix(&self.entry.state_hash, 16) != Ok(self.state_hash)
+    }
+
+    /// The first fields in which the entry is not what this software decides.
+    pub fn differences(&self) -> Vec<Difference> {
+        let mut found = Vec::new();
+        if let Some(sequence) = self.sequence.filter(|sequence| *sequence != self.entry.sequence) {
+            found.push(Difference::new("sequence", sequence, self.entry.sequence));
+        }
+        let state_hash = format!("{:016x}", self.state_hash);
+        if state_hash != self.entry.state_hash {
+            found.push(Difference::new("state_hash", state_hash, self.entry.state_hash.clone()));
+        }
+        if let Some(refusal) = self.refusal {
+            found.push(Difference::new("input", "an input that the scheduler accepts", refusal));
+        } else if self.decisions != self.entry.decisions {
+            let value = |decisions: &[Decision]| {
+                serde_json::to_value(decisions).expect("journal types are structs of numbers and texts")
+            };
+            found.extend(differences("decisions", &value(self.decisions), &value(&self.entry.decisions)));
+        }
+        found
+    }
+
+    /// The device of a lane; empty where it is not known.
+    pub fn device(&self, lane: LaneId) -> &str {
+        let lanes = self.started.map_or(&[][..], |started| &started.lanes);
+        let lane = usize::try_from(lane).ok().and_then(|lane| lanes.get(lane));
+        lane.map_or("", |lane| lane.device.as_str())
+    }
+}
+
+impl<'a> Stepper<'a> {
+    /// Opens a partition of a journal at its first entry whose state can be known: the first start, or the first whole checkpoint where older
+    /// entries were removed.
+    ///
+    /// # Errors
+    /// If the log cannot be read, there is no such partition, or no such entry in it.
+    pub fn open(log: &'a dyn EventLog, journal: &str, partition: i32) -> Result<Self, ReplayError> {
+        let entries = Entries::open(log, journal, partition)?;
+        let begin = entries.first_begin()?.ok_or_else(|| entries.trimmed())?;
+        let first = begin.offset;
+        let mut reader = entries.read(OffsetRange { first, ..entries.range })?;
+        let Some((offset, entry)) = reader.next()? else { return Err(entries.trimmed()) };
+        let here = Here {
+            offset,
+            previous: None,
+            entry,
+            sequence: None,
+            state_hash: 0,
+            decisions: Vec::new(),
+            refusal: None,
+        };
+        let (state, started, marks) = (Scheduler::new(), None, Marks::default());
+        let mut stepper = Self { entries, reader, first, state, started, here, marks, stepped: 0 };
+        stepper.land(mark_of(begin))?;
+        Ok(stepper)
+    }
+
+    /// What is at the position.
+    pub fn step(&self) -> Step<'_> {
+        let Here { offset, previous: _, entry, sequence, state_hash, decisions, refusal } = &self.here;
+        Step {
+            offset: *offset,
+            entry,
+            state: &self.state,
+            decisions,
+            started: self.started.as_deref(),
+            sequence: *sequence,
+            state_hash: *state_hash,
+            refusal: refusal.as_deref(),
+        }
+    }
+
+    /// Offsets of the journal: from the first entry that can be gone to.
+    pub fn range(&self) -> OffsetRange {
+        OffsetRange { first: self.first, next: self.entries.range.next }
+    }
+
+    /// Entries that were stepped so far, for who wants to know what a way has cost.
+    pub fn stepped(&self) -> u64 {
+        self.stepped
+    }
+
+    /// Why this software makes the decision of an index at the position; `None` where it makes no such decision.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn explain(&mut self, index: usize) -> Result<Option<Explanation>, ReplayError> {
+        if index >= self.here.decisions.len() || self.here.refusal.is_some() {
+            return Ok(None);
+        }
+        let before = self.state_before()?;
+        Ok(before.explain(self.here.entry.at_ns, &self.here.entry.input, index).ok())
+    }
+
+    /// Goes to the next entry.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn next(&mut self) -> Result<Found, ReplayError> {
+        Ok(if self.advance()? { Found::Here } else { Found::Nothing })
+    }
+
+    /// Goes to the entry before.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn back(&mut self) -> Result<Found, ReplayError> {
+        if self.here.offset <= self.first {
+            return Ok(Found::Nothing);
+        }
+        let previous = match self.here.previous {
+            Some(previous) => Some(previous),
+            None => self.entries.last_before(self.here.offset)?,
+        };
+        match previous.filter(|previous| *previous >= self.first) {
+            Some(previous) => self.go_to_offset(previous, &mut |_| true),
+            None => Ok(Found::Nothing),
+        }
+    }
+
+    /// Goes to the first entry at or behind a bound, or to the last one where there is none, or to the first one where the bound is before it.
+    /// `progress` is told the offset from time to time, and says whether to go on.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn go_to(
+        &mut self,
+        bound: Bound,
+        progress: &mut dyn FnMut(i64) -> bool,
+    ) -> Result<Found, ReplayError> {
+        let offset = self.entries.bound(Some(bound))?.unwrap_or(self.first).max(self.first);
+        if offset < self.entries.range.next {
+            let found = self.go_to_offset(offset, progress)?;
+            // Behind the last entry there may be offsets without one.
+            return Ok(if self.here.offset < offset && found == Found::Here {
+                Found::Nothing
+            } else {
+                found
+            });
+        }
+        if let Some(last) = self.entries.last_before(self.entries.range.next)?
+            && self.go_to_offset(last, progress)? == Found::Stopped
+        {
+            return Ok(Found::Stopped);
+        }
+        Ok(Found::Nothing)
+    }
+
+    /// Goes on to the next entry of which a condition holds. Where there is none it stays where it is. `progress` as of [`Stepper::go_to`].
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn find_next(
+        &mut self,
+        predicate: &Predicate,
+        progress: &mut dyn FnMut(i64) -> bool,
+    ) -> Result<Found, ReplayError> {
+        let from = self.here.offset;
+        while self.advance()? {
+            if predicate.holds(&self.step()) {
+                return Ok(Found::Here);
+            }
+            if self.is_stopped(progress) {
+                return Ok(Found::Stopped);
+            }
+        }
+        self.go_to_offset(from, &mut |_| true)?;
+        Ok(Found::Nothing)
+    }
+
+    /// Goes back to the last entry before of which a condition holds: looks from each mark, start or checkpoint to the next, the last one first.
+    /// Where there is none it stays where it is. `progress` as of [`Stepper::go_to`].
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn find_back(
+        &mut self,
+        predicate: &Predicate,
+        progress: &mut dyn FnMut(i64) -> bool,
+    ) -> Result<Found, ReplayError> {
+        let from = self.here.offset;
+        let mut end = from;
+        while end > self.first {
+            self.land_before(end)?;
+            let begin = self.here.offset;
+            let mut found = None;
+            while self.here.offset < end {
+                if predicate.holds(&self.step()) {
+                    found = Some(self.here.offset);
+                }
+                if self.is_stopped(progress) {
+                    return Ok(Found::Stopped);
+                }
+                if !self.advance()? {
+                    break;
+                }
+            }
+            if let Some(found) = found {
+                return self.go_to_offset(found, &mut |_| true);
+            }
+            end = begin;
+        }
+        self.go_to_offset(from, &mut |_| true)?;
+        Ok(Found::Nothing)
+    }
+
+    /// Goes to the first entry at or behind an offset, or to the last one.
+    fn go_to_offset(
+        &mut self,
+        offset: i64,
+        progress: &mut dyn FnMut(i64) -> bool,
+    ) -> Result<Found, ReplayError> {
+        if !(self.here.offset..self.here.offset + MARK_OFFSETS).contains(&offset) {
+            self.land_before(offset + 1)?;
+        }
+        while self.here.offset < offset && self.advance()? {
+            if self.here.offset < offset && self.is_stopped(progress) {
+                return Ok(Found::Stopped);
+            }
+        }
+        Ok(Found::Here)
+    }
+
+    fn is_stopped(&self, progress: &mut dyn FnMut(i64) -> bool) -> bool {
+        self.stepped % PROGRESS_ENTRIES == 0 && !progress(self.here.offset)
+    }
+
+    /// Goes to the nearest place before an offset that has a state: the position itself, a mark, a start or a checkpoint.
+    fn land_before(&mut self, offset: i64) -> Result<(), ReplayError> {
+        let mark = self.marks.before(offset);
+        let marked = mark.map_or(self.first, |mark| mark.offset);
+        let stays = (marked..offset).contains(&self.here.offset);
+        let nearest = if stays { self.here.offset } else { marked };
+        if offset - nearest > MARK_OFFSETS {
+            let range = OffsetRange { first: nearest + 1, next: offset };
+            if let Some(begin) = self.entries.begin_within(range)? {
+                return self.land(mark_of(begin));
+            }
+        }
+        match mark.cloned() {
+            Some(mark) if !stays => self.land(mark),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes up the state of a mark and steps its entry.
+    fn land(&mut self, mark: Mark) -> Result<(), ReplayError> {
+        self.reader.seek(mark.offset)?;
+        self.marks.keep(mark.clone(), mark.offset);
+        let Mark { offset, previous, sequence, state, started } = mark;
+        (self.state, self.started) = (state, started);
+        let (at, entry) = self.reader.next()?.ok_or_else(|| self.entries.gone(offset))?;
+        self.apply(at, previous, sequence, entry);
+        Ok(())
+    }
+
+    /// Steps the next entry. Whether there was one.
+    fn advance(&mut self) -> Result<bool, ReplayError> {
+        let Some((offset, entry)) = self.reader.next()? else { return Ok(false) };
+        let previous = Some(self.here.offset);
+        let sequence = self.here.entry.sequence.checked_add(1);
+        if self.marks.wants(offset) {
+            let (state, started) = (self.state.clone(), self.started.clone());
+            self.marks.keep(Mark { offset, previous, sequence, state, started }, offset);
+        }
+        self.apply(offset, previous, sequence, entry);
+        Ok(true)
+    }
+
+    fn apply(&mut self, offset: i64, previous: Option<i64>, sequence: Option<i64>, entry: JournalEntry) {
+        match &entry.input {
+            Input::Started(started) => {
+                // A new process begins with a scheduler that knows nothing.
+                self.state = Scheduler::new();
+                self.started = Some(Arc::new(started.clone()));
+            }
+            Input::Checkpoint(Checkpoint { started: Some(started), .. }) if self.started.is_none() => {
+                self.started = Some(Arc::new(started.clone()));
+            }
+            _ => {}
+        }
+        let state_hash = self.state.state_hash();
+        let mut decisions = std::mem::take(&mut self.here.decisions);
+        decisions.clear();
+        let refusal = self.state.step(entry.at_ns, &entry.input, &mut decisions).err();
+        let refusal = refusal.map(|error| error.to_string());
+        self.here = Here { offset, previous, entry, sequence, state_hash, decisions, refusal };
+        self.stepped += 1;
+    }
+
+    /// The state before the entry at the position: it is stepped up to again from the last mark, since a second state that follows would cost
+    /// more on every way.
+    fn state_before(&mut self) -> Result<Scheduler, ReplayError> {
+        let at = self.here.offset;
+        let mark = self.marks.before(at + 1).cloned().ok_or_else(|| self.entries.gone(at))?;
+        let mut before = mark.state.clone();
+        self.land(mark)?;
+        while self.here.offset < at {
+            let (offset, entry) = self.reader.next()?.ok_or_else(|| self.entries.gone(at))?;
+            if offset == at {
+                before = self.state.clone();
+            }
+            let (previous, sequence) = (Some(self.here.offset), self.here.entry.sequence.checked_add(1));
+            self.apply(offset, previous, sequence, entry);
+        }
+        Ok(before)
+    }
+}
+
+fn mark_of(begin: Begin) -> Mark {
+    let (started, state) = match begin.checkpoint {
+        Some((started, state)) => (Some(Arc::new(started)), state),
+        None => (None, Scheduler::new()),
+    };
+    Mark { offset: begin.offset, previous: None, sequence: None, state, started }
+}
