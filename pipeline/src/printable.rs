@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
-use std::io::{self, StdoutLock, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 
 /// Text whose lines a terminal shows as they are.
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -22,6 +22,12 @@ pub fn stdout() -> Printable<StdoutLock<'static>> {
     #[expect(clippy::disallowed_methods, reason = "this is where it becomes printable")]
     let stdout = io::stdout();
     Printable(stdout.lock())
+}
+
+/// Whether standard output is a terminal.
+pub fn is_terminal() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "nothing is printed to it")]
+    io::stdout().is_terminal()
 }
 
 /// Prints a printable line to standard error. One that is closed cannot be told so.

@@ -1,12 +1,14 @@
 //! Arguments of `replay`.
 
 mod chain;
+mod debug;
 mod diff;
 mod timeline;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use chain::{ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
+pub use debug::{DebugArgs, DebugFormat, parse_condition, parse_place};
 pub use diff::DiffArgs;
 pub use timeline::TimelineArgs;
 
@@ -34,6 +36,8 @@ pub enum ReplayCommand {
     WhyNot(WhyNotArgs),
     /// Compare two runs: where they parted, which groups lived elsewhere, and what it cost
     Diff(DiffArgs),
+    /// Step through the inputs of a journal in the terminal: next, back, to a sequence or time, until a condition holds
+    Debug(DebugArgs),
     /// Write the log, or a window of it, to one portable file, or to tables
     Export(ExportArgs),
     /// Write a timeline of lanes, queues, partitions and commits that Perfetto shows (ui.perfetto.dev)

@@ -2,6 +2,7 @@
 
 mod batch;
 mod chain;
+mod debug;
 mod diff;
 mod export;
 mod request;
@@ -31,6 +32,7 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
         ReplayCommand::Slowest(args) => slowest::execute(args, settings),
         ReplayCommand::WhyNot(args) => why_not::execute(args, settings),
         ReplayCommand::Diff(args) => diff::execute(args, settings),
+        ReplayCommand::Debug(args) => debug::execute(args, settings),
         ReplayCommand::Export(args) => export::execute(args, settings),
         ReplayCommand::Timeline(args) => timeline::execute(args, settings),
     }

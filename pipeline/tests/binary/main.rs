@@ -14,6 +14,7 @@ mod control;
 mod crash;
 mod damaged_copy;
 mod dead_letters;
+mod debugger;
 mod diffs;
 mod disk_full;
 mod exports;

@@ -160,7 +160,7 @@ pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
     }
 }
 
-fn parse_time(text: &str) -> Result<i64, String> {
+pub(super) fn parse_time(text: &str) -> Result<i64, String> {
     let time_ns = TimeUnit::Rfc3339.parse_ns(text.as_bytes());
     time_ns.ok_or_else(|| format!("{text:?} is no {}", "time such as 2026-11-24T03:00:00.5Z"))
 }

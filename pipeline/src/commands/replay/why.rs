@@ -10,7 +10,7 @@ use serde_json::Value;
 use warptape_eventlog::EventLog;
 use warptape_replay::chain::{find_signal_of_symbol, why_batch, why_request, why_signal};
 use warptape_replay::{Progress, ReplayError, VerifyOptions, Why, WhyOptions, why};
-use warptape_scheduler::{Choice, Otherwise, Subject};
+use warptape_scheduler::{Choice, Explanation, Otherwise, Subject};
 
 use super::{batch, chain, request};
 use crate::cli::{VerifyFormat, WhyArgs, WhySubject};
@@ -91,12 +91,18 @@ fn text(why: &Why) -> anyhow::Result<String> {
     }
     for (reason, explanation) in reasons::of_decisions(&fields).zip(&why.explanations) {
         write!(text, "\n{reason}\n")?;
-        text.push_str(&choices(&explanation.choices));
-        for otherwise in &explanation.otherwise {
-            writeln!(text, "  {}", words(otherwise))?;
-        }
+        text.push_str(&explained(explanation));
     }
     Ok(text)
+}
+
+/// What a decision was chosen among, and below it what would have changed it.
+pub(super) fn explained(explanation: &Explanation) -> String {
+    let mut text = choices(&explanation.choices);
+    for otherwise in &explanation.otherwise {
+        text.push_str(&format!("  {}\n", words(otherwise)));
+    }
+    text
 }
 
 /// What was chosen among, a row each, with a column for each figure that any of them has.

@@ -50,7 +50,8 @@ impl Predicate {
         self.subjects(step).iter().any(|subject| self.holds_of_subject(&facts, subject))
     }
 
-    /// What it is looked at for: the decisions, the input, both, or neither of them.
+    /// What it is looked at for: the decisions where it names them, or else the input where it names that, or else both where it asks for
+    /// something of either, or else neither.
     fn subjects(&self, step: &Step<'_>) -> Vec<Subject> {
         let decisions = || step.entry.decisions.iter().map(of_decision);
         let about = [Field::Reason, Field::Batch, Field::Group, Field::Task];
@@ -62,10 +63,13 @@ impl Predicate {
             };
         }
         let input = of_input(&step.entry.input);
-        if about.iter().any(|field| self.names(*field)) {
-            return std::iter::once(input).chain(decisions()).collect();
+        if self.names(Field::Input) {
+            return vec![input];
         }
-        vec![if self.names(Field::Input) { input } else { Subject::default() }]
+        match about.iter().any(|field| self.names(*field)) {
+            true => std::iter::once(input).chain(decisions()).collect(),
+            false => vec![Subject::default()],
+        }
     }
 
     fn holds_of_subject(&self, facts: &Facts<'_>, subject: &Subject) -> bool {

@@ -1,0 +1,103 @@
+//! Arguments of `replay debug`.
+
+use std::fmt::Write;
+
+use clap::{Args, ValueEnum};
+use warptape_replay::debugger::{FIELDS, Predicate};
+use warptape_replay::history::Bound;
+
+use super::chain::{parse_bound, parse_time};
+use crate::cli::count::parse_count_from_one;
+
+/// Arguments of `warptape replay debug`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = after_help())]
+pub struct DebugArgs {
+    /// Begin at this entry: its sequence, a time such as 2026-11-24T03:01:00Z, or `offset:N`; the first one where not given
+    #[arg(long, value_name = "SEQUENCE|TIME", value_parser = parse_place)]
+    pub at: Option<Bound>,
+    /// Condition to stop on, such as 'lane=cuda:1 && queue>1000'
+    #[arg(long = "break", value_name = "CONDITION", value_parser = parse_condition)]
+    pub condition: Option<Predicate>,
+    /// Partition of the journal: the ordinal of the process
+    #[arg(long, value_name = "ORDINAL", default_value_t = 0)]
+    pub partition: i32,
+    /// Print the next entries of which the condition holds, and end: for scripts, without a terminal
+    #[arg(short, long, value_enum)]
+    pub output: Option<DebugFormat>,
+    /// How many entries to print
+    #[arg(long, value_name = "N", default_value = "10", value_parser = parse_count_from_one, requires = "output")]
+    pub count: u64,
+}
+
+/// How entries are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DebugFormat {
+    /// A line for each entry, with a line below it for each decision
+    Table,
+    /// One JSON object a line for each entry
+    Json,
+}
+
+fn after_help() -> String {
+    let mut text = "\
+Keys: n next, p back, PageDown and PageUp by 100, g to a sequence or time, b sets a condition, c and C go on to it forwards and
+backwards, up and down choose a decision, e explains it, ? lists all keys, q quits.
+
+A condition compares fields by = != < <= > >= and joins comparisons by && || ! and parentheses; a value with blanks stands in double
+quotes. What is of one thing is compared together: in 'lane=1 && queue>1000' both are of one lane, in 'decision=Dispatch && lane=1' the
+lane is the decision's. A field that there is not, such as the batch of a Pause, makes its comparison false. The fields are:
+"
+    .to_owned();
+    for (_, name, meaning) in FIELDS {
+        writeln!(text, "  {name:<10} {meaning}").expect("a string takes any text");
+    }
+    text + "\n\
+Examples: warptape replay debug --at 2026-11-24T03:01:00Z --break 'decision=Dispatch && reason=DEADLINE' --log sqlite:market.db
+          warptape replay debug --break 'lane=cuda:1 && queue>1000' -o json --count 3 --log sqlite:market.db"
+}
+
+/// An entry as people name it.
+pub fn parse_place(text: &str) -> Result<Bound, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(sequence) if is_number => Ok(Bound::Sequence(sequence)),
+        _ => parse_bound(text).map_err(|_| {
+            format!("{text:?} is no sequence, no time such as 2026-11-24T03:00:00Z, and no offset:N")
+        }),
+    }
+}
+
+/// A condition; times in it are RFC 3339.
+pub fn parse_condition(text: &str) -> Result<Predicate, String> {
+    Predicate::parse(text, &|time| parse_time(time).ok()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_conditions() {
+        assert_eq!(parse_place("42"), Ok(Bound::Sequence(42)));
+        assert_eq!(parse_place("sequence:42"), Ok(Bound::Sequence(42)));
+        assert_eq!(parse_place("offset:8"), Ok(Bound::Offset(8)));
+        assert_eq!(parse_place("1970-01-01T00:00:02Z"), Ok(Bound::Time(2_000_000_000)));
+        for text in ["", "-1", "x", "99999999999999999999", "offset:x"] {
+            assert!(parse_place(text).unwrap_err().contains("is no sequence"), "{text}");
+        }
+        assert!(parse_condition("at>=1970-01-01T00:00:02Z && lane=cuda:1").is_ok());
+        assert!(parse_condition("at>=yesterday").unwrap_err().contains("a time such as"));
+    }
+
+    /// Whoever reads the help or the page sees every field.
+    #[test]
+    fn every_field_is_documented() {
+        let page = include_str!("../../../../docs/debugger.md");
+        for (field, name, meaning) in FIELDS {
+            assert_eq!(field.name(), name);
+            assert!(after_help().contains(&format!("  {name:<10} {meaning}\n")), "{name} in --help");
+            assert!(page.contains(&format!("| `{name}` | {meaning} |")), "{name} in docs/debugger.md");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The next entries of which a condition holds, for scripts.
+
+use std::io::{self, Write};
+
+use indicatif::ProgressBar;
+use serde::Serialize;
+use warptape_replay::debugger::{Found, Stepper};
+use warptape_replay::{Difference, Phase, Progress};
+use warptape_schemas::journal::{Decision, Input};
+
+use super::view::{decision_words, difference_words};
+use super::{input_words, note};
+use crate::cli::{DebugArgs, DebugFormat};
+use crate::commands::columns::utc;
+use crate::printable::{printable_line, stdout};
+
+/// One line of JSON output.
+#[derive(Serialize)]
+struct Match<'a> {
+    sequence: i64,
+    offset: i64,
+    at_ns: i64,
+    input: &'a Input,
+    decisions: &'a [Decision],
+    /// In what the entry is not what this software decides.
+    differences: Vec<Difference>,
+}
+
+/// Prints the entries from where the arguments begin, up to as many as they say; all of them where there is no condition.
+pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -> anyhow::Result<()> {
+    let bar = super::super::progress_bar();
+    let range = stepper.range();
+    let mut progress = |offset: i64| {
+        let (done, total) = ((offset - range.first).max(0) as u64, (range.next - range.first).max(0) as u64);
+        super::super::show(&bar, Progress { phase: Phase::Journal, done, total });
+        true
+    };
+    let mut out = stdout();
+    let mut printed = 0;
+    let mut found = match args.at {
+        Some(bound) => stepper.go_to(bound, &mut progress)?,
+        None => Found::Here,
+    };
+    // The entry that is begun at counts as well.
+    if found == Found::Here
+        && args.condition.as_ref().is_some_and(|condition| !condition.holds(&stepper.step()))
+    {
+        found = next(stepper, args, &mut progress)?;
+    }
+    while found == Found::Here {
+        bar.suspend(|| print_step(&mut out, stepper, format))?;
+        printed += 1;
+        if printed == args.count {
+            break;
+        }
+        found = next(stepper, args, &mut progress)?;
+    }
+    finish(&bar, printed, args.count);
+    Ok(())
+}
+
+fn next(
+    stepper: &mut Stepper<'_>,
+    args: &DebugArgs,
+    progress: &mut dyn FnMut(i64) -> bool,
+) -> anyhow::Result<Found> {
+    Ok(match &args.condition {
+        Some(condition) => stepper.find_next(condition, progress)?,
+        None => stepper.next()?,
+    })
+}
+
+fn print_step(out: &mut impl Write, stepper: &Stepper<'_>, format: DebugFormat) -> io::Result<()> {
+    let step = stepper.step();
+    let entry = step.entry;
+    if format == DebugFormat::Json {
+        let differences = step.differences();
+        let (sequence, offset, at_ns) = (entry.sequence, step.offset, entry.at_ns);
+        let (input, decisions) = (&entry.input, &entry.decisions[..]);
+        serde_json::to_writer(&mut *out, &Match { sequence, offset, at_ns, input, decisions, differences })?;
+        return writeln!(out);
+    }
+    let words = input_words::words(&entry.input, &step);
+    writeln!(out, "{:>10}  {}  {}", entry.sequence, utc(entry.at_ns), printable_line(&words))?;
+    let lines = decision_words(entry).into_iter().chain(difference_words(&step));
+    for line in lines {
+        writeln!(out, "    {}", printable_line(&line))?;
+    }
+    Ok(())
+}
+
+fn finish(bar: &ProgressBar, printed: u64, count: u64) {
+    bar.finish_and_clear();
+    if printed < count {
+        note(&format!("{printed} entries; there are no more up to the end of the journal"));
+    }
+}

@@ -1,0 +1,178 @@
+//! A terminal, the keys that come from it, and the journal that they step through.
+
+use std::time::{Duration, Instant};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use warptape_replay::debugger::{Found, Stepper};
+use warptape_replay::history::Bound;
+
+use super::app::{Action, App, is_interrupt};
+use super::screen::draw;
+use super::view::View;
+use crate::cli::{DebugArgs, Interrupt};
+
+/// How long a look for keys waits before signals are looked at again.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Steps until a key or a signal ends it. The terminal is then as it was.
+pub fn run(stepper: &mut Stepper<'_>, args: &DebugArgs, source: &str) -> anyhow::Result<()> {
+    let interrupt = Interrupt::install()?;
+    let _restored = Restored;
+    // It also has a panic restore the terminal, before its message.
+    let terminal = ratatui::try_init()?;
+    let app = App::new(args.condition.clone());
+    let mut session =
+        Session { terminal, stepper, app, view: View::default(), source, interrupt, quits: false };
+    session.arrive()?;
+    if let Some(at) = args.at {
+        session.perform(Action::GoTo(at))?;
+    }
+    session.take_keys()
+}
+
+/// Gives the terminal back, whatever ends the command.
+struct Restored;
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        drop(ratatui::try_restore());
+    }
+}
+
+struct Session<'s, 'a> {
+    terminal: DefaultTerminal,
+    stepper: &'s mut Stepper<'a>,
+    app: App,
+    view: View,
+    source: &'s str,
+    interrupt: Interrupt,
+    /// Whether a key asked for the end on a long way.
+    quits: bool,
+}
+
+impl Session<'_, '_> {
+    fn take_keys(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.terminal.draw(|frame| draw(frame, &self.app, &self.view, None))?;
+            while !event::poll(LOOK)? {
+                if self.interrupt.is_set() {
+                    return Ok(());
+                }
+            }
+            let action = match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => self.app.key(key),
+                _ => Action::Redraw,
+            };
+            if action == Action::Quit || self.interrupt.is_set() {
+                return Ok(());
+            }
+            self.perform(action)?;
+            if self.quits {
+                return Ok(());
+            }
+        }
+    }
+
+    fn perform(&mut self, action: Action) -> anyhow::Result<()> {
+        if matches!(action, Action::Redraw | Action::Repaint) {
+            if action == Action::Repaint {
+                self.terminal.clear()?;
+            }
+            return self.explain();
+        }
+        let found = self.step(&action)?;
+        self.arrive()?;
+        match (found, action) {
+            (Found::Here, _) => {}
+            (Found::Stopped, _) => self.app.say(format!("stopped at sequence {}", self.view.sequence)),
+            (Found::Nothing, Action::Continue) => self.app.say("the condition holds of no later entry"),
+            (Found::Nothing, Action::ContinueBack) => self.app.say("the condition holds of no earlier entry"),
+            (Found::Nothing, Action::Back) => self.app.say("this is the first entry whose state is known"),
+            (Found::Nothing, _) => self.app.say("this is the last entry"),
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, action: &Action) -> anyhow::Result<Found> {
+        let Self { terminal, stepper, app, view, interrupt, quits, .. } = self;
+        let range = stepper.range();
+        let (mut shown, mut failed) = (Instant::now(), None);
+        let mut progress = |offset: i64| {
+            if shown.elapsed() < LOOK {
+                return true;
+            }
+            shown = Instant::now();
+            let words = format!("offset {offset} of {} to {}; any key stops", range.first, range.next - 1);
+            match show_progress(terminal, app, view, &words) {
+                Ok(key) => {
+                    *quits |= key.is_some_and(is_interrupt);
+                    key.is_none() && !interrupt.is_set()
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    false
+                }
+            }
+        };
+        let sequence = stepper.step().entry.sequence;
+        let found = match action {
+            Action::Next => stepper.next()?,
+            Action::Back => stepper.back()?,
+            Action::Page(entries) => {
+                let to = sequence.saturating_add(*entries).max(0);
+                stepper.go_to(Bound::Sequence(to), &mut progress)?
+            }
+            Action::GoTo(bound) => stepper.go_to(*bound, &mut progress)?,
+            Action::Last => {
+                stepper.go_to(Bound::Offset(i64::MAX), &mut progress)?;
+                Found::Here
+            }
+            Action::Continue | Action::ContinueBack => match &app.condition {
+                Some(condition) if *action == Action::Continue => {
+                    stepper.find_next(condition, &mut progress)?
+                }
+                Some(condition) => stepper.find_back(condition, &mut progress)?,
+                None => Found::Nothing,
+            },
+            Action::Redraw | Action::Repaint | Action::Quit => Found::Here,
+        };
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(found),
+        }
+    }
+
+    /// Takes up what is at the position.
+    fn arrive(&mut self) -> anyhow::Result<()> {
+        self.view = View::of(self.stepper, self.source);
+        self.app.arrive(self.view.decisions.len());
+        self.explain()
+    }
+
+    /// Has the chosen decision explained, if it is to be.
+    fn explain(&mut self) -> anyhow::Result<()> {
+        self.view.explanation = None;
+        if self.app.explains {
+            self.view.explain(self.stepper, self.app.cursor)?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows how far a way has come. The key that was pressed meanwhile, which stops it.
+fn show_progress(
+    terminal: &mut DefaultTerminal,
+    app: &App,
+    view: &View,
+    words: &str,
+) -> anyhow::Result<Option<KeyEvent>> {
+    terminal.draw(|frame| draw(frame, app, view, Some(words)))?;
+    while event::poll(Duration::ZERO)? {
+        if let Event::Key(key) = event::read()? {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,209 @@
+//! What the screen shows of a step: all of it is text, and every text is printable.
+
+use serde_json::json;
+use warptape_eventlog::OffsetRange;
+use warptape_replay::debugger::{Step, Stepper};
+use warptape_scheduler::{LaneLoad, PartitionPhase};
+use warptape_schemas::journal::{BreakerState, JournalEntry};
+
+use super::super::chain::milliseconds;
+use super::super::why::explained;
+use super::input_words;
+use crate::commands::columns::{Align, aligned, utc};
+use crate::commands::tail::reasons;
+use crate::printable::printable_line;
+
+/// A step as it is shown.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// Journal, place and time.
+    pub title: String,
+    /// Sequence of the entry.
+    pub sequence: i64,
+    /// What the scheduler was told.
+    pub input: String,
+    /// What it decided, a line each.
+    pub decisions: Vec<String>,
+    /// In what that is not what this software decides, a line each.
+    pub differences: Vec<String>,
+    /// A header and a line for each lane.
+    pub lanes: Vec<String>,
+    /// A header and a line for each partition.
+    pub partitions: Vec<String>,
+    /// The queues of risk tasks.
+    pub risk: String,
+    /// What the chosen decision was chosen among, and what would have changed it, where that is asked for.
+    pub explanation: Option<Vec<String>>,
+}
+
+impl View {
+    /// The step at a position. `source` names the journal.
+    pub fn of(stepper: &Stepper<'_>, source: &str) -> Self {
+        let step = stepper.step();
+        let entry = step.entry;
+        let OffsetRange { first, next } = stepper.range();
+        let title = format!(
+            "{source}  sequence {}  {}  offset {} of {first} to {}",
+            entry.sequence,
+            utc(entry.at_ns),
+            step.offset,
+            next - 1
+        );
+        Self {
+            title: line(&title),
+            sequence: entry.sequence,
+            input: line(&input_words::words(&entry.input, &step)),
+            decisions: decision_words(entry).iter().map(|words| line(words)).collect(),
+            differences: difference_words(&step).iter().map(|words| line(words)).collect(),
+            lanes: lanes(&step),
+            partitions: partitions(&step),
+            risk: risk(&step),
+            explanation: None,
+        }
+    }
+
+    /// Adds why the decision of an index was made.
+    pub fn explain(&mut self, stepper: &mut Stepper<'_>, index: usize) -> anyhow::Result<()> {
+        let recorded = stepper.step().entry.decisions.get(index).cloned();
+        let explanation = stepper.explain(index)?;
+        let text = match explanation {
+            None if recorded.is_none() => "nothing was decided".to_owned(),
+            None => "this software decides nothing there".to_owned(),
+            Some(explanation) if Some(&explanation.decision) != recorded.as_ref() => {
+                let decision = json!(explanation.decision);
+                format!("this software decides otherwise: {decision}\n{}", explained(&explanation))
+            }
+            Some(explanation) if explanation.choices.is_empty() && explanation.otherwise.is_empty() => {
+                "it follows from the input alone".to_owned()
+            }
+            Some(explanation) => explained(&explanation),
+        };
+        self.explanation = Some(text.lines().map(line).collect());
+        Ok(())
+    }
+}
+
+fn line(text: &str) -> String {
+    printable_line(text).into_owned()
+}
+
+/// The decisions of an entry in words.
+pub fn decision_words(entry: &JournalEntry) -> Vec<String> {
+    // Without the input, which may be the whole state.
+    let fields = json!({"at_ns": entry.at_ns, "decisions": entry.decisions});
+    reasons::of_decisions(&fields).collect()
+}
+
+/// What differs between a recorded step and its replay, in words.
+pub fn difference_words(step: &Step<'_>) -> Vec<String> {
+    if !step.differs() {
+        return Vec::new();
+    }
+    let words = |difference: warptape_replay::Difference| {
+        let lines = difference.to_string();
+        let mut lines = lines.lines().map(str::trim);
+        let field = lines.next().unwrap_or_default();
+        format!("differs in {field}: {}", lines.collect::<Vec<_>>().join(", "))
+    };
+    step.differences().into_iter().map(words).collect()
+}
+
+fn lanes(step: &Step<'_>) -> Vec<String> {
+    let credit_rows = step.started.map_or(0, |started| started.scheduler.lane_credit_rows);
+    let header = [
+        ("lane", Align::Left),
+        ("state", Align::Left),
+        ("breaker", Align::Left),
+        ("groups", Align::Right),
+        ("queued", Align::Right),
+        ("in flight", Align::Right),
+        ("load", Align::Right),
+        ("free in", Align::Right),
+    ];
+    let loads = step.state.lane_loads().zip(step.state.breakers()).zip(step.state.predicted_free_ns());
+    let rows: Vec<Vec<String>> = loads
+        .map(|((load, breaker), free_ns)| {
+            let device = step.device(load.lane);
+            vec![
+                format!("{} {device}", load.lane),
+                lane_state(&load),
+                breaker_words(breaker).to_owned(),
+                load.groups_placed.to_string(),
+                load.waiting_rows.to_string(),
+                load.in_flight_rows.to_string(),
+                format!("{} %", load.in_flight_rows.saturating_mul(100) / credit_rows.max(1)),
+                free_words(&load, free_ns.saturating_sub(step.entry.at_ns)),
+            ]
+        })
+        .collect();
+    aligned(&header, &rows).lines().map(str::to_owned).collect()
+}
+
+fn lane_state(load: &LaneLoad) -> String {
+    let words = match (load.ready, load.in_service, load.weight) {
+        (false, ..) => "lost",
+        (true, false, _) => "out of service",
+        (true, true, 0) => "stands by",
+        (true, true, _) => "ready",
+    };
+    load.slice.map_or_else(|| words.to_owned(), |slice| format!("{words}, slice {slice}"))
+}
+
+fn breaker_words(breaker: BreakerState) -> &'static str {
+    match breaker {
+        BreakerState::Closed => "closed",
+        BreakerState::Open => "open",
+        BreakerState::HalfOpen => "half open",
+    }
+}
+
+/// When a lane is predicted to have done what is in flight.
+fn free_words(load: &LaneLoad, in_ns: i64) -> String {
+    match (load.in_flight_batches, in_ns) {
+        (0, _) => "now".to_owned(),
+        (_, late) if late < 0 => format!("late {}", milliseconds(-late)),
+        (_, in_ns) => milliseconds(in_ns),
+    }
+}
+
+fn partitions(step: &Step<'_>) -> Vec<String> {
+    let header = [
+        ("partition", Align::Left),
+        ("phase", Align::Left),
+        ("groups", Align::Right),
+        ("waiting rows", Align::Right),
+        ("next offset", Align::Right),
+        ("reading", Align::Left),
+    ];
+    let rows: Vec<Vec<String>> = step
+        .state
+        .partition_loads()
+        .map(|load| {
+            let phase = match load.phase {
+                PartitionPhase::Revoked => "revoked",
+                PartitionPhase::Restoring => "restoring",
+                PartitionPhase::Assigned => "assigned",
+            };
+            let reading = if load.paused { "paused" } else { "on" };
+            vec![
+                load.partition.to_string(),
+                phase.to_owned(),
+                load.groups.to_string(),
+                load.waiting_rows.to_string(),
+                load.position.to_string(),
+                reading.to_owned(),
+            ]
+        })
+        .collect();
+    aligned(&header, &rows).lines().map(str::to_owned).collect()
+}
+
+fn risk(step: &Step<'_>) -> String {
+    let state = step.state;
+    let running = state.lane_loads().filter(|load| load.slice.is_some()).count();
+    format!(
+        "risk: {} tasks known, {} wait for a lane, {running} slices run",
+        state.tasks_known(),
+        state.tasks_waiting()
+    )
+}
