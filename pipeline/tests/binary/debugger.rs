@@ -147,7 +147,7 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     tmux.press(&["c"]);
     let broken = tmux.await_screen(&["Dispatch: batch", "to lane 1"]);
     tmux.press(&["e"]);
-    tmux.await_screen(&[" why ", "with "]);
+    tmux.await_screen(&[" why ", "choice", "  *  lane 1 "]);
     let title = broken.lines().next().expect("a title").trim_end();
     let sequence = title.split_whitespace().nth(2).and_then(|number| number.parse::<i64>().ok());
     let next = sequence.expect("the third word is the sequence") + 1;

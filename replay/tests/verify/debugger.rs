@@ -155,7 +155,9 @@ fn conditions_are_found_in_both_directions() {
     let dispatches = |entry: &JournalEntry, lane: i32| {
         entry.decisions.iter().any(|one| matches!(one, Decision::Dispatch(batch) if batch.lane == lane))
     };
-    assert!(check("decision=dispatch && lane=cpu:1", &|entry| dispatches(entry, 1)) > 30);
+    // The lane that is lost gets its groups back with the next life alone.
+    assert!(check("decision=dispatch && lane=cpu:1", &|entry| dispatches(entry, 1)) > 5);
+    assert!(check("decision=dispatch && lane=cpu:0", &|entry| dispatches(entry, 0)) > 100);
     check("decision=Dispatch && lane=1 && reason=IDLE", &|entry| dispatches(entry, 1));
     assert_eq!(check("decision=Dispatch && lane=2", &|_| false), 0);
     let lost = |entry: &JournalEntry| matches!(entry.input, Input::LaneLost(_));

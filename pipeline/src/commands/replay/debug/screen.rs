@@ -75,7 +75,7 @@ fn draw_wide(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     let [above, last] = Layout::vertical([Constraint::Fill(1), below]).areas(area);
     // The tables need some seventy columns; sentences take what is left.
     let columns = [Constraint::Fill(1), Constraint::Length(78)];
-    let [left, right] = Layout::horizontal(columns).areas(above);
+    let [left, right] = Layout::horizontal(columns).spacing(1).areas(above);
     let input = input_lines(view, left.width);
     let rows = [Constraint::Length(input.len() as u16 + 1), Constraint::Fill(1)];
     let [first, decisions] = Layout::vertical(rows).areas(left);

@@ -64,7 +64,7 @@ fn inputs() -> Vec<Input> {
         lane_batches_max: 2,
         batch_rows_max: 700,
         row_deadline_ns: 1_000_000,
-        high_water_rows: 3_000,
+        high_water_rows: 2_000,
         low_water_rows: 1_000,
         route_interval_ns: 0,
         balance_interval_ns: 0,
@@ -99,7 +99,7 @@ fn inputs() -> Vec<Input> {
         done(0, 0),
         done(1, 1),
         Input::LaneLost(LaneLost { lane: 1, reason: "it \u{1b}[31mbroke\u{202e}".to_owned(), kept: true }),
-        arrived(0, 20, 500),
+        done(0, 2),
     ]
 }
 
@@ -166,8 +166,8 @@ fn a_step_is_shown_on_a_small_screen() {
             "? lists the keys",
         ],
     );
-    let explained = text(&screen(&recorded.log, 4, "e", 80, 24));
-    shows(&explained, &[" why ", "full"]);
+    let explained = text(&screen(&recorded.log, 1, "e", 80, 24));
+    shows(&explained, &[" why ", "choice", "  *  lane ", "without it: lane"]);
     assert!(!explained.contains("breaker"), "the explanation stands in the place of the lanes:\n{explained}");
 }
 
@@ -184,7 +184,7 @@ fn a_wide_screen_shows_all_at_once() {
             "partition  phase",
             " why ",
             "choice",
-            "groups_placed",
+            "groups_max",
             "without it: lane",
         ],
     );
@@ -266,7 +266,7 @@ fn keys_become_actions() {
 #[test]
 fn the_screen_in_the_documentation_is_this_one() {
     let recorded = recorded();
-    let shown = text(&screen(&recorded.log, 4, "", 100, 26));
+    let shown = text(&screen(&recorded.log, 5, "", 100, 24));
     let page = include_str!("../../../../../docs/debugger.md");
     assert!(page.contains(&format!("```text\n{shown}```\n")), "docs/debugger.md is to have\n{shown}");
 }

@@ -103,7 +103,12 @@ pub fn difference_words(step: &Step<'_>) -> Vec<String> {
         let lines = difference.to_string();
         let mut lines = lines.lines().map(str::trim);
         let field = lines.next().unwrap_or_default();
-        format!("differs in {field}: {}", lines.collect::<Vec<_>>().join(", "))
+        // Where differences are lines, their values stand below each other.
+        let one_blank = |line: &str| match line.split_once(' ') {
+            Some((label, value)) => format!("{label} {}", value.trim_start()),
+            None => line.to_owned(),
+        };
+        format!("differs in {field}: {}", lines.map(one_blank).collect::<Vec<_>>().join(", "))
     };
     step.differences().into_iter().map(words).collect()
 }
