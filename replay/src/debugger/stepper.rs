@@ -191,7 +191,7 @@ impl<'a> Stepper<'a> {
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn next(&mut self) -> Result<Found, ReplayError> {
+    pub fn forward(&mut self) -> Result<Found, ReplayError> {
         Ok(if self.advance()? { Found::Here } else { Found::Nothing })
     }
 
@@ -317,7 +317,7 @@ impl<'a> Stepper<'a> {
     }
 
     fn is_stopped(&self, progress: &mut dyn FnMut(i64) -> bool) -> bool {
-        self.stepped % PROGRESS_ENTRIES == 0 && !progress(self.here.offset)
+        self.stepped.is_multiple_of(PROGRESS_ENTRIES) && !progress(self.here.offset)
     }
 
     /// Goes to the nearest place before an offset that has a state: the position itself, a mark, a start or a checkpoint.

@@ -42,7 +42,7 @@ fn seen(stepper: &Stepper<'_>) -> (JournalEntry, u64, Vec<Decision>) {
 fn forward(log: &dyn EventLog) -> Vec<(JournalEntry, u64, Vec<Decision>)> {
     let mut stepper = open(log);
     let mut all = vec![seen(&stepper)];
-    while stepper.next().unwrap() == Found::Here {
+    while stepper.forward().unwrap() == Found::Here {
         assert_eq!(stepper.step().differences(), Vec::new());
         assert!(!stepper.step().differs());
         all.push(seen(&stepper));
@@ -116,7 +116,7 @@ fn explanations_are_of_the_state_before_the_entry() {
         }
         assert_eq!(stepper.explain(before.2.len()).unwrap(), None);
         assert_eq!(seen(&stepper), before, "explaining moves nothing");
-        if stepper.next().unwrap() == Found::Nothing {
+        if stepper.forward().unwrap() == Found::Nothing {
             break;
         }
     }
@@ -242,7 +242,7 @@ fn a_trimmed_journal_begins_at_its_first_checkpoint() {
     stepper.go_to(Bound::Sequence(0), &mut |_| true).unwrap();
     assert_eq!(seen(&stepper), all[begins[1]]);
     for expected in &all[begins[1] + 1..] {
-        assert_eq!(stepper.next().unwrap(), Found::Here);
+        assert_eq!(stepper.forward().unwrap(), Found::Here);
         assert_eq!(&seen(&stepper), expected);
         assert!(!stepper.step().differs());
     }

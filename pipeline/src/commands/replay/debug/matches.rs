@@ -66,7 +66,7 @@ fn next(
 ) -> anyhow::Result<Found> {
     Ok(match &args.condition {
         Some(condition) => stepper.find_next(condition, progress)?,
-        None => stepper.next()?,
+        None => stepper.forward()?,
     })
 }
 

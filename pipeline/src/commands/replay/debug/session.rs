@@ -118,7 +118,7 @@ impl Session<'_, '_> {
         };
         let sequence = stepper.step().entry.sequence;
         let found = match action {
-            Action::Next => stepper.next()?,
+            Action::Next => stepper.forward()?,
             Action::Back => stepper.back()?,
             Action::Page(entries) => {
                 let to = sequence.saturating_add(*entries).max(0);

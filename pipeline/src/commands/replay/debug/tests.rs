@@ -276,7 +276,7 @@ fn the_journal_of_these_tests_is_stepped_to_its_end() {
     let recorded = recorded();
     let mut stepper = Stepper::open(&recorded.log, "journal", 0).expect("a journal");
     let mut differing = Vec::new();
-    while stepper.next().expect("the log is read") == Found::Here {
+    while stepper.forward().expect("the log is read") == Found::Here {
         differing.extend(stepper.step().differs().then_some(stepper.step().offset));
     }
     assert_eq!((stepper.step().offset, differing), (8, vec![8]));
