@@ -5,7 +5,7 @@ use serde_json::Value;
 use warptape_eventlog::Record;
 use warptape_scheduler::{CheckpointError, Scheduler};
 use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
-use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry};
+use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry, hex};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::JournalDivergence;
@@ -233,9 +233,9 @@ impl JournalCheck {
             self.scheduler = Scheduler::new();
         }
         let mut found = Vec::new();
-        let state_hash = format!("{:016x}", self.scheduler.state_hash());
-        if state_hash != entry.state_hash {
-            found.push(Difference::new("state_hash", state_hash, entry.state_hash.clone()));
+        let state_hash = self.scheduler.state_hash();
+        if hex::array::<16>(&state_hash.to_be_bytes()) != *entry.state_hash.as_bytes() {
+            found.push(Difference::new("state_hash", format!("{state_hash:016x}"), entry.state_hash.clone()));
         }
         if let Input::Checkpoint(part) = &entry.input {
             found.extend(self.check_state(part));
