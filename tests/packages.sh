@@ -12,6 +12,7 @@ packages_missing() {
       perl) perl -MFindBin -MIPC::Cmd -e 1 2>/dev/null || printf '%s ' "$package" ;;
       python3-venv) python3 -c 'import ensurepip' 2>/dev/null || printf '%s ' "$package" ;;
       maven) command -v mvn >/dev/null || printf '%s ' "$package" ;;
+      chromium-driver) command -v chromedriver >/dev/null || printf '%s ' "$package" ;;
       *-jre-headless) java_is_right || printf '%s ' "$package" ;;
       *) command -v "$package" >/dev/null || printf '%s ' "$package" ;;
     esac

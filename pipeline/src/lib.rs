@@ -9,6 +9,7 @@ pub mod commands;
 pub mod engine;
 mod exported;
 pub mod feed_ledger;
+mod new_file;
 pub mod open;
 mod printable;
 pub mod publisher;

@@ -3,6 +3,7 @@
 mod chain;
 mod debug;
 mod diff;
+mod report;
 mod timeline;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,6 +12,8 @@ pub use chain::{ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, Windo
 pub use debug::{DebugArgs, DebugFormat, parse_condition, parse_place};
 pub use diff::DiffArgs;
 pub use timeline::TimelineArgs;
+
+pub use report::ReportArgs;
 
 use super::ExportArgs;
 
@@ -42,6 +45,8 @@ pub enum ReplayCommand {
     Export(ExportArgs),
     /// Write a timeline of lanes, queues, partitions and commits that Perfetto shows (ui.perfetto.dev)
     Timeline(TimelineArgs),
+    /// Write one HTML page of the run, or of a window of it: rates, latencies, lanes, placement, decisions, and the slowest signals
+    Report(ReportArgs),
 }
 
 /// Arguments of `warptape replay verify`.

@@ -5,6 +5,7 @@ mod chain;
 mod debug;
 mod diff;
 mod export;
+mod report;
 mod request;
 mod slowest;
 mod timeline;
@@ -35,6 +36,7 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
         ReplayCommand::Debug(args) => debug::execute(args, settings),
         ReplayCommand::Export(args) => export::execute(args, settings),
         ReplayCommand::Timeline(args) => timeline::execute(args, settings),
+        ReplayCommand::Report(args) => report::execute(args, settings),
     }
 }
 

@@ -39,6 +39,7 @@ mod redis_server;
 mod registry;
 mod registry_stub;
 mod repeated_feeds;
+mod reports;
 mod risk;
 mod segments;
 mod side_by_side;

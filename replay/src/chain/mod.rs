@@ -25,7 +25,6 @@ mod way;
 
 pub(crate) use context::Context;
 pub(crate) use rows::row_waits;
-pub(crate) use slowest::{Seen, slowest_with};
 
 pub use batch::{BatchChain, PartFacts, why_batch};
 pub use facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};
@@ -33,5 +32,5 @@ pub use find::find_signal_of_symbol;
 pub use lane::{LaneWhy, why_lane};
 pub use request::{RequestChain, TaskFacts, why_request};
 pub use signal::why_signal;
-pub use slowest::{SLOWEST_MAX, Slow, Slowest, SlowestOptions, slowest};
+pub use slowest::{SLOWEST_MAX, Seen, Slow, Slowest, SlowestOptions, slowest, slowest_with};
 pub use waits::{Step, Wait, flight};

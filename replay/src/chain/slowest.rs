@@ -51,15 +51,20 @@ pub struct Slow {
     pub chain: Chain,
 }
 
-/// What an observer of the search is shown.
-#[derive(Clone, Copy)]
-pub(crate) enum Seen<'a> {
-    /// An item of the history.
+/// What is met while the slowest signals are looked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// An item of the history, as [`read_history`] gives it. Signals of a transaction come before it.
     Item(&'a Item),
-    /// A signal of the transaction that is the next item.
+    /// A signal whose commit the journal tells of.
     Signal {
-        /// From the publication of its tick record to its commit, ns.
-        latency_ns: i64,
+        /// Its partition.
+        partition: i32,
+        /// When it was committed, ns since the epoch.
+        committed_ns: i64,
+        /// The time from the publication of its tick to there, in nanoseconds; `None` where the tick is not there any more. Where clocks of
+        /// several machines are involved it may be negative.
+        latency_ns: Option<i64>,
     },
 }
 
@@ -73,18 +78,18 @@ pub fn slowest(
     wanted: SlowestOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Slowest, ReplayError> {
-    slowest_with(log, options, wanted, &mut |_, _| {}, progress)
+    slowest_with(log, options, wanted, &mut |_| {}, progress)
 }
 
-/// Likewise, and shows all that is read on the way to an observer, with what was known before it.
+/// Likewise, and shows all that is met on the way, so that whoever wants to know more of the same window need not read it again.
 ///
 /// # Errors
 /// If the log cannot be read.
-pub(crate) fn slowest_with(
+pub fn slowest_with(
     log: &dyn EventLog,
     options: &VerifyOptions,
     wanted: SlowestOptions,
-    observer: &mut dyn FnMut(&Context, Seen<'_>),
+    seen: &mut dyn FnMut(Seen<'_>),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Slowest, ReplayError> {
     let history = HistoryOptions { journal: options.journal.clone(), partition: None, window: wanted.window };
@@ -97,9 +102,9 @@ pub(crate) fn slowest_with(
     let mut context = Context::default();
     let mut each = |item: Item| {
         if let Item::Transaction(transaction) = &item {
-            search.look(&context, transaction, observer)?;
+            search.look(&context, transaction, seen)?;
         }
-        observer(&context, Seen::Item(&item));
+        seen(Seen::Item(&item));
         context.follow(&item);
         Ok(())
     };
@@ -156,7 +161,7 @@ impl Search<'_> {
         &mut self,
         context: &Context,
         transaction: &Arc<Transaction>,
-        observer: &mut dyn FnMut(&Context, Seen<'_>),
+        seen: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(), ReplayError> {
         let mut of = None;
         for (index, part) in transaction.partitions.iter().enumerate() {
@@ -169,8 +174,7 @@ impl Search<'_> {
             };
             let mut of =
                 || of.get_or_insert_with(|| Arc::new((context.clone(), transaction.clone()))).clone();
-            let mut seen = |seen: Seen<'_>| observer(context, seen);
-            self.look_at_part(index, part, committed_ns, &mut of, &mut seen)?;
+            self.look_at_part(index, part, committed_ns, &mut of, seen)?;
         }
         Ok(())
     }
@@ -190,12 +194,14 @@ impl Search<'_> {
         while let Some(record) = source.next_before(account.next_offset)? {
             let Ok(signal) = decode_signal(&record.value) else { continue };
             self.found.seen += 1;
-            let Some(created_ns) = source.created_ns(signal.source_offset)? else {
+            let created_ns = source.created_ns(signal.source_offset)?;
+            let (partition, latency_ns) =
+                (account.partition, created_ns.map(|created_ns| committed_ns.saturating_sub(created_ns)));
+            seen(Seen::Signal { partition, committed_ns, latency_ns });
+            let (Some(created_ns), Some(latency_ns)) = (created_ns, latency_ns) else {
                 self.found.without_tick += 1;
                 continue;
             };
-            let latency_ns = committed_ns - created_ns;
-            seen(Seen::Signal { latency_ns });
             let is_full = self.worst.len() >= self.count;
             let number = Reverse(self.found.seen);
             if is_full && self.worst.peek().is_none_or(|Reverse(least)| least.rank() >= (latency_ns, number))

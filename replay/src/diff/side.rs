@@ -110,14 +110,14 @@ pub(super) struct Reading {
 pub(super) fn read(side: DiffSide<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Reading, ReplayError> {
     let mut fold = Fold::new(side.log.url());
     let wanted = SlowestOptions { count: SLOWEST, window: Window::default() };
-    let mut observer = |context: &Context, seen: Seen<'_>| fold.see(context, seen);
-    let found = slowest_with(side.log, side.options, wanted, &mut observer, progress)?;
+    let found = slowest_with(side.log, side.options, wanted, &mut |seen| fold.see(seen), progress)?;
     let mut reading = fold.finish();
     reading.side.slowest = found.signals;
     Ok(reading)
 }
 
 struct Fold {
+    context: Context,
     side: Side,
     configuration: Value,
     groups: Groups,
@@ -134,6 +134,7 @@ impl Fold {
         // From a microsecond to an hour with three digits: the bounds are constants.
         let latency = Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram");
         Self {
+            context: Context::default(),
             side: Side { url, ..Side::default() },
             configuration: Value::Null,
             groups: Groups::default(),
@@ -145,17 +146,21 @@ impl Fold {
         }
     }
 
-    fn see(&mut self, context: &Context, seen: Seen<'_>) {
+    fn see(&mut self, seen: Seen<'_>) {
         match seen {
-            Seen::Signal { latency_ns } => {
+            Seen::Signal { latency_ns, .. } => {
                 self.side.signals += 1;
-                self.latency.saturating_record(latency_ns.max(0).unsigned_abs());
+                let latency_ns = latency_ns.map(|latency_ns| latency_ns.max(0).unsigned_abs());
+                latency_ns.into_iter().for_each(|latency_ns| self.latency.saturating_record(latency_ns));
             }
-            Seen::Item(item) => self.see_item(context, item),
+            Seen::Item(item) => {
+                self.see_item(item);
+                self.context.follow(item);
+            }
         }
     }
 
-    fn see_item(&mut self, context: &Context, item: &Item) {
+    fn see_item(&mut self, item: &Item) {
         match item {
             Item::Life(life) => self.begin(life),
             Item::Pause(pause) => {
@@ -163,7 +168,7 @@ impl Fold {
                 let until = pause.until.map_or(0, |until| until.at_ns - pause.from.at_ns);
                 self.side.paused_ns += until;
             }
-            Item::Batch(batch) => self.batch(context, batch),
+            Item::Batch(batch) => self.batch(batch),
             Item::Stay(stay) => self.side.moves += u64::from(stay.end == StayEnd::Released),
             Item::Lane(change) => self.side.lanes_lost += u64::from(change.lost.is_some()),
             Item::Transaction(transaction) => {
@@ -172,7 +177,7 @@ impl Fold {
                 let aborted = aborted.filter(|attempt| attempt.outcome == CommitOutcome::Aborted);
                 self.side.aborted += aborted.count() as u64;
                 transaction.sealed_ns.into_iter().for_each(|at_ns| self.reach(at_ns));
-                row_waits(context, transaction, &mut |rows, waits| {
+                row_waits(&self.context, transaction, &mut |rows, waits| {
                     self.waits.0 += i128::from(rows);
                     for wait in waits {
                         *self.waits.1.entry(wait.step).or_default() += i128::from(wait.ns) * i128::from(rows);
@@ -200,12 +205,12 @@ impl Fold {
         }
     }
 
-    fn batch(&mut self, context: &Context, batch: &Batch) {
+    fn batch(&mut self, batch: &Batch) {
         self.side.batches += 1;
         self.reach(batch.at.at_ns);
         let BatchEnd::Completed { at, service_ns, .. } = batch.end else { return };
         self.reach(at.at_ns);
-        let Some(life) = context.life() else { return };
+        let Some(life) = self.context.life().cloned() else { return };
         let number = batch.dispatch.lane;
         let spec = life.started.lanes.iter().find(|spec| spec.lane == number);
         let device = spec.map_or("", |spec| spec.device.as_str());
@@ -246,7 +251,7 @@ impl Fold {
         side.lanes = lanes.into_values().collect();
         let mean = |(step, sum): (Step, i128)| MeanWait { step, ns: (sum / rows.max(1)) as i64 };
         side.waits = waits.into_iter().map(mean).collect();
-        if side.signals > 0 {
+        if !latency.is_empty() {
             let quantile = |quantile| latency.value_at_quantile(quantile);
             side.latency = Latency {
                 p50_ns: quantile(0.5),

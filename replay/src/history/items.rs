@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use warptape_schemas::journal::{
-    Breaker, CommitOutcome, Dispatch, GroupIndex, LaneId, PartitionId, Pause, Place, ReleaseCause, RunSlice,
-    SealedPartition, Started, TaskArrived,
+    Breaker, CommitOutcome, Dispatch, GroupIndex, Imbalance, LaneId, PartitionId, Pause, Place, RejectReason,
+    ReleaseCause, RunSlice, SealedPartition, Started, TaskArrived,
 };
 
 /// The entry at which something happened.
@@ -243,6 +243,8 @@ pub struct Stay {
     pub epoch: i64,
     /// When the lane was told to let go of it, and why; `None` if it was not.
     pub release: Option<(Moment, ReleaseCause)>,
+    /// What the move was to gain and cost, where it was told to for [`ReleaseCause::Balance`].
+    pub imbalance: Option<Imbalance>,
     /// When it had left.
     pub left: Option<Moment>,
     /// How it left.
@@ -298,6 +300,8 @@ pub struct Round {
     pub slices: i64,
     /// When and how it ended; `None` where the life or the history ended before.
     pub end: Option<(Moment, RoundEnd)>,
+    /// Why it was refused, where it was.
+    pub refused: Option<RejectReason>,
 }
 
 /// How a round ended.

@@ -113,6 +113,7 @@ impl History {
                     lane: one.lane?,
                     epoch: one.epoch,
                     release: None,
+                    imbalance: None,
                     left: None,
                     end: StayEnd::Open,
                 })
@@ -247,14 +248,13 @@ impl History {
                 let partition = self.partitions.get_mut(&release.partition);
                 if let Some(stay) = partition.and_then(|partition| partition.stay_mut(release.group)) {
                     stay.release = Some((at, release.cause));
+                    stay.imbalance = release.imbalance;
                 }
             }
             Decision::Breaker(breaker) => {
                 self.items.push(Item::Breaker(BreakerChange { at, breaker: *breaker }));
             }
-            Decision::Reject(reject) => {
-                self.tasks.end(at, reject.task, RoundEnd::Rejected, &mut self.items);
-            }
+            Decision::Reject(reject) => self.tasks.reject(at, reject, &mut self.items),
             Decision::RunSlice(run) => self.tasks.run_slice(at, run, &mut self.items),
             Decision::Expire(expire) => self.tasks.end(at, expire.task, RoundEnd::Expired, &mut self.items),
             Decision::Finish(finish) => self.tasks.end(at, finish.task, RoundEnd::Finished, &mut self.items),
@@ -345,6 +345,7 @@ impl History {
             lane: place.lane,
             epoch: place.epoch,
             release: None,
+            imbalance: None,
             left: None,
             end: StayEnd::Open,
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::{LaneId, PartitionId, RunSlice, SliceDone, TaskArrived, TaskId};
+use warptape_schemas::journal::{LaneId, PartitionId, Reject, RunSlice, SliceDone, TaskArrived, TaskId};
 
 use super::items::{Item, Moment, Round, RoundEnd, Slice};
 
@@ -20,7 +20,8 @@ pub(super) struct Tasks {
 impl Tasks {
     /// A round of a task came.
     pub(super) fn arrive(&mut self, at: Moment, arrived: &TaskArrived, items: &mut Vec<Item>) {
-        let round = Round { at, arrived: arrived.clone(), first_slice: None, slices: 0, end: None };
+        let round =
+            Round { at, arrived: arrived.clone(), first_slice: None, slices: 0, end: None, refused: None };
         items.extend(self.rounds.insert(arrived.task, round).map(Item::Round));
         if self.rounds.len() > OPEN_ROUNDS_MAX {
             items.extend(self.rounds.pop_first().map(|(_, round)| Item::Round(round)));
@@ -31,6 +32,14 @@ impl Tasks {
     pub(super) fn end(&mut self, at: Moment, task: TaskId, end: RoundEnd, items: &mut Vec<Item>) {
         let round = self.rounds.remove(&task);
         items.extend(round.map(|round| Item::Round(Round { end: Some((at, end)), ..round })));
+    }
+
+    /// A task is refused.
+    pub(super) fn reject(&mut self, at: Moment, reject: &Reject, items: &mut Vec<Item>) {
+        if let Some(round) = self.rounds.get_mut(&reject.task) {
+            round.refused = Some(reject.reason);
+        }
+        self.end(at, reject.task, RoundEnd::Rejected, items);
     }
 
     /// The tasks of a partition are dropped.

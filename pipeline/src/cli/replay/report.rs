@@ -1,0 +1,46 @@
+//! Arguments of `replay report`.
+
+use std::path::PathBuf;
+
+use clap::{Args, value_parser};
+use warptape_replay::history::{Bound, Window};
+use warptape_report::SLOWEST_ON_PAGE_MAX;
+
+use super::chain::parse_bound;
+
+/// Arguments of `warptape replay report`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+The page needs nothing but itself: it opens offline, in any browser, and has less than 2 MiB whatever the log. Of a run it is verified whole
+whether its journal is identical to its replay, also where a window is looked at. Nothing is written over.
+
+Exit status: 0 written, 1 written and the run differs from its replay, 2 the log cannot be read or something is at FILE already.
+
+Example: warptape replay report --to night.html --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --log sqlite:market.db")]
+pub struct ReportArgs {
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
+    /// Begin here: a time such as 2026-11-24T03:00:00Z, `sequence:N` or `offset:N` of the journal; its beginning where not given
+    #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
+    pub since: Option<Bound>,
+    /// End before this, named likewise; the end of the journal where not given
+    #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
+    pub until: Option<Bound>,
+    /// How many of the slowest signals to explain, 50 at most
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u16).range(0..=SLOWEST_ON_PAGE_MAX as i64))]
+    pub slowest: u16,
+    /// Do not verify the run
+    #[arg(long, conflicts_with = "outputs")]
+    pub no_verify: bool,
+    /// Verify the outputs as well: rerun the stages over the recorded ticks and compare every signal bit for bit
+    #[arg(long)]
+    pub outputs: bool,
+}
+
+impl ReportArgs {
+    /// The window, as the replay takes it.
+    pub fn window(&self) -> Window {
+        Window { from: self.since, to: self.until }
+    }
+}

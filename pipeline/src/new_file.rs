@@ -1,0 +1,103 @@
+//! A file that is written beside its place and gets its name once it is whole: whatever interrupts that leaves no file that looks like one.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use crate::cli::UsageError;
+
+/// A file on its way. Dropped before [`NewFile::finish`] it is removed.
+pub struct NewFile {
+    to: PathBuf,
+    /// Its name until it is whole.
+    unfinished: PathBuf,
+    file: File,
+    is_finished: bool,
+}
+
+impl NewFile {
+    /// Begins a file that will be at `to`, where there must be none, or an empty one.
+    ///
+    /// # Errors
+    /// If something is there, or the file cannot be made.
+    pub fn create(to: &Path) -> anyhow::Result<Self> {
+        refuse_taken(to)?;
+        let mut name = OsString::from(to);
+        name.push("-unfinished");
+        let unfinished = PathBuf::from(name);
+        let file = File::create(&unfinished).with_context(|| cannot(to))?;
+        Ok(Self { to: to.to_owned(), unfinished, file, is_finished: false })
+    }
+
+    /// Has the disk write the file, and gives it its name.
+    ///
+    /// # Errors
+    /// If the disk does not take it, or something came to its place meanwhile.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        self.file.sync_all().with_context(|| cannot(&self.to))?;
+        refuse_taken(&self.to)?;
+        fs::rename(&self.unfinished, &self.to).with_context(|| cannot(&self.to))?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            drop(fs::remove_file(&self.unfinished));
+        }
+    }
+}
+
+fn refuse_taken(to: &Path) -> Result<(), UsageError> {
+    match fs::symlink_metadata(to) {
+        Ok(found) if found.is_dir() || found.len() > 0 => Err(UsageError(format!(
+            "{} exists already, and nothing is written over; name a file that does not exist yet, or remove this one",
+            to.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn cannot(to: &Path) -> String {
+    format!("{}: cannot be written; check the folder's permissions and the room on the disk", to.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_whole_or_not_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let to = folder.path().join("page.html");
+        let files = || fs::read_dir(folder.path()).expect("the folder").count();
+        let mut file = NewFile::create(&to).expect("it is made");
+        file.write_all(b"half").expect("the disk takes it");
+        assert!(!to.exists());
+        drop(file);
+        assert_eq!(files(), 0);
+        fs::write(&to, "").expect("an empty file");
+        let mut file = NewFile::create(&to).expect("an empty file may be there");
+        file.write_all(b"whole").expect("the disk takes it");
+        file.finish().expect("it gets its name");
+        assert_eq!((fs::read_to_string(&to).expect("the file").as_str(), files()), ("whole", 1));
+        let error = NewFile::create(&to).err().expect("it is taken");
+        assert!(error.is::<UsageError>() && error.to_string().contains("nothing is written over"), "{error}");
+        assert!(NewFile::create(&folder.path().join("no/page.html")).is_err());
+    }
+}

@@ -1,0 +1,462 @@
+//! What a page shows, gathered item by item in one pass.
+//!
+//! It owns what is counted, and what of it is kept in which bounds. It must not know how it is shown.
+
+mod moves;
+mod reasons;
+mod slot;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use warptape_replay::chain::{Seen, Slowest};
+use warptape_replay::history::{
+    Batch, BatchEnd, Bound, BreakerChange, Item, LaneChange, Life, Paused, Round, RoundEnd, Slice, Stay,
+    Transaction, Window,
+};
+use warptape_schemas::journal::{BreakerState, CommitOutcome};
+
+use crate::slots::Slots;
+
+pub use self::moves::{MOVES_KEPT, Move, MoveCause, Moves};
+pub use self::reasons::{Kind, Reasons};
+use self::slot::add;
+pub use self::slot::{EventKind, GroupKey, LaneKey, LaneSlot, Latency, Slot};
+
+/// Groups whose way from lane to lane is shown one by one; of more none is.
+pub const GROUPS_SHOWN_MAX: usize = 96;
+/// Process lives that are kept, the last ones.
+const LIVES_KEPT: usize = 12;
+/// Events that are kept in words, the last ones.
+const EVENTS_KEPT: usize = 40;
+/// Versions of the software that are kept.
+const SOFTWARE_KEPT: usize = 8;
+/// Characters of a text from the journal that are kept.
+const TEXT_KEPT: usize = 160;
+/// Digits of the latencies of all signals.
+const DIGITS: u8 = 3;
+
+/// What a page shows of a window of a log.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    /// What happened by time.
+    pub slots: Slots<Slot>,
+    /// Latencies of all signals.
+    pub latency: Latency,
+    /// How often what happened.
+    pub totals: Totals,
+    /// What was decided for which reasons.
+    pub reasons: Reasons,
+    /// Moves of groups.
+    pub moves: Moves,
+    /// The last process lives, in order.
+    pub lives: BTreeMap<(i64, i32, i64), LifeSeen>,
+    /// Versions of the software that ran.
+    pub software: BTreeSet<String>,
+    /// Lanes by process and index.
+    pub lanes: BTreeMap<LaneKey, LaneSeen>,
+    /// Rows of each group.
+    pub groups: BTreeMap<GroupKey, u64>,
+    /// Time that each partition was paused, in nanoseconds.
+    pub paused: BTreeMap<i32, u64>,
+    /// The last events, in words: by time, process and sequence of the entry.
+    pub events: BTreeMap<(i64, i32, i64), (EventKind, String)>,
+    /// The slowest signals.
+    pub slowest: Slowest,
+}
+
+/// How often something happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Processes that wrote the journals.
+    pub processes: u64,
+    /// Their lives.
+    pub lives: u64,
+    /// Tick records of the transactions.
+    pub records: u64,
+    /// Rows that batches took: ticks, and the rows that move watermarks on.
+    pub rows: u64,
+    /// Signals of the transactions.
+    pub signals: u64,
+    /// Late ticks of the transactions.
+    pub late: u64,
+    /// Dead letters of the transactions.
+    pub dead_letters: u64,
+    /// Signals whose clocks say that they were committed before their tick was published.
+    pub negative: u64,
+    /// Batches.
+    pub batches: u64,
+    /// Batches whose lane was lost.
+    pub batches_lost: u64,
+    /// Slices of risk tasks.
+    pub slices: u64,
+    /// Pauses of partitions.
+    pub pauses: u64,
+    /// Transactions that were committed.
+    pub committed: u64,
+    /// Attempts to commit that were aborted.
+    pub aborted: u64,
+    /// Transactions of which the journal does not say what became of them.
+    pub untold: u64,
+    /// Rounds of risk tasks that were finished.
+    pub finished: u64,
+    /// Risk tasks that were refused.
+    pub refused: u64,
+    /// Risk tasks whose deadline passed.
+    pub expired: u64,
+    /// Risk tasks that were given up because tasks waited for too long.
+    pub shed: u64,
+    /// Risk tasks that were withdrawn.
+    pub dropped: u64,
+    /// Losses of lanes.
+    pub lanes_lost: u64,
+    /// Changes of breakers.
+    pub breakers: u64,
+}
+
+/// A process life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LifeSeen {
+    /// Name of the process.
+    pub node: String,
+    /// Its software.
+    pub software: String,
+    /// Number of its lanes.
+    pub lanes: usize,
+    /// Its placement policy.
+    pub placement: String,
+    /// Whether its beginning is in the journal.
+    pub has_begun: bool,
+}
+
+/// A lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaneSeen {
+    /// Its device.
+    pub device: String,
+    /// The class of the device.
+    pub class: String,
+    /// Batches.
+    pub batches: u64,
+    /// Rows of them.
+    pub rows: u64,
+    /// Time that it worked, in nanoseconds.
+    pub busy_ns: u64,
+    /// How often it was lost.
+    pub lost: u64,
+}
+
+/// Gathers what is met in a log.
+pub struct Gathering {
+    window: Window,
+    gathered: Gathered,
+    journal: i32,
+    /// Nothing before this is shown of the journal that is read: there the window begins. `None` while that is not known.
+    since_ns: Option<i64>,
+    /// When the current life began, and the last time that was met in it.
+    life_ns: (i64, i64),
+}
+
+impl Gathering {
+    /// Nothing yet, of a window.
+    pub fn new(window: Window) -> Self {
+        let since_ns = time_of(window.from);
+        Self { window, gathered: Gathered::default(), journal: -1, since_ns, life_ns: (0, 0) }
+    }
+
+    /// What is met next.
+    pub fn see(&mut self, seen: Seen<'_>) {
+        match seen {
+            Seen::Signal { committed_ns, latency_ns: Some(latency_ns), .. } => {
+                self.gathered.totals.negative += u64::from(latency_ns < 0);
+                self.gathered.latency.add(latency_ns, DIGITS);
+                self.gathered.slots.at(committed_ns).latency.add_to_slot(latency_ns);
+            }
+            Seen::Signal { .. } => {}
+            Seen::Item(item) => self.item(item),
+        }
+    }
+
+    /// All of it.
+    pub fn finish(self, slowest: Slowest) -> Gathered {
+        Gathered { slowest, ..self.gathered }
+    }
+
+    fn item(&mut self, item: &Item) {
+        if let Some(ended_ns) = ended_ns(item) {
+            self.life_ns.1 = self.life_ns.1.max(ended_ns);
+            if self.window.from.is_some() {
+                self.since_ns.get_or_insert(ended_ns);
+            }
+        }
+        match item {
+            Item::Life(life) => self.life(life),
+            Item::Assigned(assigned) => self.life_ns.1 = self.life_ns.1.max(assigned.at.at_ns),
+            Item::Pause(pause) => self.pause(pause),
+            Item::Batch(batch) => self.batch(batch),
+            Item::Stay(stay) => self.stay(stay),
+            Item::Lane(change) => self.lane(change),
+            Item::Breaker(change) => self.breaker(change),
+            Item::Round(round) => self.round(round),
+            Item::Slice(slice) => self.slice(slice),
+            Item::Transaction(transaction) => self.transaction(transaction),
+        }
+    }
+
+    fn life(&mut self, life: &Life) {
+        let is_further = life.journal == self.journal;
+        if !is_further {
+            self.journal = life.journal;
+            self.since_ns = time_of(self.window.from);
+            self.gathered.totals.processes += 1;
+        }
+        self.gathered.moves.begin_life();
+        self.gathered.totals.lives += 1;
+        self.life_ns = (life.since.at_ns, life.since.at_ns);
+        let is_within = match self.window.from {
+            None => true,
+            Some(Bound::Time(from_ns)) => life.since.at_ns >= from_ns,
+            Some(Bound::Sequence(from)) => life.since.sequence >= from,
+            Some(Bound::Offset(_)) => is_further,
+        };
+        let started = &life.started;
+        let key = (life.since.at_ns, life.journal, life.since.sequence);
+        if is_within {
+            let words = format!("process {} {:?} began", life.journal, started.node);
+            let words = if life.began.is_some() {
+                words
+            } else {
+                format!("{words} earlier: the journal begins here")
+            };
+            self.event(EventKind::Life, key.0, key.2, words);
+        }
+        if self.gathered.software.len() < SOFTWARE_KEPT {
+            self.gathered.software.insert(kept(&started.software));
+        }
+        for lane in &started.lanes {
+            let seen = self.gathered.lanes.entry((life.journal, lane.lane)).or_default();
+            (seen.device, seen.class) = (kept(&lane.device), kept(&lane.class));
+        }
+        let seen = LifeSeen {
+            node: kept(&started.node),
+            software: kept(&started.software),
+            lanes: started.lanes.len(),
+            placement: kept(&started.scheduler.placement_policy),
+            has_begun: life.began.is_some(),
+        };
+        self.gathered.lives.insert(key, seen);
+        if self.gathered.lives.len() > LIVES_KEPT {
+            self.gathered.lives.pop_first();
+        }
+    }
+
+    fn event(&mut self, kind: EventKind, at_ns: i64, sequence: i64, words: String) {
+        self.gathered.slots.at(at_ns).events[kind as usize] += 1;
+        self.gathered.events.insert((at_ns, self.journal, sequence), (kind, kept(&words)));
+        if self.gathered.events.len() > EVENTS_KEPT {
+            self.gathered.events.pop_first();
+        }
+    }
+
+    /// Gives each slot its part of what took from one time to another.
+    fn spread(&mut self, from_ns: i64, to_ns: i64, each: impl FnMut(&mut Slot, u64)) {
+        let from_ns = self.since_ns.map_or(from_ns, |since_ns| from_ns.max(since_ns));
+        self.gathered.slots.spread(from_ns, to_ns, each);
+    }
+
+    fn pause(&mut self, pause: &Paused) {
+        self.gathered.totals.pauses += 1;
+        self.gathered
+            .reasons
+            .add(Kind::Pause, if pause.pause.is_some() { "HIGH_WATER" } else { "CHECKPOINT" });
+        let (from, until) = (pause.from.at_ns, pause.until.map_or(self.life_ns.1, |until| until.at_ns));
+        let partition = pause.partition;
+        self.spread(from, until, |slot, ns| add(slot.paused.entry(partition).or_default(), ns));
+        let paused = self.gathered.paused.entry(partition).or_default();
+        add(paused, u64::try_from(until.saturating_sub(from)).unwrap_or(0));
+    }
+
+    fn batch(&mut self, batch: &Batch) {
+        let key = (self.journal, batch.dispatch.lane);
+        let rows = batch.dispatch.rows.max(0).unsigned_abs();
+        let totals = &mut self.gathered.totals;
+        totals.batches += 1;
+        self.gathered.reasons.add(Kind::Batch, reasons::of_batch(batch.dispatch.reason));
+        let lane = self.gathered.lanes.entry(key).or_default();
+        lane.batches += 1;
+        if let BatchEnd::Lost(_) = batch.end {
+            // Its rows wait again, or are read again: they are counted with the batch that they are in then.
+            totals.batches_lost += 1;
+            return;
+        }
+        add(&mut totals.rows, rows);
+        add(&mut lane.rows, rows);
+        if let BatchEnd::Completed { at, service_ns, .. } = batch.end {
+            self.work(key, at.at_ns, service_ns);
+        }
+        for part in &batch.parts {
+            let of_part = part.rows.max(0).unsigned_abs();
+            add(self.gathered.groups.entry((part.partition, part.group)).or_default(), of_part);
+            let mut known = 0;
+            for piece in &part.pieces {
+                let rows = piece.rows.max(0).unsigned_abs();
+                add(&mut known, rows);
+                self.rows(piece.arrival.at_ns, batch.at.at_ns, rows);
+            }
+            self.rows(batch.at.at_ns, batch.at.at_ns, of_part.saturating_sub(known));
+        }
+    }
+
+    /// Rows came, and waited until they were dispatched.
+    fn rows(&mut self, came_ns: i64, left_ns: i64, rows: u64) {
+        if rows == 0 {
+            return;
+        }
+        if self.since_ns.is_none_or(|since_ns| came_ns >= since_ns) {
+            add(&mut self.gathered.slots.at(came_ns).rows, rows);
+        }
+        self.spread(came_ns, left_ns, |slot, ns| {
+            slot.waiting_row_ns = slot.waiting_row_ns.saturating_add(u128::from(ns) * u128::from(rows))
+        });
+    }
+
+    /// A lane has worked on something that was done at a time.
+    fn work(&mut self, key: LaneKey, done_ns: i64, service_ns: i64) {
+        let service_ns = service_ns.max(0);
+        add(&mut self.gathered.lanes.entry(key).or_default().busy_ns, service_ns.unsigned_abs());
+        self.spread(done_ns.saturating_sub(service_ns), done_ns, |slot, ns| {
+            add(&mut slot.lanes.entry(key).or_default().busy_ns, ns);
+        });
+    }
+
+    fn stay(&mut self, stay: &Stay) {
+        let (key, group) = ((self.journal, stay.lane), (stay.partition, stay.group));
+        if let Some(one) = self.gathered.moves.add(self.journal, stay) {
+            self.gathered.reasons.add(Kind::Move, one.cause.word());
+        }
+        let (began_ns, last_ns) = self.life_ns;
+        let from_ns = stay.placed.map_or(began_ns, |placed| placed.at_ns);
+        let to_ns = stay.left.map_or(last_ns, |left| left.at_ns);
+        self.gathered.groups.entry(group).or_default();
+        let is_shown = self.gathered.groups.len() <= GROUPS_SHOWN_MAX;
+        self.spread(from_ns, to_ns, |slot, ns| {
+            slot.lanes.entry(key).or_default().group_ns += u128::from(ns);
+            if is_shown {
+                add(slot.groups.entry(group).or_default().entry(key).or_default(), ns);
+            }
+        });
+    }
+
+    fn lane(&mut self, change: &LaneChange) {
+        let Some(reason) = &change.lost else { return };
+        self.gathered.totals.lanes_lost += 1;
+        self.gathered.lanes.entry((self.journal, change.lane)).or_default().lost += 1;
+        let words = format!("lane {} of process {} was lost: {reason}", change.lane, self.journal);
+        self.event(EventKind::LaneLost, change.at.at_ns, change.at.sequence, words);
+    }
+
+    fn breaker(&mut self, change: &BreakerChange) {
+        self.gathered.totals.breakers += 1;
+        let state = match change.breaker.state {
+            BreakerState::Closed => "closed",
+            BreakerState::Open => "opened",
+            BreakerState::HalfOpen => "is half open",
+        };
+        let reason = serde_json::json!(change.breaker.reason);
+        let words = format!(
+            "the breaker of lane {} of process {} {state}: {}",
+            change.breaker.lane,
+            self.journal,
+            reason.as_str().unwrap_or_default()
+        );
+        self.event(EventKind::Breaker, change.at.at_ns, change.at.sequence, words);
+    }
+
+    fn round(&mut self, round: &Round) {
+        let totals = &mut self.gathered.totals;
+        let (count, word) = match round.end.map(|(_, end)| end) {
+            None => return,
+            Some(RoundEnd::Finished) => (&mut totals.finished, None),
+            Some(RoundEnd::Rejected) => (&mut totals.refused, Some(reasons::of_refusal(round.refused))),
+            Some(RoundEnd::Expired) => (&mut totals.expired, Some("DEADLINE_PASSED")),
+            Some(RoundEnd::Shed) => (&mut totals.shed, Some("STANDING_DELAY")),
+            Some(RoundEnd::Dropped) => (&mut totals.dropped, Some("DROPPED")),
+        };
+        *count += 1;
+        word.into_iter().for_each(|word| self.gathered.reasons.add(Kind::Refusal, word));
+    }
+
+    fn slice(&mut self, slice: &Slice) {
+        self.gathered.totals.slices += 1;
+        self.gathered.reasons.add(Kind::Slice, reasons::of_slice(slice.run.reason));
+        if let Some((at, service_ns)) = slice.done {
+            self.work((self.journal, slice.run.lane), at.at_ns, service_ns);
+        }
+    }
+
+    fn transaction(&mut self, transaction: &Transaction) {
+        let totals = &mut self.gathered.totals;
+        let committed_ns = transaction.committed_ns();
+        match committed_ns {
+            Some(_) => totals.committed += 1,
+            None => totals.untold += 1,
+        }
+        let mut signals = 0;
+        for part in transaction.partitions.iter().filter(|part| !part.may_be_void) {
+            let account = &part.account;
+            let count = |number: i64| number.max(0).unsigned_abs();
+            add(&mut totals.records, count(account.next_offset.saturating_sub(account.first_offset)));
+            add(&mut totals.late, count(account.late));
+            add(&mut totals.dead_letters, count(account.dead_letters));
+            add(&mut signals, count(account.signals));
+        }
+        add(&mut totals.signals, signals);
+        if let Some(at_ns) = committed_ns.or(transaction.sealed_ns).filter(|_| signals > 0) {
+            add(&mut self.gathered.slots.at(at_ns).signals, signals);
+        }
+        for attempt in transaction.attempts.iter().filter(|one| one.outcome == CommitOutcome::Aborted) {
+            self.gathered.totals.aborted += 1;
+            let words = format!(
+                "process {}: an attempt to commit the transaction sealed with entry {} was aborted",
+                self.journal, transaction.sealed_sequence
+            );
+            self.event(EventKind::Aborted, attempt.ended_ns, transaction.sealed_sequence, words);
+        }
+    }
+}
+
+fn time_of(bound: Option<Bound>) -> Option<i64> {
+    match bound {
+        Some(Bound::Time(at_ns)) => Some(at_ns),
+        _ => None,
+    }
+}
+
+/// When an item was over that ends within the window; `None` where it is open, or may have been before it.
+fn ended_ns(item: &Item) -> Option<i64> {
+    let moment = match item {
+        Item::Life(_) | Item::Assigned(_) => None,
+        Item::Pause(pause) => pause.until,
+        Item::Batch(batch) => match batch.end {
+            BatchEnd::Completed { at, .. } | BatchEnd::Lost(at) => Some(at),
+            BatchEnd::Open => None,
+        },
+        Item::Stay(stay) => stay.left,
+        Item::Lane(change) => Some(change.at),
+        Item::Breaker(change) => Some(change.at),
+        Item::Round(round) => round.end.map(|(at, _)| at),
+        Item::Slice(slice) => slice.done.map(|(at, _)| at),
+        Item::Transaction(transaction) => {
+            let known = transaction.attempts.last().map(|attempt| attempt.known_ns);
+            return known.or(transaction.sealed_ns);
+        }
+    };
+    moment.map(|at| at.at_ns)
+}
+
+/// The beginning of a text that may have any length.
+fn kept(text: &str) -> String {
+    match text.char_indices().nth(TEXT_KEPT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,96 @@
+//! How often something was decided for which reason.
+
+use std::collections::BTreeMap;
+
+use warptape_schemas::journal::{RejectReason, ReleaseCause, ReleaseReason, SliceReason};
+
+use super::moves::MoveCause;
+
+/// A word of a decision, and the decision that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Why a batch left when it did.
+    Batch,
+    /// Why a lane took a slice.
+    Slice,
+    /// Why a group left its lane.
+    Move,
+    /// Why a risk task was not done.
+    Refusal,
+    /// Why a partition was not read.
+    Pause,
+}
+
+/// Numbers of decisions by kind and word.
+#[derive(Clone, Debug, Default)]
+pub struct Reasons {
+    counts: BTreeMap<(Kind, &'static str), u64>,
+}
+
+impl Reasons {
+    pub(super) fn add(&mut self, kind: Kind, word: &'static str) {
+        *self.counts.entry((kind, word)).or_default() += 1;
+    }
+
+    /// Those of a kind, the most frequent first.
+    pub fn of(&self, kind: Kind) -> Vec<(&'static str, u64)> {
+        let mut found: Vec<_> = self
+            .counts
+            .iter()
+            .filter(|((of, _), _)| *of == kind)
+            .map(|((_, word), count)| (*word, *count))
+            .collect();
+        found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        found
+    }
+
+    /// How many there are of a kind.
+    pub fn total(&self, kind: Kind) -> u64 {
+        self.of(kind).iter().map(|(_, count)| count).sum()
+    }
+}
+
+pub(super) fn of_batch(reason: ReleaseReason) -> &'static str {
+    match reason {
+        ReleaseReason::Idle => "IDLE",
+        ReleaseReason::Full => "FULL",
+        ReleaseReason::Deadline => "DEADLINE",
+        ReleaseReason::Drain => "DRAIN",
+    }
+}
+
+pub(super) fn of_slice(reason: SliceReason) -> &'static str {
+    match reason {
+        SliceReason::Order => "ORDER",
+        SliceReason::Reserved => "RESERVED",
+        SliceReason::Aged => "AGED",
+        SliceReason::Explored => "EXPLORED",
+        SliceReason::Stolen => "STOLEN",
+    }
+}
+
+pub(super) fn of_refusal(reason: Option<RejectReason>) -> &'static str {
+    match reason {
+        Some(RejectReason::Overloaded) => "OVERLOADED",
+        Some(RejectReason::Expired) => "EXPIRED",
+        Some(RejectReason::Quota) => "QUOTA",
+        Some(RejectReason::Rate) => "RATE",
+        Some(RejectReason::Congested) => "CONGESTED",
+        None => "REJECTED",
+    }
+}
+
+impl MoveCause {
+    /// The word for it in the journal.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Told(ReleaseCause::Route) => "ROUTE",
+            Self::Told(ReleaseCause::Drained) => "DRAINED",
+            Self::Told(ReleaseCause::Breaker) => "BREAKER",
+            Self::Told(ReleaseCause::Rebalance) => "REBALANCE",
+            Self::Told(ReleaseCause::Balance) => "BALANCE",
+            Self::LaneLost => "LOST",
+            Self::Restored => "RESTORED",
+        }
+    }
+}

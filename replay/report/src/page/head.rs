@@ -1,0 +1,187 @@
+//! The top of the page: what it is of, whether it is verified, and how often what happened.
+
+use super::markup::Markup;
+use super::numbers;
+use crate::gathered::Gathered;
+use crate::{Page, Verdict};
+
+/// Title, verdict, and where the numbers come from.
+pub(super) fn head(page: &mut Markup, of: &Page<'_>) {
+    page.raw("<header><h1>Run report</h1>");
+    verdict(page, of.verdict);
+    page.element("p", "glance", &glance(of));
+    page.raw("<dl class=\"about\">");
+    let gathered = of.gathered;
+    let topics: Vec<_> = of.about.topics.iter().map(|(what, name)| format!("{what} {name}")).collect();
+    let software: Vec<_> = gathered.software.iter().map(String::as_str).collect();
+    let totals = gathered.totals;
+    let processes = format!(
+        "{} in {} {}",
+        counted(totals.processes, "process", "processes"),
+        numbers::count(totals.lives),
+        if totals.lives == 1 { "life" } else { "lives" }
+    );
+    let mut facts =
+        vec![("Log", of.about.log.clone()), ("Topics", topics.join(", ")), ("Time (UTC)", span(gathered))];
+    facts.extend(of.about.asked.clone().map(|asked| ("Asked for", asked)));
+    facts.extend([("Processes", processes), ("Software", software.join(", "))]);
+    for (name, value) in facts {
+        page.raw("<div>").element("dt", "", name).element("dd", "", &value).raw("</div>");
+    }
+    page.raw("</dl></header>");
+}
+
+fn span(gathered: &Gathered) -> String {
+    let Some((first, last)) = gathered.slots.span() else { return "nothing happened".to_owned() };
+    let took = numbers::duration(last.abs_diff(first));
+    format!("{} to {} ({took})", numbers::utc(first), numbers::utc(last))
+}
+
+fn verdict(page: &mut Markup, verdict: &Verdict) {
+    let (class, sign, title, words) = match verdict {
+        Verdict::NotAsked => {
+            ("unknown", "–", "Not verified", "It was not asked for (--no-verify).".to_owned())
+        }
+        Verdict::Failed(error) => ("unknown", "–", "Could not be verified", error.clone()),
+        Verdict::Compared(report) if !report.is_identical() => {
+            ("bad", "≠", "Differs from its replay", report.to_string())
+        }
+        Verdict::Compared(report) => {
+            let title = match report.outputs {
+                Some(_) => "Verified: journal and outputs are identical",
+                None => "Verified: the journal is identical",
+            };
+            let what = if report.outputs.is_some() { "" } else { " Outputs were not compared (--outputs)." };
+            let entries = numbers::count(report.entries);
+            ("good", "✓", title, format!("{entries} entries were stepped again. {report}.{what}"))
+        }
+    };
+    page.raw("<div class=\"verdict ")
+        .raw(class)
+        .raw("\"><span class=\"sign\" aria-hidden=\"true\">")
+        .raw(sign);
+    page.raw("</span><div>").element("strong", "", title).raw("<p>");
+    if !page.text_within(&words, 8_192) {
+        page.raw("…");
+    }
+    page.raw("</p></div></div>");
+}
+
+/// The most important numbers in a sentence.
+fn glance(of: &Page<'_>) -> String {
+    let gathered = of.gathered;
+    let latency = &gathered.latency;
+    let (Some(p99), Some(max)) = (latency.permille_ns(990), latency.max_ns()) else {
+        return match gathered.totals.signals {
+            0 => "No signal was committed in this window.".to_owned(),
+            signals => format!(
+                "{} signals, of none of which the time from tick to commit is known: their ticks or signals are not in this log, or the journal does not tell when they were committed.",
+                numbers::count(signals)
+            ),
+        };
+    };
+    let main = gathered.slowest.signals.first().and_then(|slow| slow.main);
+    let main = main.map_or_else(String::new, |main| {
+        let waited = numbers::duration(u64::try_from(main.ns).unwrap_or(0));
+        format!(", {waited} of it {}", (of.cause)(main.step))
+    });
+    format!(
+        "99 % of {} signals were committed within {} of the publication of their tick. The slowest took {}{main}.",
+        numbers::count(latency.count()),
+        numbers::duration(p99),
+        numbers::duration(max)
+    )
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", numbers::count(count), if count == 1 { one } else { many })
+}
+
+/// How often what happened.
+pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
+    let totals = gathered.totals;
+    let seconds = gathered.slots.span().map_or(0.0, |(first, last)| last.abs_diff(first) as f64 / 1e9);
+    let rate =
+        |number: u64| if seconds > 0.0 { numbers::short(number as f64 / seconds) } else { "–".to_owned() };
+    let within =
+        |permille| gathered.latency.permille_ns(permille).map_or_else(|| "–".to_owned(), numbers::duration);
+    let max = gathered.latency.max_ns().map_or_else(|| "–".to_owned(), numbers::duration);
+    let count = numbers::count;
+    let paused = gathered.paused.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
+    let tiles = [
+        (
+            "Rows of ticks",
+            count(totals.rows),
+            format!("{} /s, of {} records", rate(totals.rows), count(totals.records)),
+            "plain",
+        ),
+        (
+            "Signals",
+            count(totals.signals),
+            format!("{} late ticks, {} dead letters", count(totals.late), count(totals.dead_letters)),
+            "plain",
+        ),
+        ("Signals per second", rate(totals.signals), "mean of the window".to_owned(), "plain"),
+        (
+            "Tick → signal p50",
+            within(500),
+            format!("of {} signals", count(gathered.latency.count())),
+            "plain",
+        ),
+        ("Tick → signal p99", within(990), "one in a hundred is slower".to_owned(), "plain"),
+        ("Tick → signal p99.9", within(999), "one in a thousand is slower".to_owned(), "plain"),
+        ("Tick → signal slowest", max, "from publication to commit".to_owned(), "plain"),
+        (
+            "Batches",
+            count(totals.batches),
+            format!("{} came to nothing", count(totals.batches_lost)),
+            "plain",
+        ),
+        ("Moves of groups", count(gathered.moves.count()), "from lane to lane".to_owned(), "plain"),
+        (
+            "Pauses",
+            count(totals.pauses),
+            format!("{} in all", numbers::duration(paused)),
+            warned(totals.pauses),
+        ),
+        (
+            "Commits",
+            count(totals.committed),
+            format!("{} aborted, {} untold", count(totals.aborted), count(totals.untold)),
+            warned(totals.aborted),
+        ),
+        ("Risk tasks finished", count(totals.finished), format!("{} slices", count(totals.slices)), "plain"),
+        (
+            "Risk tasks not done",
+            count(totals.refused + totals.expired + totals.shed + totals.dropped),
+            format!(
+                "{} refused, {} expired, {} shed",
+                count(totals.refused),
+                count(totals.expired),
+                count(totals.shed)
+            ),
+            warned(totals.refused + totals.expired + totals.shed),
+        ),
+        (
+            "Lanes lost",
+            count(totals.lanes_lost),
+            format!("{} changes of breakers", count(totals.breakers)),
+            warned(totals.lanes_lost),
+        ),
+    ];
+    page.raw("<section class=\"tiles\" aria-label=\"Totals\">");
+    for (name, number, note, class) in tiles {
+        page.raw("<div class=\"tile ").raw(class).raw("\">").element("span", "label", name);
+        page.element("span", "value", &number).element("span", "sub", &note).raw("</div>");
+    }
+    page.raw("</section>");
+    if totals.negative > 0 {
+        let words =
+            "signals were committed before their tick was published, as the clocks say; they count as 0.";
+        page.element("p", "note", &format!("{} {words}", count(totals.negative)));
+    }
+}
+
+fn warned(count: u64) -> &'static str {
+    if count > 0 { "warned" } else { "plain" }
+}

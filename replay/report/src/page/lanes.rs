@@ -1,0 +1,252 @@
+//! What lanes did over time: how busy they were, which groups they had, which partitions were paused.
+
+use std::collections::BTreeMap;
+
+use super::axis::nice_top;
+use super::charts;
+use super::markup::Markup;
+use super::numbers;
+use super::strips::{self, CELLS_NAMED_MAX, Cell, Strip};
+use super::timeline::{HEIGHT, Timeline};
+use crate::gathered::{GROUPS_SHOWN_MAX, Gathered, GroupKey, LaneKey, Slot};
+
+/// Lanes that have a row of their own, those that worked most.
+const LANES_SHOWN_MAX: usize = 40;
+/// Lanes that have an area of their own in the map of placement.
+const AREAS_MAX: usize = 16;
+/// Partitions that have a row of their own, those that were paused longest.
+const PARTITIONS_SHOWN_MAX: usize = 24;
+/// Colours of lanes.
+const COLOURS: usize = 8;
+
+/// The lanes of a log, in the order in which they are shown.
+pub(super) struct Lanes<'a> {
+    gathered: &'a Gathered,
+    order: Vec<LaneKey>,
+    has_processes: bool,
+}
+
+impl<'a> Lanes<'a> {
+    pub(super) fn new(gathered: &'a Gathered) -> Self {
+        let mut keys: std::collections::BTreeSet<LaneKey> = gathered.lanes.keys().copied().collect();
+        keys.extend(gathered.slots.iter().flatten().flat_map(|slot| slot.lanes.keys().copied()));
+        let order: Vec<_> = keys.into_iter().collect();
+        let has_processes = order.iter().any(|(journal, _)| *journal != order[0].0);
+        Self { gathered, order, has_processes }
+    }
+
+    /// What a lane is called: its index, behind that of its process where there are several.
+    fn short_name(&self, (journal, lane): LaneKey) -> String {
+        if self.has_processes { format!("{journal}.{lane}") } else { lane.to_string() }
+    }
+
+    fn name(&self, key: LaneKey) -> String {
+        let device = self.gathered.lanes.get(&key).map_or("", |lane| lane.device.as_str());
+        format!("{} · {device}", self.short_name(key))
+    }
+
+    fn colour(&self, key: LaneKey) -> usize {
+        self.order.binary_search(&key).unwrap_or(0) % COLOURS
+    }
+
+    /// Some of the lanes, those first that count most, and how many others there are.
+    fn most(&self, max: usize, of: impl Fn(LaneKey) -> u128) -> (Vec<LaneKey>, usize) {
+        let mut keys = self.order.clone();
+        keys.sort_by_key(|key| std::cmp::Reverse(of(*key)));
+        let others = keys.len().saturating_sub(max);
+        keys.truncate(max);
+        keys.sort_unstable();
+        (keys, others)
+    }
+}
+
+/// How busy each lane was.
+pub(super) fn utilisation(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+    let busy = |key: LaneKey| lanes.gathered.lanes.get(&key).map_or(0, |lane| lane.busy_ns);
+    let whole: f64 = timeline.seconds.iter().sum();
+    let total: u64 = lanes.order.iter().fold(0, |sum: u64, key| sum.saturating_add(busy(*key)));
+    let facts =
+        format!("mean {}", numbers::percent(total as f64 / 1e9, whole * lanes.order.len().max(1) as f64));
+    charts::open(page, "Utilisation of lanes", "time at work on batches and slices", &facts);
+    if total == 0 {
+        page.element("p", "none", "No lane has worked in this window.").raw("</figure>");
+        return;
+    }
+    strips::shades(page, "heat", "0 %", "100 %");
+    let (keys, others) = lanes.most(LANES_SHOWN_MAX, |key| busy(key).into());
+    let strip = |key: LaneKey| Strip {
+        name: lanes.name(key),
+        number: numbers::percent(busy(key) as f64 / 1e9, whole),
+        cells: timeline
+            .rates(|slot| slot.lanes.get(&key).map_or(0.0, |lane| lane.busy_ns as f64 / 1e9))
+            .into_iter()
+            .map(|part| Cell::shaded(part, numbers::percent(part, 1.0)))
+            .collect(),
+    };
+    let strips: Vec<Strip> = keys.into_iter().map(strip).collect();
+    let is_named = strips::cells(&strips) <= CELLS_NAMED_MAX / 2;
+    strips.iter().for_each(|strip| strips::draw(page, timeline, "heat", strip, is_named));
+    timeline.times(page);
+    if others > 0 {
+        page.element("p", "note", &format!("{others} further lanes worked less than these."));
+    }
+    page.raw("</figure>");
+}
+
+/// How many groups each lane had, and where each group was.
+pub(super) fn placement(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+    let held = |key: LaneKey| {
+        let of = |slot: &Slot| slot.lanes.get(&key).map_or(0, |lane| lane.group_ns);
+        timeline.slots.iter().flatten().map(|slot| of(slot)).fold(0, u128::saturating_add)
+    };
+    let (keys, others) = lanes.most(AREAS_MAX, held);
+    let keys: Vec<_> = keys.into_iter().filter(|key| held(*key) > 0).collect();
+    let of_groups = numbers::count(lanes.gathered.groups.len() as u64);
+    charts::open(
+        page,
+        "Groups by lane",
+        "placement over time, lanes stacked",
+        &format!("{of_groups} groups"),
+    );
+    if keys.is_empty() {
+        page.element("p", "none", "No group was on a lane in this window.").raw("</figure>");
+        return;
+    }
+    let groups_on = |key: LaneKey| {
+        timeline.rates(|slot| slot.lanes.get(&key).map_or(0.0, |lane| lane.group_ns as f64 / 1e9))
+    };
+    let all = timeline.rates(|slot| slot.lanes.values().map(|lane| lane.group_ns as f64 / 1e9).sum());
+    keys_of_lanes(page, lanes, &keys);
+    let top = nice_top(all.iter().copied().fold(0.0, f64::max));
+    page.raw("<div class=\"row chart\"><div class=\"gutter\"><span class=\"top\" style=\"top:0%\">");
+    page.raw(&numbers::short(top))
+        .raw("</span><span class=\"bottom\" style=\"top:100%\">0</span></div><div class=\"plot\">");
+    timeline.open_svg(page, "chart", "groups on each lane over time");
+    let mut below = vec![0.0; timeline.axis.slots];
+    let place =
+        |values: &[f64]| values.iter().map(|value| Some(HEIGHT * (1.0 - value / top))).collect::<Vec<_>>();
+    for key in &keys {
+        let upper: Vec<f64> = below.iter().zip(groups_on(*key)).map(|(below, more)| below + more).collect();
+        let path = charts::band(&place(&below), &place(&upper));
+        page.raw_fmt(format_args!("<path class=\"stack l{}\" d=\"{path}\"/>", lanes.colour(*key)));
+        below = upper;
+    }
+    if others > 0 {
+        page.raw("<path class=\"stack rest\" d=\"")
+            .raw(&charts::band(&place(&below), &place(&all)))
+            .raw("\"/>");
+    }
+    let shares: Vec<_> = keys.iter().map(|key| (lanes.short_name(*key), groups_on(*key))).collect();
+    timeline.close_svg(page, |index| {
+        let words: Vec<_> = shares
+            .iter()
+            .filter(|(_, groups)| groups[index] >= 0.05)
+            .map(|(name, groups)| {
+                format!("{} on lane {name}", numbers::short((groups[index] * 10.0).round() / 10.0))
+            })
+            .collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    });
+    page.raw("</div></div>");
+    timeline.times(page);
+    if others > 0 {
+        page.element("p", "note", &format!("{others} further lanes are shown as one, in grey."));
+    }
+    page.raw("</figure>");
+    groups(page, timeline, lanes);
+}
+
+fn keys_of_lanes(page: &mut Markup, lanes: &Lanes<'_>, keys: &[LaneKey]) {
+    page.raw("<div class=\"keys\">");
+    for key in keys {
+        page.raw_fmt(format_args!("<span><i class=\"l{}\"></i>lane ", lanes.colour(*key)));
+        page.text(&lanes.name(*key)).raw("</span>");
+    }
+    page.raw("</div>");
+}
+
+/// A row for each group, in the colour of the lane that had it longest in each slot.
+fn groups(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+    let gathered = lanes.gathered;
+    let count = gathered.groups.len();
+    if count > GROUPS_SHOWN_MAX {
+        let words = format!(
+            "The way of each group is shown where there are at most {GROUPS_SHOWN_MAX} groups; here there are {}.",
+            numbers::count(count as u64)
+        );
+        page.element("p", "note", &words);
+        return;
+    }
+    let strips: Vec<Strip> =
+        gathered.groups.iter().map(|(group, rows)| group_strip(timeline, lanes, *group, *rows)).collect();
+    let is_named = strips::cells(&strips) <= CELLS_NAMED_MAX / 2;
+    let open = if count <= 32 { " open=\"open\"" } else { "" };
+    page.raw_fmt(format_args!(
+        "<details class=\"groups\"{open}><summary>Each of the {count} groups: the lane that had it"
+    ));
+    page.raw(", by colour and number; share of all rows</summary>");
+    strips.iter().for_each(|strip| strips::draw(page, timeline, "group", strip, is_named));
+    timeline.times(page);
+    page.raw("</details>");
+}
+
+fn group_strip(timeline: &Timeline<'_>, lanes: &Lanes<'_>, group: GroupKey, rows: u64) -> Strip {
+    let longest = |on: &BTreeMap<LaneKey, u64>| on.iter().max_by_key(|(_, ns)| **ns).map(|(key, _)| *key);
+    let homes: Vec<Option<LaneKey>> = timeline
+        .slots
+        .iter()
+        .map(|slot| slot.and_then(|slot| slot.groups.get(&group)).and_then(longest))
+        .collect();
+    let mut way: Vec<LaneKey> = homes.iter().flatten().copied().collect();
+    way.dedup();
+    let names: Vec<_> = way.iter().take(4).map(|key| lanes.short_name(*key)).collect();
+    let more = if way.len() > names.len() { "→…" } else { "" };
+    let all: u64 = lanes.gathered.groups.values().fold(0, |sum, rows| sum.saturating_add(*rows));
+    let cell = |key: LaneKey| Cell {
+        class: format!("l{}", lanes.colour(key)),
+        words: format!("lane {}", lanes.name(key)),
+    };
+    Strip {
+        name: format!("{}/{} on {}{more}", group.0, group.1, names.join("→")),
+        number: numbers::percent(rows as f64, all as f64),
+        cells: homes.into_iter().map(|home| home.map(cell)).collect(),
+    }
+}
+
+/// When partitions were paused.
+pub(super) fn pauses(page: &mut Markup, timeline: &Timeline<'_>, gathered: &Gathered) {
+    let facts = match gathered.totals.pauses {
+        0 => "none".to_owned(),
+        pauses => format!("{} pauses", numbers::count(pauses)),
+    };
+    charts::open(page, "Pauses of partitions", "time in which a partition was not read", &facts);
+    let mut paused: Vec<(i32, u64)> =
+        gathered.paused.iter().map(|(partition, ns)| (*partition, *ns)).collect();
+    if paused.is_empty() {
+        page.element("p", "none", "No partition was paused: rows never waited above the high-water mark.")
+            .raw("</figure>");
+        return;
+    }
+    strips::shades(page, "pause", "0 %", "100 %");
+    paused.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let others = paused.len().saturating_sub(PARTITIONS_SHOWN_MAX);
+    paused.truncate(PARTITIONS_SHOWN_MAX);
+    paused.sort_unstable();
+    let strip = |(partition, ns): (i32, u64)| Strip {
+        name: format!("partition {partition}"),
+        number: numbers::duration(ns),
+        cells: timeline
+            .rates(|slot| slot.paused.get(&partition).map_or(0.0, |ns| *ns as f64 / 1e9))
+            .into_iter()
+            .map(|part| Cell::shaded(part, format!("paused {}", numbers::percent(part, 1.0))))
+            .collect(),
+    };
+    let strips: Vec<Strip> = paused.into_iter().map(strip).collect();
+    let is_named = strips::cells(&strips) <= CELLS_NAMED_MAX / 4;
+    strips.iter().for_each(|strip| strips::draw(page, timeline, "pause", strip, is_named));
+    timeline.times(page);
+    if others > 0 {
+        page.element("p", "note", &format!("{others} further partitions were paused for a shorter time."));
+    }
+    page.raw("</figure>");
+}

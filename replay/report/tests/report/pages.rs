@@ -1,0 +1,232 @@
+//! A page says what the journal says, counted here once more.
+
+use warptape_eventlog::{EventLog, SqliteLog};
+use warptape_replay::history::{Bound, Window};
+use warptape_replay::verify;
+use warptape_report::{EventKind, Kind, Verdict};
+use warptape_schemas::journal::{Decision, Input, JournalEntry};
+use warptape_schemas::{decode_journal_entry, decode_signal};
+
+use crate::recording::{PARTITIONS, Plan, empty, options, record};
+use crate::{gathered, page_of, parsed, records, text_of, tile};
+
+fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
+    records(log, "journal", 0).iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect()
+}
+
+/// What is counted of a journal, entry by entry.
+#[derive(Debug, Default, PartialEq)]
+struct Counted {
+    lives: u64,
+    rows: u64,
+    batches: u64,
+    signals: u64,
+    late: u64,
+    dead_letters: u64,
+    committed: u64,
+    busy_ns: u64,
+}
+
+fn counted(entries: &[JournalEntry]) -> Counted {
+    let mut counted = Counted::default();
+    for entry in entries {
+        match &entry.input {
+            Input::Started(_) => counted.lives += 1,
+            Input::Sealed(sealed) => {
+                for part in &sealed.partitions {
+                    counted.signals += part.signals as u64;
+                    counted.late += part.late as u64;
+                    counted.dead_letters += part.dead_letters as u64;
+                }
+            }
+            Input::CommitEnded(_) => counted.committed += 1,
+            Input::Completed(completed) => counted.busy_ns += completed.service_ns as u64,
+            _ => {}
+        }
+        for decision in &entry.decisions {
+            if let Decision::Dispatch(dispatch) = decision {
+                counted.batches += 1;
+                counted.rows += dispatch.rows as u64;
+            }
+        }
+    }
+    counted
+}
+
+fn plan(seed: u64) -> Plan {
+    Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
+}
+
+/// Latencies of all signals, from the entries and records alone.
+fn latencies(log: &dyn EventLog, entries: &[JournalEntry]) -> Vec<i64> {
+    let mut found = Vec::new();
+    for partition in 0..PARTITIONS {
+        let ticks = records(log, "ticks", partition);
+        for record in records(log, "signals", partition) {
+            let offset = decode_signal(&record.value).unwrap().source_offset;
+            let has = |input: &Input| match input {
+                Input::Sealed(sealed) => sealed.partitions.iter().any(|part| {
+                    part.partition == partition && (part.first_offset..part.next_offset).contains(&offset)
+                }),
+                _ => false,
+            };
+            let sealed = entries.iter().find(|entry| has(&entry.input)).unwrap().sequence;
+            let ended = entries.iter().find_map(|entry| match &entry.input {
+                Input::CommitEnded(ended) if ended.sealed == sealed => Some(ended.ended_ns),
+                _ => None,
+            });
+            found.extend(ended.map(|ended| ended - ticks[offset as usize].timestamp_ns));
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn a_page_has_the_numbers_of_the_journal() {
+    let recording = record(plan(71));
+    let log = &recording.log;
+    let entries = entries(log);
+    let (expected, latencies) = (counted(&entries), latencies(log, &entries));
+    let found = gathered(log, Window::default());
+    let totals = found.totals;
+    let sum = |of: &dyn Fn(&warptape_report::Slot) -> u64| found.slots.iter().flatten().map(of).sum::<u64>();
+    let gathered_counts = Counted {
+        lives: totals.lives,
+        rows: totals.rows,
+        batches: totals.batches,
+        signals: totals.signals,
+        late: totals.late,
+        dead_letters: totals.dead_letters,
+        committed: totals.committed,
+        busy_ns: found.lanes.values().map(|lane| lane.busy_ns).sum(),
+    };
+    assert_eq!(gathered_counts, expected);
+    assert!(expected.signals > 100 && expected.batches > 20 && expected.late > 0, "{expected:?}");
+    // Slots have the same in all, each at its time.
+    assert_eq!((sum(&|slot| slot.rows), sum(&|slot| slot.signals)), (expected.rows, expected.signals));
+    assert_eq!(sum(&|slot| slot.lanes.values().map(|lane| lane.busy_ns).sum()), expected.busy_ns);
+    assert_eq!(sum(&|slot| slot.latency.count()), latencies.len() as u64);
+    assert_eq!(sum(&|slot| u64::from(slot.events[EventKind::Life as usize])), expected.lives);
+    assert_eq!(found.reasons.total(Kind::Batch), expected.batches);
+    // A latency is within a thousandth.
+    assert_eq!(found.latency.count(), latencies.len() as u64);
+    assert_eq!(found.latency.max_ns(), latencies.last().map(|ns| *ns as u64));
+    for permille in [500, 990] {
+        let exact = latencies[(latencies.len() * permille as usize).div_ceil(1000) - 1] as f64;
+        let found = found.latency.permille_ns(permille).unwrap() as f64;
+        assert!((found - exact).abs() <= exact / 1e3, "{permille}: {found} is not {exact}");
+    }
+
+    let report = verify(log, &options(), &mut |_| {}).unwrap();
+    let words = report.to_string();
+    let chains: Vec<String> =
+        (0..found.slowest.signals.len()).map(|index| format!("chain {index}")).collect();
+    let page = page_of(&found, &Verdict::Compared(Box::new(report)), &chains, "sqlite:market.db");
+    let document = parsed(&page);
+    let text = text_of(document.root());
+    assert_eq!(tile(&document, "Signals").0, expected.signals.to_string());
+    assert_eq!(
+        tile(&document, "Signals").1,
+        format!("{} late ticks, {} dead letters", expected.late, expected.dead_letters)
+    );
+    assert_eq!(tile(&document, "Batches").0, expected.batches.to_string());
+    assert_eq!(tile(&document, "Commits").0, expected.committed.to_string());
+    assert_eq!(tile(&document, "Lanes lost").0, "0");
+    assert!(text.contains("Verified: journal and outputs are identical") && text.contains(&words), "{words}");
+    assert!(text.contains("chain 4") && text.contains("warptape replay why signal:"), "{text}");
+    let charts = document.descendants().filter(|node| node.attribute("class") == Some("chart")).count();
+    assert_eq!(charts, 5, "latency, signals, rows, waiting, groups");
+    // Nothing comes from elsewhere, and nothing is run.
+    let asks = |node: &roxmltree::Node<'_, '_>| {
+        let asked =
+            ["src", "href", "xlink:href", "action", "srcset"].iter().filter_map(|name| node.attribute(*name));
+        asked.into_iter().any(|to| !to.starts_with('#') && !to.starts_with("data:"))
+            || node.has_tag_name("script")
+            || node.attributes().any(|attribute| attribute.name().starts_with("on"))
+    };
+    assert_eq!(document.descendants().filter(asks).count(), 0);
+    assert!(!page.contains("url(") && !page.contains("@import"));
+}
+
+#[test]
+fn a_difference_is_said_in_words() {
+    let recording = record(plan(72));
+    let found = gathered(&recording.log, Window::default());
+    let mut report = verify(&recording.log, &options(), &mut |_| {}).unwrap();
+    let difference = warptape_replay::JournalEnd {
+        topic: "journal".to_owned(),
+        partition: 0,
+        group: "group".to_owned(),
+        next_sequence: 5,
+        committed_sequence: 9,
+    };
+    report.divergence = Some(warptape_replay::Divergence::JournalEnd(difference));
+    let words = report.to_string();
+    let page = page_of(&found, &Verdict::Compared(Box::new(report)), &[], "log");
+    let text = text_of(parsed(&page).root());
+    assert!(text.contains("Differs from its replay") && text.contains(&words), "{words}");
+    for (verdict, expected) in [
+        (Verdict::NotAsked, "Not verified"),
+        (Verdict::Failed("the ticks are gone".to_owned()), "Could not be verified"),
+    ] {
+        assert!(text_of(parsed(&page_of(&found, &verdict, &[], "log")).root()).contains(expected));
+    }
+}
+
+/// What a window shows is what its part of the journal has.
+#[test]
+fn a_window_has_its_own_numbers() {
+    let recording = record(plan(73));
+    let entries = entries(&recording.log);
+    let all = gathered(&recording.log, Window::default());
+    let middle = &entries[entries.len() / 2];
+    for bound in [Bound::Sequence(middle.sequence), Bound::Time(middle.at_ns), Bound::Offset(middle.sequence)]
+    {
+        let before = gathered(&recording.log, Window { from: None, to: Some(bound) });
+        let after = gathered(&recording.log, Window { from: Some(bound), to: None });
+        let later = counted(&entries[middle.sequence as usize..]);
+        assert_eq!(after.totals.batches, later.batches, "{bound:?}");
+        assert_eq!(before.totals.batches + after.totals.batches, all.totals.batches, "{bound:?}");
+        assert!(after.slots.span().unwrap().0 >= middle.at_ns, "{bound:?}");
+        page_of(&after, &Verdict::NotAsked, &[], "log");
+    }
+}
+
+fn nothing_of(log: &SqliteLog, window: Window, expected: &[&str]) {
+    let page = page_of(&gathered(log, window), &Verdict::NotAsked, &[], "log");
+    let text = text_of(parsed(&page).root());
+    for words in expected {
+        assert!(text.contains(words), "{words:?} is not in {text}");
+    }
+}
+
+#[test]
+fn a_history_of_little_is_a_page_that_says_so() {
+    let recording = record(plan(74));
+    let log = &recording.log;
+    // Nothing at all.
+    let window = Window { from: Some(Bound::Time(i64::MAX)), to: None };
+    nothing_of(log, window, &["No signal was committed in this window", "Nothing happened in this window"]);
+    // One entry: a process that began.
+    let window = Window { from: None, to: Some(Bound::Offset(1)) };
+    nothing_of(
+        log,
+        window,
+        &["No lane has worked", "No group was on a lane", "No signal was committed", "1 process in 1 life"],
+    );
+    // No commit is told of.
+    let recording = record(Plan { outcomes: false, ..plan(75) });
+    let found = gathered(&recording.log, Window::default());
+    assert!(found.totals.signals > 100 && found.totals.committed == 0 && found.latency.count() == 0);
+    nothing_of(
+        &recording.log,
+        Window::default(),
+        &["of none of which the time from tick to commit is known"],
+    );
+    // Nothing was recorded.
+    let (log, wanted) =
+        (empty().log, warptape_replay::chain::SlowestOptions { count: 5, window: Window::default() });
+    let error = warptape_report::gather(&log, &options(), wanted, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("has no entries"), "{error}");
+}
