@@ -112,6 +112,8 @@ impl<'a> Entries<'a> {
 
     /// The last start or checkpoint that is whole before an offset; `None` where there is none any more.
     pub(crate) fn begin_before(&self, before: i64) -> Result<Option<Begin>, ReplayError> {
+        // A window may begin behind the last entry, and nobody can wait for an entry that may never come.
+        let before = before.min(self.range.next);
         if let Some((found, behind)) = self.last_begin.get()
             && (found.0 + 1..=behind).contains(&before)
             && let Some(begin) = self.begin_at(found, before)?
