@@ -48,6 +48,8 @@ for (const drawing of document.querySelectorAll('svg.chart, svg.strip, svg.key, 
   if (!drawing.checkVisibility()) continue;
   drawings += 1;
   const box = drawing.getBoundingClientRect();
+  const plot = drawing.closest('.plot')?.getBoundingClientRect();
+  if (plot && Math.abs(box.height - plot.height) > 1) problems.push(`${drawing.getAttribute('aria-label')} is ${box.height} high in a row of ${plot.height}`);
   if (box.width < 8 || box.height < 1) problems.push(`${drawing.getAttribute('aria-label')} is ${box.width} × ${box.height}`);
 }
 const tops = [...document.querySelectorAll('.row .plot')].filter((plot) => plot.checkVisibility()).map((plot) => plot.getBoundingClientRect());
@@ -102,7 +104,9 @@ def main(path, folder):
                 problems += [f"{name}: {one}" for one in found["problems"] + unfolded["problems"] + asked + said]
                 seen[name] = {key: unfolded[key] for key in ["texts", "drawings", "height", "paper"]}
                 if folder:
-                    shot = {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": width, "height": unfolded["height"], "scale": 1}}
+                    height = driver.execute_script("return document.documentElement.scrollHeight")
+                    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+                    shot = {"captureBeyondViewport": True, "clip": clip}
                     taken = driver.execute_cdp_cmd("Page.captureScreenshot", shot)
                     pathlib.Path(folder, f"report-{name}.png").write_bytes(base64.b64decode(taken["data"]))
     finally:

@@ -12,7 +12,11 @@ pub(super) fn head(page: &mut Markup, of: &Page<'_>) {
     page.element("p", "glance", &glance(of));
     page.raw("<dl class=\"about\">");
     let gathered = of.gathered;
-    let topics: Vec<_> = of.about.topics.iter().map(|(what, name)| format!("{what} {name}")).collect();
+    let topic = |(what, name): &(&str, String)| match name == what {
+        true => name.clone(),
+        false => format!("{name} ({what})"),
+    };
+    let topics: Vec<_> = of.about.topics.iter().map(topic).collect();
     let software: Vec<_> = gathered.software.iter().map(String::as_str).collect();
     let totals = gathered.totals;
     let processes = format!(
@@ -150,7 +154,7 @@ pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
             format!("{} aborted, {} untold", count(totals.aborted), count(totals.untold)),
             warned(totals.aborted),
         ),
-        ("Risk tasks finished", count(totals.finished), format!("{} slices", count(totals.slices)), "plain"),
+        ("Risk tasks finished", count(totals.finished), counted(totals.slices, "slice", "slices"), "plain"),
         (
             "Risk tasks not done",
             count(totals.refused + totals.expired + totals.shed + totals.dropped),
