@@ -69,7 +69,7 @@ fn steps() -> Vec<i64> {
     steps
 }
 
-/// The top of an axis that begins at 0, for values up to `max`: 1, 2 or 5 and zeros.
+/// The top of an axis that begins at 0, for values up to `max`: a round number, of which the half is one as well.
 pub(super) fn nice_top(max: f64) -> f64 {
     if !max.is_finite() || max <= 0.0 {
         return 1.0;
@@ -78,7 +78,7 @@ pub(super) fn nice_top(max: f64) -> f64 {
     while unit * 10.0 < max && unit < 1e30 {
         unit *= 10.0;
     }
-    let tops = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * unit);
+    let tops = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|factor| factor * unit);
     tops.into_iter().find(|top| *top >= max).unwrap_or(max)
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn axes_hold_their_values() {
-        assert_eq!([0.0, 1.0, 1.5, 7.0, 123.0, f64::NAN].map(nice_top), [1.0, 1.0, 2.0, 10.0, 200.0, 1.0]);
+        assert_eq!([0.0, 1.0, 1.6, 7.0, 24.0, f64::NAN].map(|max| (nice_top(max) * 1e3).round()), [1e3, 1e3, 2e3, 8e3, 3e4, 1e3]);
         assert!(nice_top(1e300) >= 1e300);
         for (min, max) in [(0, 0), (1, 1), (1_000_000, 1_000_000), (1_500_000, 90_000_000), (3, u64::MAX)] {
             let axis = LogAxis::new(min, max);

@@ -207,7 +207,7 @@ fn group_strip(timeline: &Timeline<'_>, lanes: &Lanes<'_>, group: GroupKey, rows
         words: format!("lane {}", lanes.name(key)),
     };
     Strip {
-        name: format!("{}/{} on {}{more}", group.0, group.1, names.join("→")),
+        name: format!("{}/{} · {}{more}", group.0, group.1, names.join("→")),
         number: numbers::percent(rows as f64, all as f64),
         cells: homes.into_iter().map(|home| home.map(cell)).collect(),
     }

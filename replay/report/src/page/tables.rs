@@ -22,6 +22,7 @@ pub(super) fn bars(page: &mut Markup, title: &str, rows: &[(String, String, f64,
 /// Decisions by reason.
 pub(super) fn decisions(page: &mut Markup, gathered: &Gathered) {
     page.raw("<section><h2>Decisions by reason</h2><div class=\"columns\">");
+    let mut none = Vec::new();
     for kind in [Kind::Batch, Kind::Move, Kind::Pause, Kind::Slice, Kind::Refusal] {
         let found = gathered.reasons.of(kind);
         let rows: Vec<_> = found
@@ -30,16 +31,16 @@ pub(super) fn decisions(page: &mut Markup, gathered: &Gathered) {
                 (word.to_owned(), words::meaning(kind, word).to_owned(), count as f64, numbers::count(count))
             })
             .collect();
-        if rows.is_empty() {
-            page.raw("<div class=\"bars\">")
-                .element("h3", "", words::title(kind))
-                .element("p", "none", "None.")
-                .raw("</div>");
-        } else {
-            bars(page, words::title(kind), &rows);
+        match rows.is_empty() {
+            true => none.push(words::title(kind).to_lowercase()),
+            false => bars(page, words::title(kind), &rows),
         }
     }
-    page.raw("</div></section>");
+    page.raw("</div>");
+    if !none.is_empty() {
+        page.element("p", "note", &format!("None in this window: {}.", none.join("; ")));
+    }
+    page.raw("</section>");
 }
 
 /// The last moves.
@@ -132,7 +133,7 @@ pub(super) fn lives(page: &mut Markup, gathered: &Gathered) {
 }
 
 fn table<const N: usize>(page: &mut Markup, header: &[&str; N], rows: &[[String; N]]) {
-    page.raw("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
+    page.raw("<div class=\"scroll tall\" tabindex=\"0\"><table><thead><tr>");
     header.iter().for_each(|name| {
         page.element("th", "", name);
     });

@@ -94,7 +94,7 @@ impl<'a> Timeline<'a> {
         for (index, line) in self.axis.lines.iter().enumerate() {
             let class = match line.at {
                 at if at < 0.04 => " class=\"first\"",
-                at if at > 0.94 => " class=\"last\"",
+                at if at > 0.88 => " class=\"last\"",
                 _ if index % 2 == 1 => " class=\"odd\"",
                 _ => "",
             };
