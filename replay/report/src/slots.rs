@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn slots_of(spans: &[(i64, i64)]) -> Slots<Sum> {
-        let mut slots = Slots::default();
+        let mut slots = Slots::<Sum>::default();
         for &(from, length) in spans {
             slots.at(from).0 += 1;
             slots.spread(from, from.saturating_add(length), |sum, ns| sum.0 += u128::from(ns) << 32);

@@ -199,6 +199,7 @@ impl Gathering {
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
+            Item::Unassigned(_) | Item::Level(_) => {}
         }
     }
 
@@ -435,6 +436,8 @@ fn time_of(bound: Option<Bound>) -> Option<i64> {
 fn ended_ns(item: &Item) -> Option<i64> {
     let moment = match item {
         Item::Life(_) | Item::Assigned(_) => None,
+        Item::Unassigned(change) => Some(change.at),
+        Item::Level(level) => Some(level.at),
         Item::Pause(pause) => pause.until,
         Item::Batch(batch) => match batch.end {
             BatchEnd::Completed { at, .. } | BatchEnd::Lost(at) => Some(at),
