@@ -58,6 +58,18 @@ fn a_throttled_device_is_found() {
         "lane 1 gets no work: beside the other lanes its batches take",
     ];
     check("throttled-device", &causes);
+
+    // The page of the run has it among its events.
+    let folder = folder();
+    let copy = folder.path().join("incident.db");
+    fs::copy(incidents().join("throttled-device.db"), &copy).expect("the recording");
+    let report = ["replay", "report", "--to", "incident.html", "--log", "sqlite:incident.db"];
+    texts(&warptape(folder.path(), &report), 0);
+    let page = fs::read_to_string(folder.path().join("incident.html")).expect("the page");
+    assert!(
+        page.contains("counts with 25 % of its weight: its device has 89 °C"),
+        "the page does not say why"
+    );
 }
 
 #[test]

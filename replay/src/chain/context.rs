@@ -47,6 +47,7 @@ impl Context {
             | Item::Stay(_)
             | Item::Lane(_)
             | Item::Breaker(_)
+            | Item::Headroom(_)
             | Item::Round(_)
             | Item::Slice(_)
             | Item::Unassigned(_)

@@ -188,6 +188,7 @@ impl Fold {
             | Item::Unassigned(_)
             | Item::Level(_)
             | Item::Breaker(_)
+            | Item::Headroom(_)
             | Item::Round(_)
             | Item::Slice(_) => {}
         }

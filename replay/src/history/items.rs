@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use warptape_schemas::journal::{
-    Breaker, CommitOutcome, Dispatch, GroupIndex, Imbalance, LaneId, PartitionId, Pause, Place, RejectReason,
-    ReleaseCause, RunSlice, SealedPartition, Started, TaskArrived,
+    Breaker, CommitOutcome, Dispatch, GroupIndex, Headroom, Imbalance, LaneId, PartitionId, Pause, Place,
+    RejectReason, ReleaseCause, RunSlice, SealedPartition, Started, TaskArrived,
 };
 
 /// The entry at which something happened.
@@ -36,6 +36,8 @@ pub enum Item {
     Lane(LaneChange),
     /// A breaker changed its state.
     Breaker(BreakerChange),
+    /// A device came near to the temperature at which it throttles, or is cool again.
+    Headroom(HeadroomChange),
     /// A round of a risk task ended.
     Round(Round),
     /// A slice of a task came back, or will not.
@@ -285,6 +287,15 @@ pub struct BreakerChange {
     pub at: Moment,
     /// Its state now, and why.
     pub breaker: Breaker,
+}
+
+/// The share of a lane's weight changed with the temperature of its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HeadroomChange {
+    /// When.
+    pub at: Moment,
+    /// Its share now, and the temperature.
+    pub headroom: Headroom,
 }
 
 /// A round of a risk task.

@@ -29,9 +29,9 @@ use self::queues::Partition;
 use self::tasks::Tasks;
 
 pub use self::items::{
-    Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, Item, LaneChange, Level, LevelOf, Life,
-    Moment, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd, Transaction, Trigger,
-    Unassigned,
+    Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, HeadroomChange, Item, LaneChange, Level,
+    LevelOf, Life, Moment, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd,
+    Transaction, Trigger, Unassigned,
 };
 pub(crate) use self::window::HistoryReader;
 pub use self::window::{Bound, HistoryOptions, Window, read_history};
@@ -254,6 +254,9 @@ impl History {
             Decision::Breaker(breaker) => {
                 self.items.push(Item::Breaker(BreakerChange { at, breaker: *breaker }));
             }
+            Decision::Headroom(headroom) => {
+                self.items.push(Item::Headroom(HeadroomChange { at, headroom: *headroom }));
+            }
             Decision::Reject(reject) => self.tasks.reject(at, reject, &mut self.items),
             Decision::RunSlice(run) => self.tasks.run_slice(at, run, &mut self.items),
             Decision::Expire(expire) => self.tasks.end(at, expire.task, RoundEnd::Expired, &mut self.items),
@@ -268,7 +271,6 @@ impl History {
             | Decision::Assign(_)
             | Decision::AskPrices(_)
             | Decision::Controlled(_)
-            | Decision::Headroom(_)
             | Decision::Drift(_) => {}
         }
     }

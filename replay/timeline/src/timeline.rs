@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use warptape_replay::history::{
-    Assigned, Item, LaneChange, Level, LevelOf, Life, Moment, Paused, Stay, StayEnd, Unassigned,
+    Assigned, HeadroomChange, Item, LaneChange, Level, LevelOf, Life, Moment, Paused, Stay, StayEnd,
+    Unassigned,
 };
 use warptape_schemas::journal::{Breaker, BreakerState, GroupIndex, LaneId, PartitionId};
 
@@ -84,6 +85,7 @@ impl<W: Write> Timeline<W> {
             Item::Stay(stay) => self.stay(stay),
             Item::Lane(change) => self.lane(change),
             Item::Breaker(change) => self.breaker(change.at, change.breaker),
+            Item::Headroom(change) => self.headroom(change),
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.task_slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
@@ -300,6 +302,17 @@ impl<W: Write> Timeline<W> {
         self.instant(Of::LaneState(change.lane), change.at.at_ns, name, Event { notes, ..Event::default() })
     }
 
+    fn headroom(&mut self, change: &HeadroomChange) -> io::Result<()> {
+        let HeadroomChange { at, headroom } = change;
+        let notes = vec![
+            number(Key::Sequence, at.sequence),
+            number(Key::WeightPercent, headroom.weight_percent),
+            number(Key::TemperatureC, headroom.temperature_c),
+            number(Key::LimitC, headroom.limit_c),
+        ];
+        self.instant(Of::LaneState(headroom.lane), at.at_ns, Name::Heat, Event { notes, ..Event::default() })
+    }
+
     fn breaker(&mut self, at: Moment, breaker: Breaker) -> io::Result<()> {
         let Some(life) = &mut self.life else { return Ok(()) };
         match life.breakers.insert(breaker.lane, (at, breaker)) {
@@ -365,6 +378,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Stay(stay) => stay.left?,
         Item::Lane(change) => change.at,
         Item::Breaker(change) => change.at,
+        Item::Headroom(change) => change.at,
         Item::Round(round) => round.end?.0,
         Item::Slice(slice) => slice.done?.0,
         Item::Transaction(transaction) => return transaction.attempts.last().map(|last| last.known_ns),

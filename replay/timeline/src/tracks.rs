@@ -185,7 +185,7 @@ impl Tracks {
                 None => format!("lane {lane}"),
             },
             Of::LaneTasks(_) => "risk tasks".to_owned(),
-            Of::LaneState(_) => "lost and ready".to_owned(),
+            Of::LaneState(_) => "lost, ready, heat".to_owned(),
             Of::LaneBreaker(_) => "breaker".to_owned(),
             Of::LaneInFlight(_) => "rows in flight".to_owned(),
             Of::Moves => "moves".to_owned(),

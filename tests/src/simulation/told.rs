@@ -101,7 +101,7 @@ impl Told {
                 Item::Breaker(_) => "breakers",
                 Item::Round(_) => "rounds",
                 Item::Slice(_) => "slices",
-                Item::Lane(_) | Item::Unassigned(_) | Item::Level(_) => continue,
+                Item::Lane(_) | Item::Unassigned(_) | Item::Level(_) | Item::Headroom(_) => continue,
                 Item::Batch(batch) => {
                     check_rows(batch)?;
                     "batches"

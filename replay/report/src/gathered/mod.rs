@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_replay::chain::{Seen, Slowest};
 use warptape_replay::history::{
-    Batch, BatchEnd, Bound, BreakerChange, Item, LaneChange, Life, Paused, Round, RoundEnd, Slice, Stay,
-    Transaction, Window,
+    Batch, BatchEnd, Bound, BreakerChange, HeadroomChange, Item, LaneChange, Life, Paused, Round, RoundEnd,
+    Slice, Stay, Transaction, Window,
 };
-use warptape_schemas::journal::{BreakerState, CommitOutcome};
+use warptape_schemas::journal::{BreakerState, CommitOutcome, Headroom};
 
 use crate::slots::Slots;
 
@@ -196,6 +196,7 @@ impl Gathering {
             Item::Stay(stay) => self.stay(stay),
             Item::Lane(change) => self.lane(change),
             Item::Breaker(change) => self.breaker(change),
+            Item::Headroom(change) => self.headroom(change),
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
@@ -372,6 +373,15 @@ impl Gathering {
         self.event(EventKind::Breaker, change.at.at_ns, change.at.sequence, words);
     }
 
+    fn headroom(&mut self, change: &HeadroomChange) {
+        let Headroom { lane, weight_percent, temperature_c, limit_c } = change.headroom;
+        let words = format!(
+            "lane {lane} of process {} counts with {weight_percent} % of its weight: its device has {temperature_c} °C, and throttles at {limit_c} °C",
+            self.journal
+        );
+        self.event(EventKind::Headroom, change.at.at_ns, change.at.sequence, words);
+    }
+
     fn round(&mut self, round: &Round) {
         let totals = &mut self.gathered.totals;
         let (count, word) = match round.end.map(|(_, end)| end) {
@@ -446,6 +456,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Stay(stay) => stay.left,
         Item::Lane(change) => Some(change.at),
         Item::Breaker(change) => Some(change.at),
+        Item::Headroom(change) => Some(change.at),
         Item::Round(round) => round.end.map(|(at, _)| at),
         Item::Slice(slice) => slice.done.map(|(at, _)| at),
         Item::Transaction(transaction) => {

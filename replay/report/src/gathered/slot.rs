@@ -54,13 +54,15 @@ pub enum EventKind {
     LaneLost,
     /// A breaker changed its state.
     Breaker,
+    /// The temperature of a device changed the weight of its lanes.
+    Headroom,
     /// An attempt to commit was aborted.
     Aborted,
 }
 
 impl EventKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Life, Self::LaneLost, Self::Breaker, Self::Aborted];
+    pub const ALL: [Self; 5] = [Self::Life, Self::LaneLost, Self::Breaker, Self::Headroom, Self::Aborted];
 }
 
 impl Merge for Slot {

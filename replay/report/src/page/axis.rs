@@ -154,7 +154,10 @@ mod tests {
 
     #[test]
     fn axes_hold_their_values() {
-        assert_eq!([0.0, 1.0, 1.6, 7.0, 24.0, f64::NAN].map(|max| (nice_top(max) * 1e3).round()), [1e3, 1e3, 2e3, 8e3, 3e4, 1e3]);
+        assert_eq!(
+            [0.0, 1.0, 1.6, 7.0, 24.0, f64::NAN].map(|max| (nice_top(max) * 1e3).round()),
+            [1e3, 1e3, 2e3, 8e3, 3e4, 1e3]
+        );
         assert!(nice_top(1e300) >= 1e300);
         for (min, max) in [(0, 0), (1, 1), (1_000_000, 1_000_000), (1_500_000, 90_000_000), (3, u64::MAX)] {
             let axis = LogAxis::new(min, max);

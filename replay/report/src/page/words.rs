@@ -67,6 +67,7 @@ pub(super) fn event(kind: EventKind) -> (&'static str, &'static str) {
         EventKind::Life => ("Process began", "m-life"),
         EventKind::LaneLost => ("Lane lost", "m-lost"),
         EventKind::Breaker => ("Breaker changed", "m-breaker"),
+        EventKind::Headroom => ("Device hot, or cool again", "m-heat"),
         EventKind::Aborted => ("Commit aborted", "m-aborted"),
     }
 }
