@@ -87,7 +87,7 @@ fn glance(of: &Page<'_>) -> String {
     let main = gathered.slowest.signals.first().and_then(|slow| slow.main);
     let main = main.map_or_else(String::new, |main| {
         let waited = numbers::duration(u64::try_from(main.ns).unwrap_or(0));
-        format!(", {waited} of it {}", (of.cause)(main.step))
+        format!(", {waited} of it waiting {}", (of.cause)(main.step))
     });
     format!(
         "99 % of {} signals were committed within {} of the publication of their tick. The slowest took {}{main}.",

@@ -82,7 +82,7 @@ fn signal(page: &mut Markup, of: &Page<'_>, slow: &Slow, chain: &str, bytes_left
     page.raw("</span><span class=\"main\">");
     if let Some(main) = slow.main {
         let waited = numbers::duration(u64::try_from(main.ns).unwrap_or(0));
-        page.text(&format!("{waited} {}", (of.cause)(main.step)));
+        page.text(&format!("waited {waited} {}", (of.cause)(main.step)));
     }
     page.raw("</span></summary><div class=\"scroll\" tabindex=\"0\"><pre>");
     if !page.text_within(chain.trim_end(), CHAIN_BYTES_MAX.min(bytes_left)) {
