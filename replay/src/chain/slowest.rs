@@ -27,6 +27,8 @@ pub struct SlowestOptions {
     pub count: usize,
     /// The transactions that are looked at.
     pub window: Window,
+    /// Partition of the journal; `None`: all, each by its own offsets and sequences.
+    pub partition: Option<i32>,
 }
 
 /// What was found.
@@ -92,7 +94,11 @@ pub fn slowest_with(
     seen: &mut dyn FnMut(Seen<'_>),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Slowest, ReplayError> {
-    let history = HistoryOptions { journal: options.journal.clone(), partition: None, window: wanted.window };
+    let history = HistoryOptions {
+        journal: options.journal.clone(),
+        partition: wanted.partition,
+        window: wanted.window,
+    };
     let mut search = Search {
         count: wanted.count.min(SLOWEST_MAX),
         sources: Sources::new(log, &options.sources)?,

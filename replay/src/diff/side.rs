@@ -109,7 +109,7 @@ pub(super) struct Reading {
 /// Reads a run.
 pub(super) fn read(side: DiffSide<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Reading, ReplayError> {
     let mut fold = Fold::new(side.log.url());
-    let wanted = SlowestOptions { count: SLOWEST, window: Window::default() };
+    let wanted = SlowestOptions { count: SLOWEST, window: Window::default(), partition: None };
     let found = slowest_with(side.log, side.options, wanted, &mut |seen| fold.see(seen), progress)?;
     let mut reading = fold.finish();
     reading.side.slowest = found.signals;

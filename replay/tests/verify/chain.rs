@@ -74,7 +74,7 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     let recording = record(plan(52));
     let log = &recording.log;
     let all = |count| {
-        let wanted = SlowestOptions { count, window: Window::default() };
+        let wanted = SlowestOptions { count, window: Window::default(), partition: None };
         slowest(log, &options(), wanted, &mut |_| {}).unwrap()
     };
     let found = all(10_000);
@@ -101,7 +101,7 @@ fn a_commit_that_the_journal_does_not_tell_of_is_unknown() {
     assert!(chain.unknown.iter().any(|unknown| unknown.starts_with("when it was committed")));
     let sum: i64 = chain.waits.iter().map(|wait| wait.ns).sum();
     assert_eq!(chain.tick.created_ns + sum, chain.transaction.sealed_ns.unwrap());
-    let wanted = SlowestOptions { count: 10, window: Window::default() };
+    let wanted = SlowestOptions { count: 10, window: Window::default(), partition: None };
     let found = slowest(&recording.log, &options(), wanted, &mut |_| {}).unwrap();
     assert!(found.signals.is_empty() && found.without_commit > 100);
 }

@@ -62,7 +62,7 @@ pub struct WhyArgs {
 #[command(after_help = "\
 The latency of a signal is the time from the publication of the tick record that caused it, by its create time, until its commit.
 
-Example: warptape replay slowest 20 --from 2026-11-24T03:00:00Z --to 2026-11-24T03:05:00Z --log sqlite:market.db")]
+Example: warptape replay slowest 20 --since 2026-11-24T03:00:00Z --until 2026-11-24T03:05:00Z --log sqlite:market.db")]
 pub struct SlowestArgs {
     /// How many signals to list, 10000 at most
     #[arg(value_name = "N", default_value = "10", value_parser = parse_count_from_one)]
@@ -70,6 +70,10 @@ pub struct SlowestArgs {
     /// Which part of the journal to look at
     #[command(flatten)]
     pub window: WindowArgs,
+    /// Look at the process with this ordinal alone, which is the partition of the journal that offsets and sequences are of; at all where
+    /// not given, each by its own offsets and sequences
+    #[arg(long, value_name = "ORDINAL")]
+    pub partition: Option<i32>,
     /// How to print them
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
@@ -97,17 +101,17 @@ pub struct WhyNotArgs {
 #[derive(Clone, Copy, Debug, Args)]
 pub struct WindowArgs {
     /// Begin here: a time such as 2026-11-24T03:00:00Z, `sequence:N` or `offset:N` of the journal; its beginning where not given
-    #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
-    pub from: Option<Bound>,
+    #[arg(long, visible_alias = "from", value_name = "WHEN", value_parser = parse_bound)]
+    pub since: Option<Bound>,
     /// End before this, named likewise; the end of the journal where not given
-    #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
-    pub to: Option<Bound>,
+    #[arg(long, visible_alias = "to", value_name = "WHEN", value_parser = parse_bound)]
+    pub until: Option<Bound>,
 }
 
 impl WindowArgs {
     /// As the replay takes it.
     pub fn window(self) -> Window {
-        Window { from: self.from, to: self.to }
+        Window { from: self.since, to: self.until }
     }
 }
 

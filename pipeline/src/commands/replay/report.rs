@@ -24,7 +24,7 @@ pub fn execute(args: &ReportArgs, settings: &Settings) -> anyhow::Result<ExitCod
     let mut file = NewFile::create(&args.to)?;
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = VerifyOptions { outputs: args.outputs, ..super::sources(settings, schemas) };
-    let wanted = SlowestOptions { count: args.slowest.into(), window: args.window() };
+    let wanted = SlowestOptions { count: args.slowest.into(), window: args.window(), partition: None };
     let bar = super::progress_bar();
     let mut progress = |progress| super::show(&bar, progress);
     let gathered = gather(&*log, &options, wanted, &mut progress)?;

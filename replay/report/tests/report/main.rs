@@ -27,7 +27,8 @@ pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
 }
 
 fn gathered(log: &dyn EventLog, window: Window) -> Gathered {
-    gather(log, &recording::options(), SlowestOptions { count: 5, window }, &mut |_| {}).unwrap()
+    gather(log, &recording::options(), SlowestOptions { count: 5, window, partition: None }, &mut |_| {})
+        .unwrap()
 }
 
 fn about(text: &str) -> About {
