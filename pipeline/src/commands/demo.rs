@@ -180,6 +180,8 @@ pub fn execute(
     writeln!(out, "log        {}   it stays: delete it when you are done", log.url())?;
     writeln!(out, "\nNow prove that every decision and every signal can be replayed, bit for bit:")?;
     writeln!(out, "  {again} replay verify{config} --log {url} --outputs")?;
+    writeln!(out, "see the whole run on one page:")?;
+    writeln!(out, "  {again} replay report{config} --log {url} --to demo.html")?;
     writeln!(out, "or look at what was said:")?;
     writeln!(out, "  {again} tail signals{config} --log {url} --from-beginning --exit-at-end | head -50")?;
     Ok(ExitCode::SUCCESS)

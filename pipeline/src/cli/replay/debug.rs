@@ -53,8 +53,8 @@ lane is the decision's. A field that there is not, such as the batch of a Pause,
         writeln!(text, "  {name:<10} {meaning}").expect("a string takes any text");
     }
     text + "\n\
-Examples: warptape replay debug --at 2026-11-24T03:01:00Z --break 'decision=Dispatch && reason=DEADLINE' --log sqlite:market.db
-          warptape replay debug --break 'lane=cuda:1 && queue>1000' -o json --count 3 --log sqlite:market.db"
+Example: warptape replay debug --at 2026-11-24T03:01:00Z --break 'decision=Dispatch && reason=DEADLINE' --log sqlite:market.db
+         warptape replay debug --break 'lane=cuda:1 && queue>1000' -o json --count 3 --log sqlite:market.db"
 }
 
 /// An entry as people name it.
