@@ -41,10 +41,17 @@ impl<'a> Entries<'a> {
     /// Opens a partition of a journal.
     pub(crate) fn open(log: &'a dyn EventLog, topic: &str, partition: i32) -> Result<Self, ReplayError> {
         let all = Self::open_all(log, topic)?;
+        let there: Vec<String> = all.iter().map(|entries| entries.source.partition.to_string()).collect();
+        let (url, topic) = (log.url(), topic.to_owned());
+        if there.is_empty() {
+            return Err(ReplayError::EmptyJournal { url, topic });
+        }
         let found = all.into_iter().find(|entries| entries.source.partition == partition);
-        found.ok_or_else(|| ReplayError::EmptyJournal {
-            url: log.url(),
-            topic: format!("{topic} partition {partition}"),
+        found.ok_or_else(|| ReplayError::NoProcess {
+            url,
+            topic,
+            ordinal: partition,
+            there: there.join(", "),
         })
     }
 

@@ -116,7 +116,7 @@ pub enum ReplayError {
     },
     /// There is no such entry.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape tail journal` \
+        "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape tail journal --from-beginning --exit-at-end` \
          lists what there is"
     )]
     NoEntry {
@@ -145,7 +145,7 @@ pub enum ReplayError {
     },
     /// A symbol has no signal of a time.
     #[error(
-        "{url}: topic {topic:?} has no signal of {symbol:?} whose bar ends at that time or later; `warptape tail {topic} --from-beginning          --exit-at-end --symbol {symbol}` lists what there is"
+        "{url}: topic {topic:?} has no signal of {symbol:?} whose bar ends at that time or later; `warptape tail {topic} --from-beginning --exit-at-end --symbol {symbol}` lists what there is"
     )]
     NoSignal {
         /// The log.
@@ -169,7 +169,7 @@ pub enum ReplayError {
     /// A process life has no such batch.
     #[error(
         "{url}: the process life that began last in partition {partition} of the journal has no batch {batch}; of an earlier life, name the \
-         entry that dispatched it, as `warptape tail journal` lists them"
+         entry that dispatched it, as `warptape tail journal --from-beginning --exit-at-end` lists them"
     )]
     NoBatch {
         /// The log.
@@ -178,6 +178,20 @@ pub enum ReplayError {
         partition: i32,
         /// The batch.
         batch: i64,
+    },
+    /// No process with this ordinal has written a journal.
+    #[error(
+        "{url}: the journal {topic:?} has no entries of a process with the ordinal {ordinal}; it has those of {there}"
+    )]
+    NoProcess {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+        /// The ordinal.
+        ordinal: i32,
+        /// Ordinals whose processes have written, separated by commas.
+        there: String,
     },
     /// There is no lane of this index.
     #[error("there is no lane {lane}: the process has {lanes} lanes, the first of which is lane 0")]
@@ -189,7 +203,7 @@ pub enum ReplayError {
     },
     /// The journal begins behind what was asked for.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal` lists what there is"
+        "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal --from-beginning --exit-at-end` lists what there is"
     )]
     NothingBefore {
         /// The log.

@@ -255,4 +255,6 @@ fn a_journal_without_a_beginning_is_refused() {
     let recording = recorded(68);
     let error = Stepper::open(&recording.log, "other", 0).err().unwrap();
     assert!(matches!(error, ReplayError::NoTopic { .. }), "{error}");
+    let error = Stepper::open(&recording.log, "journal", 5).err().unwrap().to_string();
+    assert!(error.contains("no entries of a process with the ordinal 5; it has those of 0"), "{error}");
 }

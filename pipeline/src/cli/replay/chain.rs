@@ -36,7 +36,7 @@ pub enum WhySubject {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 WHAT is one of
-  42                                    the entry with this sequence in the journal (`warptape tail journal` lists them)
+  42                                    the entry with this sequence in the journal (`warptape tail journal --from-beginning` lists them)
   signal:PARTITION:OFFSET               a signal (`warptape tail signals` and `warptape replay slowest` list them)
   SYNTH:AAAA@2026-11-24T10:00:00Z       the symbol's first signal whose bar ends at that time or later
   request:ID                            the answer to a risk request

@@ -74,7 +74,7 @@ impl View {
                 format!("this software decides otherwise: {decision}\n{}", explained(&explanation))
             }
             Some(explanation) if explanation.choices.is_empty() && explanation.otherwise.is_empty() => {
-                "it follows from the input alone".to_owned()
+                "nothing was chosen among: it follows from the state and the input".to_owned()
             }
             Some(explanation) => explained(&explanation),
         };
