@@ -220,5 +220,5 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
     refused(&[], "give `-o table` or `-o json`");
     refused(&["--break", "lane=1 & queue>5"], "character 8: one & means nothing: write &&");
     refused(&["--at", "yesterday", "-o", "json"], "is no sequence, no time");
-    refused(&["-o", "json", "--partition", "7"], "partition 7");
+    refused(&["-o", "json", "--partition", "7"], "no entries of a process with the ordinal 7");
 }
