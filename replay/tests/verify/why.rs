@@ -49,7 +49,7 @@ fn what_is_not_there_is_named() {
     let error = why(&recording.log, &of(1_000_000)).unwrap_err();
     assert!(error.to_string().contains("no entry with sequence 1000000"), "{error}");
     let error = why(&recording.log, &WhyOptions { partition: 7, ..of(0) }).unwrap_err();
-    assert!(error.to_string().contains("journal partition 7"), "{error}");
+    assert!(error.to_string().contains("a process with the ordinal 7"), "{error}");
     let error = why(&recording.log, &WhyOptions { journal: "x".to_owned(), ..of(0) }).unwrap_err();
     assert!(matches!(error, ReplayError::NoTopic { .. }), "{error}");
 }
