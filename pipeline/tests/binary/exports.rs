@@ -12,7 +12,7 @@ use warptape_schemas::{decode_journal_entry, registry_id_of};
 
 use super::kafka_clients::{Setup, given};
 use super::outputs::records;
-use super::processes::{Running, folder, run_until_drained, texts, warptape};
+use super::processes::{Running, folder, recorded, run_until_drained, texts, warptape};
 use super::registry_stub::RegistryStub;
 
 const CONFIGURATION: &str = "\
@@ -26,22 +26,6 @@ bars = [\"1s\", \"tick:20\"]
 [topics]
 partitions = 2
 ";
-
-/// A log with two process lives.
-fn recorded() -> TempDir {
-    let folder = folder();
-    fs::write(folder.path().join("warptape.toml"), CONFIGURATION).expect("a file");
-    for seed in ["1", "2"] {
-        let feed = ["feed", "synth", "--ticks", "30000", "--symbols", "30", "--seed", seed];
-        texts(&run_in(folder.path(), &feed, "sqlite:market.db"), 0);
-        let mut run =
-            Running::start(folder.path(), &["run", "-c", "warptape.toml", "--log", "sqlite:market.db"]);
-        let log = SqliteLog::open_existing(folder.path().join("market.db")).expect("the log");
-        run_until_drained(&mut run, &log, "warptape");
-        run.stop("TERM");
-    }
-    folder
-}
 
 fn run_in(folder: &Path, arguments: &[&str], log: &str) -> std::process::Output {
     let all: Vec<&str> = arguments.iter().copied().chain(["-c", "warptape.toml", "--log", log]).collect();
@@ -66,7 +50,7 @@ fn elsewhere() -> TempDir {
 
 #[test]
 fn a_file_is_the_run_wherever_it_is() {
-    let here = recorded();
+    let here = recorded(CONFIGURATION);
     let (there, file) = (elsewhere(), "night.db");
     let export = |arguments: &[&str], code: i32| {
         let all: Vec<&str> = ["replay", "export"].iter().chain(arguments).copied().collect();
@@ -104,7 +88,7 @@ fn a_file_is_the_run_wherever_it_is() {
 
 #[test]
 fn a_window_is_a_file_of_its_own() {
-    let (here, there) = (recorded(), elsewhere());
+    let (here, there) = (recorded(CONFIGURATION), elsewhere());
     let log = SqliteLog::open_existing(here.path().join("market.db")).expect("the log");
     let journal = records(&log, "journal", 0);
     let entries: Vec<_> =
@@ -160,7 +144,7 @@ fn time_of(seconds: i64) -> String {
 
 #[test]
 fn a_damaged_log_is_named_and_leaves_nothing() {
-    let here = recorded();
+    let here = recorded(CONFIGURATION);
     let path = here.path().join("market.db");
     let value = {
         let log = SqliteLog::open_existing(&path).expect("the log");
@@ -252,7 +236,7 @@ print(names['percentiles'].height, names['slowest'].height, names['lanes'].heigh
 
 #[test]
 fn tables_are_opened_by_polars_and_duckdb() {
-    let here = recorded();
+    let here = recorded(CONFIGURATION);
     let written = said(
         here.path(),
         &["replay", "export", "--format", "parquet", "--to", "run-tables", "-o", "json"],

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_eventlog::{EventLog, SqliteLog, TopicPartition};
 
 /// How long anything may take before a test fails: far more than it takes on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -274,4 +274,22 @@ pub fn run_until_drained(run: &mut Running, log: &dyn EventLog, group: &str) {
         let committed = committed(log, group);
         if committed.iter().all(|(done, end)| done == end) { Ok(()) } else { Err(committed) }
     });
+}
+
+/// A folder with a configuration, `warptape.toml`, and a log of two process lives under it, `market.db`.
+#[track_caller]
+pub fn recorded(configuration: &str) -> TempDir {
+    let folder = folder();
+    let path = folder.path();
+    std::fs::write(path.join("warptape.toml"), configuration).expect("a file");
+    let common = ["-c", "warptape.toml", "--log", "sqlite:market.db"];
+    for seed in ["1", "2"] {
+        let feed = ["feed", "synth", "--ticks", "30000", "--symbols", "30", "--seed", seed];
+        texts(&warptape(path, &[&feed[..], &common].concat()), 0);
+        let mut run = Running::start(path, &[&["run"][..], &common].concat());
+        let log = SqliteLog::open_existing(path.join("market.db")).expect("the log of the feed");
+        run_until_drained(&mut run, &log, "warptape");
+        run.stop("TERM");
+    }
+    folder
 }

@@ -4,11 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use tempfile::TempDir;
-use warptape_eventlog::SqliteLog;
-
 use super::kafka_clients::given;
-use super::processes::{Running, folder, run_until_drained, texts, warptape};
+use super::processes::{recorded, texts, warptape};
 
 const CONFIGURATION: &str = "\
 [engine]
@@ -25,22 +22,6 @@ balance_interval_ms = 100
 partitions = 2
 ";
 
-/// A log with two process lives.
-fn recorded() -> TempDir {
-    let folder = folder();
-    fs::write(folder.path().join("warptape.toml"), CONFIGURATION).expect("a file");
-    for seed in ["1", "2"] {
-        let feed = ["feed", "synth", "--ticks", "40000", "--symbols", "30", "--seed", seed];
-        texts(&run_in(folder.path(), &feed), 0);
-        let mut run =
-            Running::start(folder.path(), &["run", "-c", "warptape.toml", "--log", "sqlite:market.db"]);
-        let log = SqliteLog::open_existing(folder.path().join("market.db")).expect("the log");
-        run_until_drained(&mut run, &log, "warptape");
-        run.stop("TERM");
-    }
-    folder
-}
-
 fn run_in(folder: &Path, arguments: &[&str]) -> Output {
     let rest = ["-c", "warptape.toml", "--log", "sqlite:market.db"];
     warptape(folder, &[arguments, &rest].concat())
@@ -52,7 +33,7 @@ fn report(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
 
 #[test]
 fn a_report_is_a_page_of_the_run() {
-    let here = recorded();
+    let here = recorded(CONFIGURATION);
     let (out, _) = report(here.path(), &["--to", "run.html", "--outputs"], 0);
     assert!(out.starts_with("report written to run.html: ") && out.contains("signals: identical"), "{out}");
     let page = fs::read_to_string(here.path().join("run.html")).expect("the page");

@@ -7,8 +7,8 @@ use warptape_replay::history::{Bound, Window};
 use warptape_schemas::journal::{CommitOutcome, Input};
 use warptape_schemas::{decode_journal_entry, decode_signal};
 
+use crate::recording::records;
 use crate::recording::{PARTITIONS, Plan, options, record};
-use crate::records;
 use crate::tampered::Tampered;
 
 fn plan(seed: u64) -> Plan {

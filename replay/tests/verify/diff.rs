@@ -7,8 +7,8 @@ use warptape_replay::diff::{Diff, DiffSide, LaneRows, diff};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Decision;
 
+use crate::recording::records;
 use crate::recording::{Plan, Recording, options, record};
-use crate::records;
 
 fn compared(a: &Recording, b: &Recording) -> Diff {
     let options = &options();

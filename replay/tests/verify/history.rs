@@ -15,8 +15,8 @@ use warptape_schemas::journal::{
     Sealed, SealedPartition, Started,
 };
 
+use crate::recording::records;
 use crate::recording::{Plan, record, scheduler_config};
-use crate::records;
 
 fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }

@@ -14,26 +14,12 @@ mod segments;
 mod tampered;
 mod why;
 
-use std::time::Duration;
-
-use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
+use warptape_eventlog::{EventLog, Record};
 use warptape_replay::{OutputOptions, Phase, Progress, ReplayError, Report, VerifyOptions, verify};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Input;
 
-use recording::{PARTITIONS, Plan, empty, feed, options, record, run};
-
-/// All records of a partition.
-pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
-    let source = TopicPartition { topic: topic.to_owned(), partition };
-    let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
-    let mut all = Vec::new();
-    while let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, usize::MAX, usize::MAX).unwrap()
-    {
-        all.extend(records);
-    }
-    all
-}
+use recording::{PARTITIONS, Plan, empty, feed, options, record, records, run};
 
 fn verified(log: &dyn EventLog, options: &VerifyOptions) -> Result<Report, ReplayError> {
     verify(log, options, &mut |_| {})

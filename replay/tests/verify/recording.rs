@@ -1,16 +1,17 @@
 //! A small run with the real crates: ticks in a log, a scheduler that is stepped and obeyed, stages, transactions.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use warptape_engine::{
-    PendingSnapshot, SnapshotPlace, encode_dead_letter_of, encode_late_tick_of, snapshot_records,
+    PendingSnapshot, SnapshotPlace, Topics, encode_dead_letter_of, encode_late_tick_of, snapshot_records,
     tick_record_digest,
 };
 use warptape_eventlog::{
-    Durability, EventLog, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
+    Durability, EventLog, Fetched, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
 };
-use warptape_replay::{OutputOptions, VerifyOptions};
+use warptape_replay::VerifyOptions;
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
     Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Draining, GroupArrival, Input,
@@ -80,19 +81,10 @@ impl Plan {
 }
 
 pub fn options() -> VerifyOptions {
-    let outputs = OutputOptions {
-        schemas: None,
-        ticks: "ticks".to_owned(),
-        signals: "signals".to_owned(),
-        late: "late".to_owned(),
-        dead_letter: "dead-letter".to_owned(),
-        snapshots: "snapshots".to_owned(),
-        risk_requests: "risk.requests".to_owned(),
-        risk_results: "risk.results".to_owned(),
-        group: GROUP.to_owned(),
-        isa: Isa::Baseline,
-    };
-    VerifyOptions { journal: "journal".to_owned(), sources: outputs, outputs: true }
+    let mut options = VerifyOptions::new(&Topics::new(""), GROUP);
+    options.outputs = true;
+    options.sources.isa = Isa::Baseline;
+    options
 }
 
 pub fn record(plan: Plan) -> Recording {
@@ -118,6 +110,18 @@ pub fn run(log: &SqliteLog, plan: Plan) {
         run.outcomes = plan.outcomes;
         run.live(lateness_ms, life * plan.records..(life + 1) * plan.records, plan);
     }
+}
+
+/// All records of a partition.
+pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
+    let source = TopicPartition { topic: topic.to_owned(), partition };
+    let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
+    let mut all = Vec::new();
+    while let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, usize::MAX, usize::MAX).unwrap()
+    {
+        all.extend(records);
+    }
+    all
 }
 
 /// A log with the topics and nothing in them.
@@ -491,7 +495,7 @@ impl Partition {
     /// The state before the record at an offset: the fold of all before it.
     fn fold(log: &SqliteLog, partition: i32, config: &StageConfig, offset: i64) -> Self {
         let mut new = Self::new(partition, config);
-        for record in crate::records(log, "ticks", partition).iter().take(offset as usize) {
+        for record in records(log, "ticks", partition).iter().take(offset as usize) {
             new.accept(record, &mut Vec::new());
             for group in 0..new.queues.len() {
                 new.run(group, new.queues[group].rows.len());
@@ -554,5 +558,5 @@ pub fn scheduler_config() -> SchedulerConfig {
 }
 
 fn read_one(log: &SqliteLog, source: &TopicPartition, offset: i64) -> Record {
-    crate::records(log, &source.topic, source.partition).into_iter().nth(offset as usize).unwrap()
+    records(log, &source.topic, source.partition).into_iter().nth(offset as usize).unwrap()
 }

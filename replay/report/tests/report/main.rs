@@ -6,25 +6,11 @@ mod pages;
 mod recording;
 mod sizes;
 
-use std::time::Duration;
-
 use roxmltree::{Document, Node, ParsingOptions};
-use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
+use warptape_eventlog::EventLog;
 use warptape_replay::chain::{SlowestOptions, Step};
 use warptape_replay::history::Window;
 use warptape_report::{About, Gathered, Page, Verdict, gather, html};
-
-/// All records of a partition.
-pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
-    let source = TopicPartition { topic: topic.to_owned(), partition };
-    let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
-    let mut all = Vec::new();
-    while let Fetched::Records { records, .. } = reader.poll(Duration::ZERO, usize::MAX, usize::MAX).unwrap()
-    {
-        all.extend(records);
-    }
-    all
-}
 
 fn gathered(log: &dyn EventLog, window: Window) -> Gathered {
     gather(log, &recording::options(), SlowestOptions { count: 5, window, partition: None }, &mut |_| {})

@@ -7,8 +7,8 @@ use warptape_report::{EventKind, Kind, Verdict};
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::{decode_journal_entry, decode_signal};
 
-use crate::recording::{PARTITIONS, Plan, empty, options, record};
-use crate::{gathered, page_of, parsed, records, text_of, tile};
+use crate::recording::{PARTITIONS, Plan, empty, options, record, records};
+use crate::{gathered, page_of, parsed, text_of, tile};
 
 fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
     records(log, "journal", 0).iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect()
