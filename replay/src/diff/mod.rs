@@ -62,7 +62,7 @@ pub struct DiffSide<'a> {
 }
 
 impl Diff {
-    /// Whether both runs decided the same on the same inputs, and put out the same signals.
+    /// Whether configuration, inputs, decisions and signals of both runs are the same, times and measurements aside.
     pub fn is_same(&self) -> bool {
         let goes_on = |parted: &Parted| parted.at.is_none() && parted.more == [0, 0];
         self.configuration.is_empty() && self.parted.iter().all(goes_on) && self.outputs.is_same()

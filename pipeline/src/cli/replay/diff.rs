@@ -11,7 +11,7 @@ use crate::settings::is_log_url;
 A and B are logs: sqlite:PATH, kafka:HOST:PORT, or the path of a file of the embedded log, an exported one as well. Both have the topics that
 the configuration names.
 
-Exit status: 0 both decided the same on the same inputs and put out the same signals, 1 they differ, 2 a log cannot be read.
+Exit status: 0 configuration, inputs, decisions and signals are the same, times and measurements aside, 1 they differ, 2 a log cannot be read.
 
 Example: warptape replay diff monday.db tuesday.db")]
 pub struct DiffArgs {
