@@ -6,6 +6,7 @@ pub mod allocator;
 pub mod cli;
 pub mod clock;
 pub mod commands;
+pub mod endpoint;
 pub mod engine;
 mod exported;
 pub mod feed_ledger;

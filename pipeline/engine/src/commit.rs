@@ -1,6 +1,7 @@
 //! What a transaction holds, as data: the engine seals it, and whoever owns a log writes it.
 
-use warptape_events::journal::SealedPartition;
+use warptape_events::journal::{SealedPartition, TaskClass};
+use warptape_events::risk::RiskErrorCode;
 use warptape_events::{Snapshot, encode_snapshot};
 use warptape_record::TopicPartition;
 use warptape_stages::MergedSignals;
@@ -43,8 +44,21 @@ pub struct Sealed {
     pub asides: Vec<Aside>,
     /// Snapshots: key and encoded record.
     pub snapshots: Vec<(String, Vec<u8>)>,
-    /// Risk results: key and encoded record.
-    pub risk_results: Vec<(String, Vec<u8>)>,
+    /// Risk results.
+    pub risk_results: Vec<SealedResult>,
+}
+
+/// The result of a risk request.
+#[derive(Clone, Debug)]
+pub struct SealedResult {
+    /// The record's key: the id of the request.
+    pub request_id: String,
+    /// The encoded record.
+    pub bytes: Vec<u8>,
+    /// Class of the request.
+    pub class: TaskClass,
+    /// The error that it was answered with; `None` where it was done.
+    pub error: Option<RiskErrorCode>,
 }
 
 /// A record that is no signal: a late tick or a dead letter.

@@ -28,24 +28,29 @@ mod restore;
 mod risk;
 mod segment;
 mod snapshots;
+mod tally;
 mod text;
 mod tick_digest;
 mod topics;
 
 pub use answered::Answered;
 pub use asides::{dead_letter_of, encode_dead_letter_of, encode_late_tick_of};
-pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed};
+pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
 pub use config::{Config, Limits, Times};
 pub use control::{ControlAnswers, ReadControl};
 pub use error::CoreError;
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
-pub use machine::{AfterAbort, Assigned, Command, CommitAttempt, Core, Doing, ReadRequest, Stop};
+pub use machine::{
+    AfterAbort, Assigned, Command, CommitAttempt, Core, Doing, LaneStatus, PartitionStatus, ReadRequest,
+    Status, Stop,
+};
 pub use outage::Outage;
 pub use partition::Accepted;
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Preparation, Prepared};
 pub use snapshots::{PART_BYTES_MAX, PendingSnapshot, SnapshotPlace, snapshot_records};
+pub use tally::{Counts, REQUEST_OUTCOMES, TASK_CLASSES, Tally, TimeBuckets, request_outcome, task_class};
 pub use text::{LOST_REASON_BYTES_MAX, cut};
 pub use tick_digest::tick_record_digest;
 pub use topics::Topics;

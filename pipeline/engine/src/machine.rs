@@ -9,6 +9,7 @@ mod gates;
 mod lanes;
 mod membership;
 mod risk;
+mod status;
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -37,6 +38,7 @@ use lanes::Lanes;
 pub use membership::Assigned;
 use membership::Membership;
 pub use risk::ReadRequest;
+pub use status::{LaneStatus, PartitionStatus, Status};
 
 /// What the shell has to do, in order.
 pub enum Command {

@@ -22,6 +22,11 @@ impl Outage {
         Self { began_ns: now_ns, pause_ns: ABORT_PAUSE_NS }
     }
 
+    /// When it began, ns of the same clock.
+    pub fn began_ns(&self) -> i64 {
+        self.began_ns
+    }
+
     /// Whether it is not waited for any longer, by a process that was asked to end at some time.
     pub fn is_given_up(&self, now_ns: i64, stopping_since_ns: Option<i64>) -> bool {
         now_ns - self.began_ns >= OUTAGE_NS_MAX

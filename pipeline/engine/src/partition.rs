@@ -235,6 +235,11 @@ impl Partition {
         self.intake.symbol_count()
     }
 
+    /// The event time before which ticks are late; `None` before the first tick.
+    pub(crate) fn watermark_ns(&self) -> Option<i64> {
+        self.intake.watermark_ns()
+    }
+
     /// Whether all records before an offset were accepted.
     pub(crate) fn is_read_to(&self, offset: i64) -> bool {
         self.next_offset.max(self.read_to) >= offset

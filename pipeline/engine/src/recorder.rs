@@ -4,6 +4,8 @@ use warptape_events::journal::{Checkpoint, Decision, Input, JournalEntry, Starte
 use warptape_events::{ChainError, JournalWriter};
 use warptape_scheduler::{Scheduler, StepError};
 
+use crate::tally::Tally;
+
 /// Entries after which the state is written, so that a replay may begin there.
 const CHECKPOINT_ENTRIES: i64 = 100_000;
 /// Bytes of a state that are written in one entry.
@@ -16,6 +18,7 @@ pub(crate) struct Recorder {
     /// Encoded entries not handed to a commit yet, with the times of their steps.
     entries: Vec<(i64, Vec<u8>)>,
     entries_bytes: usize,
+    tally: Tally,
     decisions_total: u64,
     /// How the process began.
     started: Option<Started>,
@@ -51,6 +54,7 @@ impl Recorder {
             writer,
             entries: Vec::new(),
             entries_bytes: 0,
+            tally: Tally::default(),
             decisions_total: 0,
             started: None,
             checked: (0, 0),
@@ -74,6 +78,7 @@ impl Recorder {
         if !matches!(input, Input::CommitEnded(_)) || !decisions.is_empty() {
             self.news_end = self.writer.next_sequence();
         }
+        self.tally.add(now_ns, input, &decisions);
         self.decisions_total += decisions.len() as u64;
         Ok(decisions)
     }
@@ -129,5 +134,15 @@ impl Recorder {
     /// Decisions since the process began.
     pub(crate) fn decisions_total(&self) -> u64 {
         self.decisions_total
+    }
+
+    /// What everything recorded amounts to.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The scheduler, to be looked at.
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
     }
 }

@@ -17,7 +17,7 @@ use warptape_record::TopicPartition;
 use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask, refusals};
 
 use crate::answered::Answered;
-use crate::commit::Sealed;
+use crate::commit::{Sealed, SealedResult};
 use crate::config::Config;
 pub(crate) use arrivals::{Arrivals, Asked, Turn};
 pub(crate) use conclusion::ConcludedRound;
@@ -103,8 +103,7 @@ pub(crate) struct EncodedResult {
     partition: i32,
     /// Of the request.
     offset: i64,
-    request_id: String,
-    bytes: Vec<u8>,
+    record: SealedResult,
     /// Whether it is of a request that cancelled another, whose result stands before it.
     is_of_cancelling: bool,
 }
@@ -198,11 +197,11 @@ impl RequestPartition {
         let mut bytes = 0;
         while let Some(first) = self.results.front()
             // A request that was cancelled, and who cancelled it, are answered in one transaction.
-            && (bytes == 0 || first.is_of_cancelling || bytes + first.bytes.len() <= bytes_max)
+            && (bytes == 0 || first.is_of_cancelling || bytes + first.record.bytes.len() <= bytes_max)
         {
             let result = self.results.pop_front().expect("it was there a line ago");
-            bytes += result.bytes.len();
-            sealed.risk_results.push((result.request_id, result.bytes));
+            bytes += result.record.bytes.len();
+            sealed.risk_results.push(result.record);
         }
         self.results_bytes -= bytes;
         let before = self.complete_before();
@@ -215,7 +214,7 @@ impl RequestPartition {
 
     fn push(&mut self, result: EncodedResult) {
         self.open.remove(&result.offset);
-        self.results_bytes += result.bytes.len();
+        self.results_bytes += result.record.bytes.len();
         self.results.push_back(result);
     }
 }
@@ -318,7 +317,12 @@ fn encoded(
     };
     let bytes = refusals::encode_bounded(&mut result, config.limits.risk_result_bytes_max);
     let is_of_cancelling = result.cancels.is_some();
-    EncodedResult { partition, offset, request_id: result.request_id, bytes, is_of_cancelling }
+    let error = match &result.outcome {
+        RiskOutcome::Error(error) => Some(error.code),
+        _ => None,
+    };
+    let record = SealedResult { request_id: result.request_id, bytes, class, error };
+    EncodedResult { partition, offset, record, is_of_cancelling }
 }
 
 impl RiskDesk {
@@ -468,6 +472,8 @@ impl RiskDesk {
 
 #[cfg(test)]
 mod tests {
+    use warptape_events::journal::TaskClass;
+
     use super::*;
 
     /// Seals all results, so many bytes at once.
@@ -480,8 +486,12 @@ mod tests {
             partition.results.push_back(EncodedResult {
                 partition: 0,
                 offset: number as i64,
-                request_id: number.to_string(),
-                bytes: vec![0; 100],
+                record: SealedResult {
+                    request_id: number.to_string(),
+                    bytes: vec![0; 100],
+                    class: TaskClass::default(),
+                    error: None,
+                },
                 is_of_cancelling,
             });
         }
@@ -490,7 +500,7 @@ mod tests {
         while partition.has_results() {
             let mut sealed = Sealed::default();
             partition.seal(bytes_max, &mut sealed).expect("the offset goes along with results");
-            commits.push(sealed.risk_results.into_iter().map(|(id, _)| id).collect());
+            commits.push(sealed.risk_results.into_iter().map(|result| result.request_id).collect());
         }
         assert_eq!(partition.results_bytes, 0);
         commits

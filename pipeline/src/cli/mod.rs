@@ -45,7 +45,7 @@ pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,
     RiskFormat, SimulationFlags, SweepArgs,
 };
-pub use run::{DemoArgs, RunArgs};
+pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
 pub use simulate::{SimulateArgs, SimulateFormat};
 
@@ -87,6 +87,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run the pipeline
     Run(RunArgs),
+    /// Ask a running pipeline whether it is ready
+    Ready(ReadyArgs),
     /// Publish ticks from recordings, dumps or a synthetic market
     Feed(FeedArgs),
     /// Replay a recorded run and compare
@@ -174,6 +176,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
             commands::demo::execute(args, &settings, &again, cli.config.as_deref(), terminal)
         }
         Command::Run(args) => commands::run::execute(args, &settings, terminal),
+        Command::Ready(args) => commands::ready::execute(args, &settings.endpoint),
         Command::Feed(args) => commands::feed::execute(args, &settings),
         Command::Replay(args) => commands::replay::execute(args, &settings),
         Command::Risk(args) => commands::risk::execute(args, &settings),
@@ -223,7 +226,17 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
     };
     let hot_state =
         hot_state.map(|url| Assignment { giver: "--hot-state", key: "hot_state.url", value: url.clone() });
-    let flags: Vec<Assignment> = log.chain(hot_state).collect();
+    let listen = match &cli.command {
+        Command::Run(args) => args.listen.listen.as_ref(),
+        Command::Demo(args) => args.listen.listen.as_ref(),
+        _ => None,
+    };
+    let listen = listen.map(|address| Assignment {
+        giver: "--listen",
+        key: "endpoint.listen",
+        value: address.clone(),
+    });
+    let flags: Vec<Assignment> = log.chain(hot_state).chain(listen).collect();
     for flag in &flags {
         if let Some(warning) = settings::exposed_password(flag) {
             to_stderr(format_args!("warning: {warning}"));

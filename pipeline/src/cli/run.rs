@@ -7,6 +7,14 @@ use clap::Args;
 use super::HotStateArg;
 use super::count::parse_count_from_one;
 
+/// Where a running pipeline tells how it fares.
+#[derive(Clone, Debug, Args)]
+pub struct ListenArg {
+    /// Serve metrics, health and probes over HTTP at this address, such as 127.0.0.1:9464 (sets endpoint.listen)
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+}
+
 /// Arguments of `warptape run`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
@@ -17,6 +25,9 @@ pub struct RunArgs {
     /// Where hot state is kept
     #[command(flatten)]
     pub hot_state: HotStateArg,
+    /// Where it tells how it fares
+    #[command(flatten)]
+    pub listen: ListenArg,
     /// Continue a log under other `stages.*` than those it was processed with so far, as a new segment of the log. All earlier ticks are
     /// read and folded once more
     #[arg(long)]
@@ -28,6 +39,7 @@ pub struct RunArgs {
 #[command(after_help = "\
 Ends by itself after --ticks or --seconds, else on Ctrl-C, and names the `replay verify` command to try next.
 With --ticks it goes as fast as it can; without, at 200,000 ticks a second, which takes about 16 MB of disk a second.
+Metrics and health are at http://127.0.0.1:9464, or at another port where that one is taken.
 The log is a new file: --log names another one than --data would, and must not exist either.
 
 Example: warptape demo --ticks 2000000")]
@@ -47,4 +59,19 @@ pub struct DemoArgs {
     /// Where hot state is kept
     #[command(flatten)]
     pub hot_state: HotStateArg,
+    /// Where it tells how it fares
+    #[command(flatten)]
+    pub listen: ListenArg,
+}
+
+/// Arguments of `warptape ready`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Asks a running pipeline, prints its answer, and exits with 0 where it is ready and 1 where it is not: for health checks
+of containers, which need no other program for it then.
+
+Example: warptape ready http://127.0.0.1:9464/readyz")]
+pub struct ReadyArgs {
+    /// Where to ask (default: /readyz of endpoint.listen, or of 127.0.0.1:9464)
+    pub url: Option<String>,
 }

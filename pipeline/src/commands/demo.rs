@@ -2,6 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io::{ErrorKind, Write};
+use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use warptape_eventlog::EventLog;
 
 use super::live::{Live, REDRAW};
-use super::run::{NO_THREAD, keep_hot_state, write_summary};
+use super::run::{NO_THREAD, keep_hot_state, watched, write_summary};
 use crate::cli::{DemoArgs, Interrupt, UsageError};
+use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::engine::{Progress, Stop, run};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -112,6 +114,12 @@ pub fn execute(
         eprintln!("{missing}; lanes are on the CPU");
     }
 
+    let status = hot_state.as_ref().map(HotState::status);
+    let watched = watched(settings, &engine_config, &progress, &None, &status);
+    let endpoint =
+        Endpoint::start(listener_of(&settings.endpoint.listen)?, &settings.endpoint, watched, log.clone())?;
+    eprintln!("metrics and health: {}", endpoint.url());
+
     let (stop_engine, engine_stopped) = bounded(1);
     let (engine_runs, engine_gone) = bounded::<()>(0);
     let engine = {
@@ -150,7 +158,6 @@ pub fn execute(
 
     let started = Instant::now();
     let time_is_up = || args.seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds));
-    let status = hot_state.as_ref().map(HotState::status);
     let mut live = Live::new(progress.clone(), status, None, args.ticks, terminal);
     let lag = || published.load(Ordering::Relaxed).saturating_sub(progress.ticks.load(Ordering::Relaxed));
     while !engine.is_finished() && !market.is_finished() && !time_is_up() && !interrupt.wait(REDRAW) {
@@ -185,6 +192,15 @@ pub fn execute(
     writeln!(out, "or look at what was said:")?;
     writeln!(out, "  {again} tail signals{config} --log {url} --from-beginning --exit-at-end | head -50")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the address that is configured, or else one of a demo: several may run.
+fn listener_of(configured: &str) -> Result<TcpListener, EndpointError> {
+    if !configured.is_empty() {
+        return endpoint::listen(configured);
+    }
+    let local = |port: u16| endpoint::listen(&format!("127.0.0.1:{port}"));
+    local(endpoint::DEFAULT_PORT).or_else(|_| local(0))
 }
 
 /// The thread that publishes the market.

@@ -29,7 +29,7 @@ pub(super) struct Live {
     progress: Arc<Progress>,
     hot_state: Option<Arc<HotStatus>>,
     /// Watches the log, where that may be out of reach.
-    watch: Option<LogWatch>,
+    watch: Option<Arc<LogWatch>>,
     was_lost: bool,
     total_ticks: Option<u64>,
     screen: Option<Screen>,
@@ -55,7 +55,7 @@ impl Live {
     pub(super) fn new(
         progress: Arc<Progress>,
         hot_state: Option<Arc<HotStatus>>,
-        watch: Option<LogWatch>,
+        watch: Option<Arc<LogWatch>>,
         total_ticks: Option<u64>,
         terminal: &Terminal,
     ) -> Self {
@@ -108,7 +108,7 @@ impl Live {
 
     /// Whether the log is out of reach, and since when.
     pub(super) fn lost(&self) -> Option<Lost> {
-        self.watch.as_ref().and_then(LogWatch::lost)
+        self.watch.as_ref().and_then(|watch| watch.lost())
     }
 
     /// Measures the rates where it is time to; whether it was.

@@ -8,6 +8,7 @@ pub mod dlq;
 pub mod feed;
 pub mod hot;
 pub mod log;
+pub mod ready;
 pub mod replay;
 pub mod risk;
 pub mod run;

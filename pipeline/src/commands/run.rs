@@ -16,6 +16,7 @@ use super::live::{Live, REDRAW};
 use super::topics::ready_topics;
 use crate::cli::{Interrupt, RunArgs};
 use crate::clock::Clock;
+use crate::endpoint::{self, Endpoint, Watched};
 use crate::engine::{EngineConfig, EngineError, Progress, Stop, Summary, run};
 use crate::open::{OpenLog, Purpose, failover_note, open_log};
 use crate::printable::stdout;
@@ -28,6 +29,9 @@ use warptape_hot::{HotState, HotStatus, HotUrl};
 const STOP_LOST_MAX: Duration = Duration::from_secs(8);
 /// A log that is lost for less may answer the next question.
 const LOST_MIN: Duration = Duration::from_secs(5);
+
+/// A transaction that takes so much longer than the time between two is a reason not to be ready.
+const COMMIT_MAX: Duration = Duration::from_secs(10);
 
 /// Said where a command lacks its first threads.
 pub(super) const NO_THREAD: &str =
@@ -58,12 +62,24 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     if !log.topics()?.iter().any(has_ticks) {
         eprintln!("no ticks yet: `warptape feed` publishes some");
     }
+    // Before anything is begun: an address that is taken ends the command.
+    let address = &settings.endpoint.listen;
+    let listener = (!address.is_empty()).then(|| endpoint::listen(address)).transpose()?;
     let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(config.core.lanes.len()));
     let interrupt = Interrupt::install()?;
     let (stop, stopped) = bounded(1);
-    let watch =
-        settings.is_on_kafka().then(|| LogWatch::start(log.clone(), config.core.topics.ticks.clone()));
+    let watch = settings
+        .is_on_kafka()
+        .then(|| Arc::new(LogWatch::start(log.clone(), config.core.topics.ticks.clone())));
+    let status = hot_state.as_ref().map(HotState::status);
+    let watched = watched(settings, &config, &progress, &watch, &status);
+    let endpoint =
+        listener.map(|listener| Endpoint::start(listener, &settings.endpoint, watched, log.clone()));
+    let endpoint = endpoint.transpose()?;
+    if let Some(endpoint) = &endpoint {
+        eprintln!("metrics and health: {}", endpoint.url());
+    }
     let engine = {
         let progress = progress.clone();
         thread::Builder::new()
@@ -71,7 +87,6 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
             .spawn(move || run(log, config, progress, stopped))
             .context(NO_THREAD)?
     };
-    let status = hot_state.as_ref().map(HotState::status);
     let mut live = Live::new(progress.clone(), status, watch, None, terminal);
     while !engine.is_finished() && !interrupt.wait(REDRAW) {
         live.show(None);
@@ -93,6 +108,27 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     let summary = summary.map_err(|error| explain(error, settings))?;
     write_summary(&mut stdout, &summary, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the HTTP endpoint tells of.
+pub(super) fn watched(
+    settings: &Settings,
+    config: &EngineConfig,
+    progress: &Arc<Progress>,
+    watch: &Option<Arc<LogWatch>>,
+    hot_state: &Option<Arc<HotStatus>>,
+) -> Watched {
+    Watched {
+        node: config.core.node.clone(),
+        group: config.core.group.clone(),
+        ticks: config.core.topics.ticks.clone(),
+        lanes: config.core.lanes.clone(),
+        lag_max: settings.endpoint.lag_max,
+        commit_max: settings.engine.commit_interval + COMMIT_MAX,
+        progress: progress.clone(),
+        watch: watch.clone(),
+        hot_state: hot_state.clone(),
+    }
 }
 
 /// An error where an engine that shall end is not worth waiting for: it waits for a log that does not answer, or it has not

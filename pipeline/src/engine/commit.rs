@@ -10,6 +10,7 @@ use super::dead_letter_headers::dead_letter_headers;
 use super::fence::Fence;
 use super::transaction::EngineTransaction;
 use super::worker::Worker;
+use super::written::Written;
 use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Attempted, Outcome, TransactionWriter};
 
@@ -47,8 +48,9 @@ pub fn records_of<'a>(
         let snapshots = sealed.snapshots.iter().map(move |(key, bytes)| {
             record(&topics.snapshots, partition, at_ns, Some(key.as_bytes()), bytes)
         });
-        let risk_results = sealed.risk_results.iter().map(move |(key, bytes)| {
-            record(&topics.risk_results, partition, at_ns, Some(key.as_bytes()), bytes)
+        let risk_results = sealed.risk_results.iter().map(move |result| {
+            let key = result.request_id.as_bytes();
+            record(&topics.risk_results, partition, at_ns, Some(key), &result.bytes)
         });
         signals.chain(asides).chain(snapshots).chain(risk_results)
     });
@@ -64,7 +66,7 @@ pub fn records_of<'a>(
 /// What became of a request.
 pub(super) enum CommitEvent {
     /// It is durable and visible.
-    Done { receipt: Receipt, attempt: CommitAttempt },
+    Done { receipt: Receipt, written: Written, attempt: CommitAttempt, sealed_ns: i64 },
     /// Nothing of it was written; it can be sent again.
     Aborted { request: Box<CommitRequest>, attempt: CommitAttempt, error: LogError },
     /// The log does not take it; the thread ended.
@@ -116,7 +118,12 @@ fn run(
             Ok(Attempted { outcome, looked_up }) => {
                 let attempt = CommitAttempt { sent_ns, ended_ns: clock.now_ns(), looked_up };
                 match outcome {
-                    Outcome::Committed => CommitEvent::Done { receipt: request.receipt, attempt },
+                    Outcome::Committed => CommitEvent::Done {
+                        written: Written::of(&request, &config.core.topics.ticks),
+                        receipt: request.receipt,
+                        attempt,
+                        sealed_ns: request.sealed_at_ns,
+                    },
                     Outcome::Aborted(error) => CommitEvent::Aborted { request, attempt, error },
                 }
             }

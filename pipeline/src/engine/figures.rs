@@ -4,15 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
-use warptape_engine::{Accepted, CommitRequest, Core, LaneCommand, LaneNews, Receipt};
+use warptape_engine::{Accepted, CommitAttempt, CommitRequest, Core, LaneCommand, LaneNews, Receipt};
+use warptape_kernels::device::Sample;
+use warptape_record::Record;
 use warptape_schemas::journal::LaneId;
 use warptape_stages::RepeatedTrades;
 
+use super::progress::Committed;
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
+use super::written::Written;
 use super::{Progress, Summary};
+
+/// Time between two times at which the engine says what it is at.
+const SHOW_INTERVAL_NS: i64 = 200_000_000;
 
 pub(super) struct Figures {
     progress: Arc<Progress>,
+    /// When the engine said last what it is at.
+    shown_at_ns: i64,
+    committed: Committed,
     /// Trades whose id their symbol had before.
     repeated: RepeatedTrades,
     /// When the commit was sealed whose signals were shown last.
@@ -26,6 +36,8 @@ impl Figures {
     pub(super) fn new(progress: Arc<Progress>, now_ns: i64) -> Self {
         Self {
             progress,
+            shown_at_ns: i64::MIN,
+            committed: Committed::default(),
             repeated: RepeatedTrades::default(),
             shown_ns: 0,
             first_read_ns: None,
@@ -36,6 +48,49 @@ impl Figures {
 
     pub(super) fn count_decisions(&self, core: &Core) {
         self.progress.decisions.store(core.decisions_total(), Ordering::Relaxed);
+    }
+
+    /// Says what the engine is at, unless it has just done so.
+    pub(super) fn show(&mut self, now_ns: i64, core: &Core) {
+        if now_ns >= self.shown_at_ns.saturating_add(SHOW_INTERVAL_NS) {
+            self.show_now(now_ns, core);
+        }
+    }
+
+    fn show_now(&mut self, now_ns: i64, core: &Core) {
+        self.shown_at_ns = now_ns;
+        let (status, committed) = (core.status(), self.committed.clone());
+        let quantile_ms = |quantile| self.latency_ns.value_at_quantile(quantile) as f64 / 1e6;
+        let latency_ms = (!self.latency_ns.is_empty()).then(|| [0.5, 0.99, 0.999].map(quantile_ms));
+        self.progress.change_engine(|view| {
+            (view.at_ns, view.status) = (now_ns, status);
+            (view.committed, view.latency_ms) = (committed, latency_ms);
+        });
+    }
+
+    /// Says that the engine begins what takes long, or that it has ended that.
+    pub(super) fn tell_doing(&self, doing: Option<String>) {
+        self.progress.change_engine(|view| view.doing = doing);
+    }
+
+    /// Keeps how a device fares.
+    pub(super) fn count_sample(&self, device: &str, sample: &Sample) {
+        self.progress.change_engine(|view| {
+            *view.xids.entry(device.to_owned()).or_default() += u64::from(sample.xid.is_some());
+            view.samples.insert(device.to_owned(), sample.clone());
+        });
+    }
+
+    /// Counts records of ticks as they were read.
+    pub(super) fn count_read(&self, records: &[Record]) {
+        let bytes: usize = records.iter().map(|record| record.value.len()).sum();
+        Progress::add(&self.progress.records_read, records.len() as u64);
+        Progress::add(&self.progress.bytes_read, bytes as u64);
+    }
+
+    /// Partitions are no longer this process's: how far they were committed is somebody else's to tell.
+    pub(super) fn forget(&mut self, partition: i32) {
+        self.committed.offsets.remove(&partition);
     }
 
     /// Counts what a lane is told.
@@ -94,16 +149,55 @@ impl Figures {
     }
 
     /// It is durable and visible.
-    pub(super) fn count_commit(&mut self, receipt: Receipt, committed_at_ns: i64) {
+    pub(super) fn count_commit(
+        &mut self,
+        receipt: Receipt,
+        written: Written,
+        attempt: CommitAttempt,
+        sealed_ns: i64,
+    ) {
+        let committed_at_ns = attempt.ended_ns;
         if receipt.advances {
             self.last_advance_ns = committed_at_ns;
         }
-        Progress::add(&self.progress.signals, receipt.signals());
+        Progress::add(&self.progress.signals, written.signals);
+        let latencies = &self.progress.latencies;
+        let seconds = |from_ns: i64, to_ns: i64| (to_ns - from_ns).max(0) as f64 / 1e9;
         for (read_at_ns, count) in receipt.signals_by_read {
             let latency_ns = (committed_at_ns - read_at_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
             self.latency_ns.record_n(latency_ns, count).expect("the value was clamped to the bounds");
+            for _ in 0..count {
+                latencies.tick_to_signal.observe(seconds(read_at_ns, committed_at_ns));
+                latencies.read_to_seal.observe(seconds(read_at_ns, sealed_ns));
+            }
         }
+        latencies.commit.observe(seconds(sealed_ns, committed_at_ns));
         Progress::add(&self.progress.commits, 1);
+        let committed = &mut self.committed;
+        committed.looked_up += u64::from(attempt.looked_up);
+        committed.failing = None;
+        committed.last_ns = Some(committed_at_ns);
+        committed.late += written.late;
+        committed.dead_letters += written.dead_letters;
+        committed.snapshots += written.snapshots;
+        committed.journal_entries += written.journal_entries;
+        for result in written.risk_results {
+            *committed.risk_results.entry(result).or_default() += 1;
+        }
+        committed.offsets.extend(written.offsets);
+    }
+
+    /// It was aborted, for this reason.
+    pub(super) fn count_abort(&mut self, attempt: CommitAttempt, reason: String) {
+        self.committed.aborts += 1;
+        self.committed.looked_up += u64::from(attempt.looked_up);
+        self.committed.failing = Some(reason);
+    }
+
+    /// Says what the engine was at in the end.
+    pub(super) fn end(&mut self, now_ns: i64, core: &Core) {
+        self.show_now(now_ns, core);
+        self.progress.change_engine(|view| view.has_ended = true);
     }
 
     pub(super) fn summary(self, core: &Core) -> Summary {

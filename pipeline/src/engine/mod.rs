@@ -39,6 +39,7 @@ mod telemetry;
 mod tests;
 mod transaction;
 mod worker;
+mod written;
 
 use crate::clock::Clock;
 pub(crate) use breaker::words as breaker_words;
@@ -47,7 +48,7 @@ pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, topic_spe
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
 pub use lanes::{DeviceSlices, LaneFault, LaneHandicap, LaneResult, LaneStages};
-pub use progress::{LaneProgress, Progress};
+pub use progress::{Committed, EngineView, LaneProgress, Latencies, Progress};
 pub use requests::read_request;
 pub use restore::restore;
 pub use run::run;

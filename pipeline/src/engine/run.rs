@@ -175,7 +175,10 @@ impl Shell {
                     self.on_lane(event.expect("the shell holds a sender"))?;
                 }
                 recv(telemetry.samples) -> sample => match sample {
-                    Ok((device, sample)) => self.core.on_sample(self.clock.now_ns(), &device, &sample)?,
+                    Ok((device, sample)) => {
+                        self.figures.count_sample(&device, &sample);
+                        self.core.on_sample(self.clock.now_ns(), &device, &sample)?;
+                    }
                     // It goes on without figures.
                     Err(_) => self.threads.telemetry.samples = never(),
                 },
@@ -221,6 +224,7 @@ impl Shell {
             self.core.on_time(self.clock.now_ns())?;
             self.obey()?;
             self.figures.count_decisions(&self.core);
+            self.figures.show(self.clock.now_ns(), &self.core);
         }
         Ok(())
     }
@@ -258,7 +262,10 @@ impl Shell {
             }
             Command::Slice(lane, slice) => self.lanes.run_slice(lane, slice),
             Command::Own { partition, assignment } => self.fence.open(partition, assignment),
-            Command::LetGo { partition } => self.fence.close(partition),
+            Command::LetGo { partition } => {
+                self.figures.forget(partition);
+                self.fence.close(partition);
+            }
             Command::ReleaseSource => self.command_source(SourceCommand::Release)?,
             Command::Pause(partition) => self.command_source(SourceCommand::Pause(partition))?,
             Command::Resume(partition) => self.command_source(SourceCommand::Resume(partition))?,
@@ -266,7 +273,9 @@ impl Shell {
                 self.command_source(SourceCommand::Seek { partition, offset, generation })?;
             }
             Command::Restore { partition, sealed_offset, is_new } => {
+                self.figures.tell_doing(Some(format!("restores partition {partition}")));
                 let restored = self.read_state(partition, sealed_offset, is_new)?;
+                self.figures.tell_doing(None);
                 failpoint::reach(Failpoint::DuringRestore);
                 self.core.on_restored(self.clock.now_ns(), partition, restored, sealed_offset)?;
             }
@@ -369,6 +378,7 @@ impl Shell {
                 }
             }
             SourceEvent::Records { partition, generation, records, read_at_ns } => {
+                self.figures.count_read(&records);
                 let accepted = self.core.on_records(now_ns, partition, generation, &records, read_at_ns)?;
                 self.figures.count_accepted(accepted, read_at_ns);
             }
@@ -400,12 +410,13 @@ impl Shell {
 
     fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
         match event {
-            CommitEvent::Done { receipt, attempt } => {
+            CommitEvent::Done { receipt, written, attempt, sealed_ns } => {
                 self.core.on_committed(self.clock.now_ns(), attempt)?;
-                self.figures.count_commit(receipt, attempt.ended_ns);
+                self.figures.count_commit(receipt, written, attempt, sealed_ns);
                 Ok(())
             }
             CommitEvent::Aborted { request, attempt, error } => {
+                self.figures.count_abort(attempt, error.to_string());
                 match self.core.on_aborted(self.clock.now_ns(), attempt, request, &error.to_string())? {
                     AfterAbort::Again => Ok(()),
                     AfterAbort::GiveUp => Err(error.into()),
@@ -464,6 +475,7 @@ impl Shell {
         lifecycle.stop();
         telemetry.stop();
         self.lanes.stop();
+        self.figures.end(self.clock.now_ns(), &self.core);
         result?;
         Ok(self.figures.summary(&self.core))
     }

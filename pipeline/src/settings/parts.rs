@@ -13,8 +13,8 @@ use warptape_stages::StageConfig;
 
 use super::declaration::{FromKeys as _, Values};
 use super::sections::{
-    EngineSettings, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings, RiskSettings,
-    TopicSettings,
+    EndpointSettings, EngineSettings, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings,
+    RiskSettings, TopicSettings,
 };
 use super::syntax;
 use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, TopicPlan, faulty};
@@ -49,6 +49,8 @@ pub struct Settings {
     pub risk: RiskSettings,
     /// Section `stages`.
     pub stages: StageConfig,
+    /// Section `endpoint`.
+    pub endpoint: EndpointSettings,
     /// The lanes on `engine.devices`, by index.
     pub lanes: Vec<LaneSpec>,
     /// Why none of them is on a GPU, though it might be: what was not found.
@@ -70,6 +72,7 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
         scheduler: SchedulerConfig::read(values),
         risk: RiskSettings::read(values),
         stages: StageConfig::read(values),
+        endpoint: EndpointSettings::read(values),
         lanes: syntax::lanes(&engine.devices, cores, inventory.map_or(0, |found| found.usable().len())),
         gpus_missing: inventory.and_then(|found| found.missing.clone()),
         engine,

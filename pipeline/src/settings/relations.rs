@@ -56,6 +56,15 @@ pub(super) fn relations(
             "a name for the password that is given",
         ));
     }
+    let endpoint = &settings.endpoint;
+    if endpoint.tls_certificate.as_os_str().is_empty() != endpoint.tls_key.as_os_str().is_empty() {
+        mistakes.push(relation(
+            effective,
+            "endpoint.tls_key",
+            Some("endpoint.tls_certificate"),
+            "a private key and its certificate, or neither",
+        ));
+    }
     let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
     if groups > GROUPS_TOTAL_MAX {
         let allowed =

@@ -1,5 +1,6 @@
 //! All keys, section by section: each is declared once, with its default, its limits, its words and the field that it is read into.
 
+mod endpoint;
 mod engine;
 mod kafka;
 mod log;
@@ -11,6 +12,7 @@ use warptape_kernels::SignalParams;
 use warptape_schemas::journal::{BreakerConfig, SchedulerConfig};
 use warptape_stages::{MarketConfig, StageConfig};
 
+pub use endpoint::EndpointSettings;
 pub use engine::{EngineSettings, RiskSettings};
 pub use kafka::{GroupProtocol, KafkaSettings, RegistrySettings};
 pub use log::{HotStateSettings, LogSettings, TopicSettings};
@@ -35,6 +37,7 @@ pub const SECTIONS: &[Section] = &[
     stages::INDICATORS,
     SignalParams::SECTION,
     MarketConfig::SECTION,
+    EndpointSettings::SECTION,
 ];
 
 /// All keys, in the order of [`SECTIONS`].

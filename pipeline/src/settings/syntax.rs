@@ -77,6 +77,11 @@ pub fn is_key_prefix(text: &str) -> bool {
     is_topic_prefix(&text.replace(':', "."))
 }
 
+/// Numbers of an address and a port to listen on, or nothing.
+pub fn is_listen_address(text: &str) -> bool {
+    text.is_empty() || text.parse::<std::net::SocketAddr>().is_ok()
+}
+
 /// `memory` or the URL of a Redis.
 pub fn is_hot_state_url(text: &str) -> bool {
     HotUrl::parse(text).is_some()

@@ -77,6 +77,16 @@ impl Core {
         self.commits.under_way.is_some()
     }
 
+    /// When the commit that is under way was sealed.
+    pub(super) fn committing_since_ns(&self) -> Option<i64> {
+        self.commits.under_way.as_ref().map(|under_way| under_way.sealed_ns)
+    }
+
+    /// Since when nothing was committed for aborts.
+    pub(super) fn aborting_since_ns(&self) -> Option<i64> {
+        self.commits.outage.as_ref().map(Outage::began_ns)
+    }
+
     /// When there is something to commit, if time alone decides that.
     pub(super) fn commit_at_ns(&self) -> Option<i64> {
         match &self.commits.aborted {

@@ -1,6 +1,6 @@
 //! Which partitions are this process's: how they come, are restored, and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_events::LifecycleEvent;
 use warptape_events::journal::{Input, PartitionAssigned, PartitionRevoked};
@@ -69,6 +69,13 @@ impl Membership {
     /// The assignment of a partition that is this process's.
     pub(super) fn assignment(&self, partition: i32) -> Option<u64> {
         self.assignments.get(&partition).copied()
+    }
+
+    /// Partitions that are this process's, or are about to be, in order.
+    pub(super) fn owned(&self) -> impl Iterator<Item = i32> {
+        let coming = self.assigning.iter().flat_map(|assigning| &assigning.all).map(|one| one.partition);
+        let owned: BTreeSet<i32> = self.assignments.keys().copied().chain(coming).collect();
+        owned.into_iter()
     }
 
     /// The state of a partition is lost, which had come so far.

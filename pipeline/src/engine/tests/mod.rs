@@ -251,7 +251,7 @@ fn request(offset: i64, deadline_ns: Option<i64>, spot: &Value) -> ReadRequest {
 
 fn results(commit: &CommitRequest) -> Vec<RiskResult> {
     let results = commit.sealed.iter().flat_map(|sealed| &sealed.risk_results);
-    results.map(|(_, bytes)| decode_risk_result(bytes).expect("a result")).collect()
+    results.map(|result| decode_risk_result(&result.bytes).expect("a result")).collect()
 }
 
 fn code(result: &RiskResult) -> Option<RiskErrorCode> {

@@ -1,0 +1,101 @@
+//! What an engine is at, for metrics and for people. Nothing is decided by it.
+
+use warptape_events::journal::{BreakerState, LaneId};
+use warptape_scheduler::LaneLoad;
+
+use super::Core;
+use crate::tally::Tally;
+
+/// What an engine is at.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// Partitions that are this process's.
+    pub partitions: Vec<PartitionStatus>,
+    /// Lanes, by index.
+    pub lanes: Vec<LaneStatus>,
+    /// What the journal of this life amounts to.
+    pub tally: Tally,
+    /// Symbols seen in the partitions owned.
+    pub symbols: usize,
+    /// Risk tasks that are known.
+    pub tasks: usize,
+    /// Risk tasks with units that no lane has begun.
+    pub tasks_waiting: i32,
+    /// When the commit that is under way was sealed; `None` where none is.
+    pub committing_since_ns: Option<i64>,
+    /// Since when every attempt to commit has been aborted; `None` where none has.
+    pub aborting_since_ns: Option<i64>,
+    /// Whether it ends.
+    pub is_stopping: bool,
+}
+
+/// A partition that is this process's.
+#[derive(Clone, Debug)]
+pub struct PartitionStatus {
+    /// The partition.
+    pub partition: i32,
+    /// Whether its state is there; otherwise it is being restored.
+    pub is_restored: bool,
+    /// Whether the scheduler has it paused at the source.
+    pub is_paused: bool,
+    /// The next record to accept.
+    pub next_offset: i64,
+    /// Outputs of records before this offset are committed, or in the commit under way.
+    pub sealed_offset: i64,
+    /// The event time before which ticks are late, ns since the epoch; `None` before the first tick.
+    pub watermark_ns: Option<i64>,
+    /// Rows that wait on the host.
+    pub waiting_rows: i64,
+    /// Their bytes.
+    pub waiting_bytes: i64,
+}
+
+/// A lane.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneStatus {
+    /// What it has to do.
+    pub load: LaneLoad,
+    /// Its breaker.
+    pub breaker: BreakerState,
+}
+
+impl LaneStatus {
+    /// The lane's index.
+    pub fn lane(&self) -> LaneId {
+        self.load.lane
+    }
+}
+
+impl Core {
+    /// What the engine is at now.
+    pub fn status(&self) -> Status {
+        let scheduler = self.recorder.scheduler();
+        let lanes = scheduler.lane_loads().zip(scheduler.breakers());
+        let known: Vec<_> = scheduler.partition_loads().collect();
+        let partitions = self.membership.owned().map(|partition| {
+            let load = known.iter().find(|load| load.partition == partition);
+            let owned = self.partitions.get(&partition);
+            PartitionStatus {
+                partition,
+                is_restored: owned.is_some(),
+                is_paused: load.is_some_and(|load| load.paused),
+                next_offset: owned.map_or(0, |owned| owned.next_offset),
+                sealed_offset: owned.map_or(0, |owned| owned.sealed_offset),
+                watermark_ns: owned.and_then(|owned| owned.watermark_ns()),
+                waiting_rows: load.map_or(0, |load| load.waiting_rows),
+                waiting_bytes: load.map_or(0, |load| load.waiting_bytes),
+            }
+        });
+        Status {
+            partitions: partitions.collect(),
+            lanes: lanes.map(|(load, breaker)| LaneStatus { load, breaker }).collect(),
+            tally: self.recorder.tally().clone(),
+            symbols: self.symbol_count(),
+            tasks: scheduler.tasks_known(),
+            tasks_waiting: scheduler.tasks_waiting(),
+            committing_since_ns: self.committing_since_ns(),
+            aborting_since_ns: self.aborting_since_ns(),
+            is_stopping: self.stopping.at.is_some(),
+        }
+    }
+}

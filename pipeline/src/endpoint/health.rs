@@ -1,0 +1,404 @@
+//! Whether a pipeline fares well: component by component, with the reason where one does not. A pure function of what is seen.
+
+use serde::Serialize;
+use warptape_hot::Connection;
+use warptape_schemas::journal::BreakerState;
+
+use super::view::{View, seconds_since};
+
+/// An engine that says nothing for so long hangs.
+const SILENT_MAX_S: f64 = 10.0;
+/// The same for /livez: a supervisor kills what is not alive, so that it has to be sure.
+const LIVE_MAX_S: f64 = 60.0;
+/// Time that a lane may take for a batch.
+const STALL_MAX_S: f64 = 10.0;
+/// From this share of the records, and this number within half a minute, dead letters are a flood.
+const DEAD_SHARE_MAX: f64 = 0.01;
+const DEAD_MIN: u64 = 10;
+/// Longest cause of another's that is repeated, in characters.
+const CAUSE_CHARS_MAX: usize = 400;
+
+/// How a component fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// As it should.
+    Ok,
+    /// It works, and somebody should look at it.
+    Degraded,
+    /// It does not work.
+    Down,
+}
+
+/// A component and how it fares.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Component {
+    pub(super) name: &'static str,
+    pub(super) state: State,
+    /// What is wrong, or what it is at.
+    pub(super) reason: String,
+}
+
+/// How a pipeline fares.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Health {
+    /// The worst of its components'.
+    pub(super) status: State,
+    /// Whether it reads, commits and computes.
+    pub(super) ready: bool,
+    /// Whether it is worth keeping: a process that is not alive does not recover by itself.
+    pub(super) live: bool,
+    pub(super) node: String,
+    pub(super) group: String,
+    pub(super) version: &'static str,
+    pub(super) components: Vec<Component>,
+}
+
+impl Health {
+    /// What is wrong, in one line; what /readyz says.
+    pub(super) fn told(&self) -> String {
+        let wrong = |state: State| {
+            self.components
+                .iter()
+                .filter(move |component| component.state == state)
+                .map(|component| &component.reason)
+        };
+        let told: Vec<&str> = wrong(State::Down).chain(wrong(State::Degraded)).map(String::as_str).collect();
+        told.join("; ")
+    }
+}
+
+/// How the pipeline fares that is seen.
+pub(super) fn assess(view: &View<'_>) -> Health {
+    let components = vec![engine(view), log(view), commits(view), lanes(view), lag(view), dead_letters(view)];
+    // Hot state is derived from the log, and nobody reads or commits less without it.
+    let ready = components.iter().all(|component| component.state != State::Down);
+    let components: Vec<_> = components.into_iter().chain(hot_state(view)).chain(devices(view)).collect();
+    let status = components.iter().map(|component| component.state).max().unwrap_or(State::Ok);
+    Health {
+        status,
+        ready,
+        live: is_live(view),
+        node: view.watched.node.clone(),
+        group: view.watched.group.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        components,
+    }
+}
+
+fn component(name: &'static str, state: State, reason: impl Into<String>) -> Component {
+    Component { name, state, reason: reason.into() }
+}
+
+/// For how long the engine has said nothing, in seconds; `None` before the first time.
+fn silence_s(view: &View<'_>) -> Option<f64> {
+    (view.engine.at_ns > 0).then(|| (view.now_ns - view.engine.at_ns).max(0) as f64 / 1e9)
+}
+
+fn is_live(view: &View<'_>) -> bool {
+    let engine = &view.engine;
+    let is_busy = engine.doing.is_some() || silence_s(view).is_none();
+    !engine.has_ended && (is_busy || silence_s(view).is_some_and(|silent_s| silent_s < LIVE_MAX_S))
+}
+
+fn engine(view: &View<'_>) -> Component {
+    let of = |state, reason: String| component("engine", state, reason);
+    let engine = &view.engine;
+    if engine.has_ended {
+        return of(State::Down, "the engine has ended".to_owned());
+    }
+    if let Some(doing) = &engine.doing {
+        return of(State::Down, format!("the engine {doing}"));
+    }
+    let Some(silent_s) = silence_s(view) else {
+        return of(State::Down, "the engine starts".to_owned());
+    };
+    if silent_s >= SILENT_MAX_S {
+        return of(State::Down, format!("the engine has not turned for {silent_s:.0} s"));
+    }
+    if engine.status.is_stopping {
+        return of(State::Down, "the pipeline drains and ends".to_owned());
+    }
+    let partitions = &engine.status.partitions;
+    let restoring = partitions.iter().filter(|partition| !partition.is_restored).count();
+    if restoring > 0 {
+        return of(State::Down, format!("{restoring} of {} partitions are being restored", partitions.len()));
+    }
+    match partitions.len() {
+        0 => of(State::Ok, "no partition is this process's: it stands by".to_owned()),
+        count => of(State::Ok, format!("partitions: {count}")),
+    }
+}
+
+fn log(view: &View<'_>) -> Component {
+    match &view.lost {
+        Some(lost) => component("log", State::Down, format!("{lost}: {}", cut(&lost.cause))),
+        None => component("log", State::Ok, "it answers"),
+    }
+}
+
+fn commits(view: &View<'_>) -> Component {
+    let engine = &view.engine;
+    let since_s = |since_ns: i64| (view.now_ns - since_ns).max(0) as f64 / 1e9;
+    if let Some(since_ns) = engine.status.aborting_since_ns {
+        let cause = engine.committed.failing.as_deref().unwrap_or("the log does not say why");
+        let (seconds, cause) = (since_s(since_ns), cut(cause));
+        return component(
+            "commits",
+            State::Down,
+            format!("nothing could be committed for {seconds:.0} s: {cause}"),
+        );
+    }
+    let max_s = view.watched.commit_max.as_secs_f64();
+    if let Some(seconds) = engine.status.committing_since_ns.map(since_s).filter(|seconds| *seconds > max_s) {
+        return component(
+            "commits",
+            State::Down,
+            format!("a transaction has been under way for {seconds:.0} s"),
+        );
+    }
+    let reason = match engine.committed.last_ns {
+        Some(last_ns) => format!("the last one was {:.1} s ago", since_s(last_ns)),
+        None => "there was nothing to commit yet".to_owned(),
+    };
+    component("commits", State::Ok, reason)
+}
+
+fn lanes(view: &View<'_>) -> Component {
+    let lanes = &view.engine.status.lanes;
+    let mut wrong = Vec::new();
+    let mut working = 0;
+    for (lane, stalled_s) in
+        lanes.iter().zip(view.sampled.stalls.iter().copied().chain(std::iter::repeat(0.0)))
+    {
+        let device = view.watched.device_of(lane.lane());
+        let name = format!("lane {} ({device})", lane.lane());
+        if !lane.load.ready {
+            wrong.push(format!("{name} is lost or not open yet"));
+        } else if stalled_s >= STALL_MAX_S {
+            wrong.push(format!("{name} has been at the same batch for {stalled_s:.0} s"));
+        } else if lane.breaker == BreakerState::Open {
+            wrong.push(format!("the breaker of {name} is open"));
+        } else {
+            working += 1;
+        }
+    }
+    let state = match (working, wrong.len()) {
+        (_, 0) => State::Ok,
+        (0, _) => State::Down,
+        _ => State::Degraded,
+    };
+    let reason = if wrong.is_empty() { format!("lanes: {working}") } else { wrong.join(", ") };
+    component("lanes", state, reason)
+}
+
+fn lag(view: &View<'_>) -> Component {
+    if let Some(error) = view.sampled.error.as_ref().filter(|_| view.lost.is_none()) {
+        let reason = format!("the ends of partitions cannot be asked for: {}", cut(error));
+        return component("lag", State::Degraded, reason);
+    }
+    let behind = view.sampled.lags.iter().max_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+    let Some((partition, lag)) = behind.filter(|(_, lag)| lag.records > 0) else {
+        return component("lag", State::Ok, "all that is in the log is committed");
+    };
+    let is_behind = lag.seconds > view.watched.lag_max.as_secs_f64();
+    let state = if is_behind { State::Degraded } else { State::Ok };
+    let reason = format!(
+        "partition {partition} is {} records behind, the first for {:.1} s",
+        lag.records, lag.seconds
+    );
+    component("lag", state, reason)
+}
+
+fn dead_letters(view: &View<'_>) -> Component {
+    let recent = &view.sampled.recent;
+    let (dead, records) = (recent.dead_letters, recent.records);
+    let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * records as f64;
+    let state = if is_flood { State::Degraded } else { State::Ok };
+    let mut reason =
+        format!("{dead} of {records} records in the last {:.0} s could not be processed", recent.seconds);
+    if is_flood {
+        reason += ": `warptape tail dead-letter` says why";
+    }
+    component("dead_letters", state, reason)
+}
+
+fn hot_state(view: &View<'_>) -> Option<Component> {
+    let figures = view.hot_state.as_ref()?;
+    let (state, reason) = match &figures.connection {
+        Connection::Connecting => (State::Degraded, "connects to Redis for the first time".to_owned()),
+        Connection::Up => (State::Ok, format!("{} records behind", figures.behind)),
+        Connection::Down { since, reason } => {
+            (State::Degraded, format!("Redis lost since {:.0} s: {}", seconds_since(*since), cut(reason)))
+        }
+        Connection::Closed => (State::Degraded, "ended".to_owned()),
+    };
+    Some(component("hot_state", state, reason))
+}
+
+/// How the GPUs fare, where there are some.
+fn devices(view: &View<'_>) -> Option<Component> {
+    let samples = &view.engine.samples;
+    if samples.is_empty() {
+        return None;
+    }
+    let wrong: Vec<String> = samples
+        .keys()
+        .flat_map(|device| {
+            device_troubles(view, device).into_iter().map(move |trouble| format!("{device}: {trouble}"))
+        })
+        .collect();
+    let state = if wrong.is_empty() { State::Ok } else { State::Degraded };
+    let reason = if wrong.is_empty() { format!("GPUs: {}", samples.len()) } else { wrong.join(", ") };
+    Some(component("devices", state, reason))
+}
+
+/// What is wrong with a device.
+pub(super) fn device_troubles(view: &View<'_>, device: &str) -> Vec<String> {
+    let Some(sample) = view.engine.samples.get(device) else { return Vec::new() };
+    let mut troubles = Vec::new();
+    let xids = view.engine.xids.get(device).copied().unwrap_or_default();
+    if xids > 0 {
+        troubles.push(format!("{xids} critical Xid errors"));
+    }
+    if let (Some(found), Some(max)) = (sample.temperature_c, sample.slowdown_c)
+        && found >= max
+    {
+        troubles.push(format!("{found} °C, at which it slows down"));
+    }
+    if let Some(errors) = sample.ecc_errors_uncorrected.filter(|&errors| errors > 0) {
+        troubles.push(format!("{errors} memory errors that could not be corrected"));
+    }
+    troubles
+}
+
+/// A cause of somebody else's, not too long.
+fn cut(cause: &str) -> String {
+    if cause.chars().count() <= CAUSE_CHARS_MAX {
+        return cause.to_owned();
+    }
+    cause.chars().take(CAUSE_CHARS_MAX).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use warptape_hot::HotFigures;
+
+    use super::super::sampler::{Lag, Recent};
+    use super::super::view::tests::full_view::{NOW_NS, S, view, watched};
+    use super::*;
+    use crate::watch::Lost;
+
+    /// Status, readiness, and what is said of one component, after a change to a pipeline that fares well.
+    fn assessed(name: &str, change: impl FnOnce(&mut View<'_>)) -> (State, bool, String) {
+        let watched = watched();
+        let mut view = view(&watched);
+        change(&mut view);
+        let health = assess(&view);
+        let of_name = health.components.iter().find(|component| component.name == name);
+        (health.status, health.ready, of_name.expect("the component is there").reason.clone())
+    }
+
+    #[test]
+    fn what_fares_well_is_ok_and_ready() {
+        let (status, ready, reason) = assessed("engine", |_| {});
+        assert_eq!((status, ready, reason.as_str()), (State::Ok, true, "partitions: 1"));
+    }
+
+    #[test]
+    fn each_fault_has_its_name() {
+        let lost = |view: &mut View<'_>| {
+            let since =
+                Instant::now().checked_sub(Duration::from_secs(12)).expect("the machine runs for longer");
+            view.lost = Some(Lost { since, cause: "kafka:a:1 does not answer".to_owned() });
+        };
+        let expected = "broker lost since 12 s: kafka:a:1 does not answer";
+        assert_eq!(assessed("log", lost), (State::Down, false, expected.to_owned()));
+
+        let (status, ready, reason) = assessed("commits", |view| {
+            view.engine.status.aborting_since_ns = Some(NOW_NS - 7 * S);
+            view.engine.committed.failing = Some("the disk is full".to_owned());
+        });
+        assert_eq!((status, ready), (State::Down, false));
+        assert_eq!(reason, "nothing could be committed for 7 s: the disk is full");
+
+        let (status, ready, reason) =
+            assessed("commits", |view| view.engine.status.committing_since_ns = Some(NOW_NS - 11 * S));
+        assert_eq!((status, ready), (State::Down, false));
+        assert_eq!(reason, "a transaction has been under way for 11 s");
+
+        let (status, ready, reason) = assessed("lanes", |view| view.sampled.stalls[1] = 12.0);
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert_eq!(reason, "lane 1 (cuda:0) has been at the same batch for 12 s");
+
+        let (status, ready, reason) = assessed("lanes", |view| {
+            view.engine.status.lanes[0].load.ready = false;
+            view.engine.status.lanes[1].breaker = BreakerState::Open;
+        });
+        assert_eq!((status, ready), (State::Down, false));
+        assert_eq!(reason, "lane 0 (cpu:0) is lost or not open yet, the breaker of lane 1 (cuda:0) is open");
+
+        let (status, ready, reason) = assessed("lag", |view| {
+            view.sampled.lags.insert(1, Lag { records: 500, seconds: 20.0 });
+        });
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert_eq!(reason, "partition 1 is 500 records behind, the first for 20.0 s");
+
+        let (status, ready, reason) = assessed("dead_letters", |view| {
+            view.sampled.recent =
+                Recent { seconds: 30.0, records: 1_000, dead_letters: 10, ..Recent::default() };
+        });
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert!(reason.starts_with("10 of 1000 records in the last 30 s could not be processed"), "{reason}");
+
+        let (status, ready, reason) = assessed("hot_state", |view| {
+            let down = Connection::Down { since: Instant::now(), reason: "connection refused".to_owned() };
+            view.hot_state = Some(HotFigures { connection: down, ..HotFigures::default() });
+        });
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert_eq!(reason, "Redis lost since 0 s: connection refused");
+
+        let (status, ready, reason) = assessed("devices", |view| {
+            view.engine.samples.get_mut("cuda:0").expect("it is there").temperature_c = Some(90);
+            view.engine.xids.insert("cuda:0".to_owned(), 1);
+        });
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert_eq!(reason, "cuda:0: 1 critical Xid errors, cuda:0: 90 °C, at which it slows down");
+
+        let (status, ready, reason) =
+            assessed("engine", |view| view.engine.status.partitions[0].is_restored = false);
+        assert_eq!((status, ready), (State::Down, false));
+        assert_eq!(reason, "1 of 1 partitions are being restored");
+    }
+
+    #[test]
+    fn few_dead_letters_are_no_flood() {
+        let few = |dead_letters, records| {
+            assessed("dead_letters", |view| {
+                view.sampled.recent = Recent { seconds: 30.0, records, dead_letters, ..Recent::default() };
+            })
+        };
+        assert_eq!(few(9, 9).0, State::Ok);
+        assert_eq!(few(99, 10_000).0, State::Ok);
+        assert_eq!(few(100, 10_000).0, State::Degraded);
+    }
+
+    #[test]
+    fn a_silent_engine_is_not_ready_and_later_not_alive() {
+        let watched = watched();
+        let of = |silent_s: i64, doing: Option<&str>| {
+            let mut view = view(&watched);
+            view.engine.at_ns = NOW_NS - silent_s * S;
+            view.engine.doing = doing.map(str::to_owned);
+            let health = assess(&view);
+            (health.ready, health.live)
+        };
+        assert_eq!(of(5, None), (true, true));
+        assert_eq!(of(11, None), (false, true));
+        assert_eq!(of(61, None), (false, false));
+        // A restore takes as long as it takes.
+        assert_eq!(of(600, Some("restores partition 3")), (false, true));
+    }
+}

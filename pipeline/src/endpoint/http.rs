@@ -1,0 +1,291 @@
+//! The server: connections, their limits, and which page is whose.
+//!
+//! Clients may be slow, many or hostile: there are only so many connections, each for so long, a request is so long at most, and
+//! pages are made once for all who ask within a quarter of a second.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use warptape_eventlog::EventLog;
+
+use super::health::{self, assess};
+use super::metrics::{Format, scrape};
+use super::reports;
+use super::sampler::Sampler;
+use super::view::Watched;
+use crate::clock::Clock;
+
+/// Connections at a time; those that come meanwhile wait to be accepted.
+const CONNECTIONS_MAX: usize = 512;
+/// How long a connection may take for TLS, and for the head of each request.
+const HEAD_MAX: Duration = Duration::from_secs(5);
+/// How long a connection may last; a client that wants more begins another.
+const CONNECTION_MAX: Duration = Duration::from_secs(60);
+/// Longest head of a request, in bytes.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// How long a page is given to all who ask for it.
+const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
+/// Pause after an accept that failed, for example because no file can be opened.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Who may read what.
+pub(super) struct Guard {
+    /// Hash of the token that has to be presented.
+    token: Option<blake3::Hash>,
+}
+
+impl Guard {
+    pub(super) fn new(token: Option<&str>) -> Self {
+        Self { token: token.map(|token| blake3::hash(token.as_bytes())) }
+    }
+
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        let presented = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let presented = presented.and_then(|value| value.split_once(' '));
+        // Hashes are compared in constant time.
+        presented.is_some_and(|(scheme, presented)| {
+            scheme.eq_ignore_ascii_case("bearer") && blake3::hash(presented.trim().as_bytes()) == *token
+        })
+    }
+}
+
+/// The pages there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Page {
+    Live,
+    Ready,
+    Health,
+    Metrics(Format),
+    GpuHealth,
+    GpuMemory,
+    Performance,
+}
+
+/// Paths and what they say, for those who ask for something else.
+const PATHS: &str = "\
+/metrics              metrics for Prometheus
+/livez                200 while the process is worth keeping
+/readyz               200 while the pipeline reads, commits and computes
+/health               how each component fares, and why (JSON)
+/gpu-health           how each GPU fares (JSON)
+/gpu-memory           memory of each GPU (JSON)
+/performance-metrics  how fast the pipeline is (JSON)
+";
+
+/// A page that was made.
+#[derive(Clone)]
+struct Made {
+    at: Instant,
+    status: StatusCode,
+    content_type: &'static str,
+    bytes: Bytes,
+}
+
+/// Makes pages, and keeps them for a moment.
+pub(super) struct Pages {
+    watched: Watched,
+    clock: Clock,
+    /// `None` where the system could start no thread: there is no lag then.
+    sampler: Option<Sampler>,
+    made: Mutex<BTreeMap<Page, Made>>,
+}
+
+impl Pages {
+    pub(super) fn new(watched: Watched, log: Arc<dyn EventLog>) -> Self {
+        let clock = Clock::start();
+        let sampler = Sampler::start(&watched, log, clock)
+            .inspect_err(|error| tracing::warn!(%error, "no thread for lag and rates could be started"));
+        Self { watched, clock, sampler: sampler.ok(), made: Mutex::default() }
+    }
+
+    fn get(&self, page: Page) -> Made {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = made.get(&page).filter(|kept| kept.at.elapsed() < PAGE_AGE_MAX) {
+            return kept.clone();
+        }
+        let new = self.make(page);
+        made.insert(page, new.clone());
+        new
+    }
+
+    fn make(&self, page: Page) -> Made {
+        let sampled = self.sampler.as_ref().map(Sampler::sampled).unwrap_or_default();
+        let view = self.watched.view(self.clock, sampled);
+        let at = Instant::now();
+        let made =
+            |status, content_type, bytes: Vec<u8>| Made { at, status, content_type, bytes: bytes.into() };
+        let text = |is_good: bool, line: String| {
+            let status = if is_good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            made(status, "text/plain; charset=utf-8", (line + "\n").into_bytes())
+        };
+        let json = |is_good: bool, value: &Value| {
+            let status = if is_good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            let mut bytes = serde_json::to_vec_pretty(value).expect("values of JSON can be written");
+            bytes.push(b'\n');
+            made(status, "application/json", bytes)
+        };
+        match page {
+            Page::Live => {
+                let health = assess(&view);
+                let word =
+                    if health.live { "live".to_owned() } else { format!("not live: {}", health.told()) };
+                text(health.live, word)
+            }
+            Page::Ready => {
+                let health = assess(&view);
+                let word =
+                    if health.ready { "ready".to_owned() } else { format!("not ready: {}", health.told()) };
+                text(health.ready, word)
+            }
+            Page::Health => {
+                let health = assess(&view);
+                let value = serde_json::to_value(&health).expect("health has names and texts alone");
+                json(health.status != health::State::Down, &value)
+            }
+            Page::Metrics(format) => match scrape(view, format) {
+                Ok(bytes) => made(StatusCode::OK, format.content_type(), bytes),
+                Err(_) => text(false, "the metrics cannot be written".to_owned()),
+            },
+            Page::GpuHealth => json(true, &reports::gpu_health(&view)),
+            Page::GpuMemory => json(true, &reports::gpu_memory(&view)),
+            Page::Performance => json(true, &reports::performance(&view)),
+        }
+    }
+}
+
+struct Served {
+    guard: Guard,
+    pages: Arc<Pages>,
+}
+
+/// Serves until the sender is gone.
+pub(super) fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    guard: Guard,
+    pages: Arc<Pages>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return tracing::error!(%error, "the HTTP endpoint cannot be served"),
+    };
+    let served = async {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let app = Router::new().fallback(answer).with_state(Arc::new(Served { guard, pages }));
+        tokio::select! {
+            () = accept(&listener, tls, app) => {}
+            _ = stopped => {}
+        }
+        std::io::Result::Ok(())
+    };
+    if let Err(error) = runtime.block_on(served) {
+        tracing::error!(%error, "the HTTP endpoint cannot be served");
+    }
+    // Connections that are open end with the runtime.
+    runtime.shutdown_background();
+}
+
+async fn accept(listener: &tokio::net::TcpListener, tls: Option<TlsAcceptor>, app: Router) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let place = places.clone().acquire_owned().await.expect("nobody closes the semaphore");
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (tls, app) = (tls.clone(), app.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            match tls {
+                None => talk(stream, app).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = timeout(HEAD_MAX, tls.accept(stream)).await {
+                        talk(stream, app).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Answers the requests of a connection, until it ends or has lasted for too long.
+async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    tokio::pin!(connection);
+    // What a client does wrong is its own affair.
+    if timeout(CONNECTION_MAX, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        drop(timeout(HEAD_MAX, connection).await);
+    }
+}
+
+async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<Response, Infallible> {
+    let (parts, _) = request.into_parts();
+    Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
+}
+
+fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
+    let page = match uri.path() {
+        "/livez" => Page::Live,
+        "/readyz" => Page::Ready,
+        "/health" => Page::Health,
+        "/metrics" => {
+            let accept =
+                headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            Page::Metrics(Format::accepted(accept))
+        }
+        "/gpu-health" => Page::GpuHealth,
+        "/gpu-memory" => Page::GpuMemory,
+        "/performance-metrics" => Page::Performance,
+        "/" => return plain(StatusCode::OK, PATHS.to_owned()),
+        _ => return plain(StatusCode::NOT_FOUND, format!("there is no such page; there are:\n{PATHS}")),
+    };
+    if ![Method::GET, Method::HEAD].contains(method) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read with GET\n".to_owned());
+    }
+    if !matches!(page, Page::Live | Page::Ready) && !served.guard.admits(headers) {
+        let mut response =
+            plain(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN\n".to_owned());
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+        return response;
+    }
+    let made = served.pages.get(page);
+    respond(made.status, made.content_type, Body::from(made.bytes))
+}
+
+fn plain(status: StatusCode, text: String) -> Response {
+    respond(status, "text/plain; charset=utf-8", Body::from(text))
+}
+
+fn respond(status: StatusCode, content_type: &'static str, body: Body) -> Response {
+    let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
+    let response = response.header(header::CACHE_CONTROL, "no-store").body(body);
+    response.expect("the parts of a response are valid")
+}

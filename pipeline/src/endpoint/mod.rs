@@ -1,0 +1,154 @@
+//! The HTTP endpoint of a running pipeline: metrics, health, probes.
+//!
+//! ```text
+//!   engine ──► Progress ─┐
+//!   log watch, hot state ┼─► View ──► metrics   /metrics
+//!   Sampler: lag, rates ─┘     └────► health    /livez /readyz /health /gpu-health
+//!                                     reports   /gpu-memory /performance-metrics
+//! ```
+//!
+//! Everything is read here and nothing decided: a pipeline without an endpoint does the same. Pages are made at most a few times a
+//! second, however often they are asked for.
+
+mod health;
+mod http;
+mod metrics;
+mod process;
+mod reports;
+mod sampler;
+mod view;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
+use warptape_eventlog::EventLog;
+
+use crate::settings::EndpointSettings;
+use http::{Guard, Pages};
+pub use metrics::METRICS;
+pub use view::Watched;
+
+/// The port that is usual for it.
+pub const DEFAULT_PORT: u16 = 9464;
+
+/// Why there is no endpoint.
+#[derive(Debug, Error)]
+pub enum EndpointError {
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}; choose another with endpoint.listen or --listen")]
+    Listen {
+        /// The address.
+        address: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A file of the TLS configuration cannot be used.
+    #[error("endpoint.{key}: {}: {reason}", .path.display())]
+    Tls {
+        /// The setting.
+        key: &'static str,
+        /// What it names.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The system starts no thread.
+    #[error("cannot start the thread of the HTTP endpoint: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+/// The endpoint, until it is dropped.
+pub struct Endpoint {
+    url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Endpoint {
+    /// Listens on an address, and tells of what is watched.
+    pub fn start(
+        listener: TcpListener,
+        settings: &EndpointSettings,
+        watched: Watched,
+        log: Arc<dyn EventLog>,
+    ) -> Result<Self, EndpointError> {
+        let tls = tls_acceptor(settings)?;
+        let address = listener.local_addr().map_err(EndpointError::Thread)?;
+        let url = format!("{}://{}", if tls.is_some() { "https" } else { "http" }, reachable(address));
+        let guard = Guard::new(settings.token.as_ref().map(|token| token.reveal()));
+        let pages = Arc::new(Pages::new(watched, log));
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name("endpoint".to_owned())
+            .spawn(move || http::serve(listener, tls, guard, pages, stopped))
+            .map_err(EndpointError::Thread)?;
+        Ok(Self { url, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it is reached from this machine, such as `http://127.0.0.1:9464`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has said so.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Takes an address to listen on.
+pub fn listen(address: &str) -> Result<TcpListener, EndpointError> {
+    TcpListener::bind(address).map_err(|source| EndpointError::Listen { address: address.to_owned(), source })
+}
+
+/// An address that can be connected to: one that stands for all of a machine's becomes the one of this machine.
+pub fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => [127, 0, 0, 1].into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+fn tls_acceptor(settings: &EndpointSettings) -> Result<Option<TlsAcceptor>, EndpointError> {
+    let (certificate, key) = (&settings.tls_certificate, &settings.tls_key);
+    if certificate.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let wrong = |key, path: &Path, reason: String| EndpointError::Tls { key, path: path.to_owned(), reason };
+    let open = |key, path: &Path| {
+        File::open(path).map(BufReader::new).map_err(|error| wrong(key, path, error.to_string()))
+    };
+    let chain = CertificateDer::pem_reader_iter(open("tls_certificate", certificate)?)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong("tls_certificate", certificate, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(wrong("tls_certificate", certificate, "there is no certificate in it".to_owned()));
+    }
+    let private = PrivateKeyDer::from_pem_reader(open("tls_key", key)?)
+        .map_err(|error| wrong("tls_key", key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider knows the versions")
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| wrong("tls_certificate", certificate, error.to_string()))?;
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}

@@ -1,0 +1,92 @@
+//! What other tools ask for as JSON: how GPUs fare, their memory, and how fast the pipeline is.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use warptape_schemas::journal::BreakerState;
+
+use super::health::device_troubles;
+use super::metrics::throttle_reasons;
+use super::view::View;
+
+/// How each GPU fares, and the lanes on it.
+pub(super) fn gpu_health(view: &View<'_>) -> Value {
+    let devices: Vec<Value> = view.engine.samples.iter().map(|(device, sample)| {
+        let troubles = device_troubles(view, device);
+        let of_device = |lane: &&warptape_engine::LaneStatus| gpu_of(view.watched.device_of(lane.lane())) == device;
+        let lanes = view.engine.status.lanes.iter().filter(of_device);
+        let lanes: Vec<Value> = lanes
+            .map(|lane| {
+                let breaker = match lane.breaker {
+                    BreakerState::Closed => "closed",
+                    BreakerState::HalfOpen => "half_open",
+                    BreakerState::Open => "open",
+                };
+                json!({"lane": lane.lane(), "ready": lane.load.ready, "in_service": lane.load.in_service, "breaker": breaker})
+            })
+            .collect();
+        json!({
+            "device": device,
+            "healthy": troubles.is_empty(),
+            "reasons": troubles,
+            "temperature_celsius": sample.temperature_c,
+            "slowdown_celsius": sample.slowdown_c,
+            "power_watts": sample.power_mw.map(|milliwatts| f64::from(milliwatts) / 1e3),
+            "utilization_percent": sample.utilization_percent,
+            "sm_clock_megahertz": sample.sm_clock_mhz,
+            "memory_clock_megahertz": sample.memory_clock_mhz,
+            "throttle_reasons": sample.throttle_bits.map(|bits| throttle_reasons(bits).collect::<Vec<_>>()),
+            "ecc_errors_uncorrected": sample.ecc_errors_uncorrected,
+            "xid_errors": view.engine.xids.get(device).copied().unwrap_or_default(),
+            "lanes": lanes,
+        })
+    }).collect();
+    json!({"devices": devices})
+}
+
+/// Memory of each GPU, in bytes.
+pub(super) fn gpu_memory(view: &View<'_>) -> Value {
+    let devices: Vec<Value> = view
+        .engine
+        .samples
+        .iter()
+        .map(|(device, sample)| {
+            let total =
+                sample.memory_used_bytes.zip(sample.memory_free_bytes).map(|(used, free)| used + free);
+            json!({
+                "device": device,
+                "used_bytes": sample.memory_used_bytes,
+                "free_bytes": sample.memory_free_bytes,
+                "total_bytes": total,
+            })
+        })
+        .collect();
+    json!({"devices": devices})
+}
+
+/// How fast the pipeline is: in the last half minute, and since the start.
+pub(super) fn performance(view: &View<'_>) -> Value {
+    let recent = &view.sampled.recent;
+    let per_second = |count: u64| if recent.seconds > 0.0 { count as f64 / recent.seconds } else { 0.0 };
+    let progress = &view.watched.progress;
+    let lanes = &view.engine.status.lanes;
+    json!({
+        "window_seconds": recent.seconds,
+        "ticks_per_second": per_second(recent.ticks),
+        "signals_per_second": per_second(recent.signals),
+        "commits_per_second": per_second(recent.commits),
+        "ticks": progress.ticks.load(Ordering::Relaxed),
+        "signals": progress.signals.load(Ordering::Relaxed),
+        "tick_to_signal_ms": view.engine.latency_ms.map(|[p50, p99, p999]| json!({"p50": p50, "p99": p99, "p99.9": p999})),
+        "waiting_rows": lanes.iter().map(|lane| lane.load.waiting_rows).sum::<i64>(),
+        "in_flight_rows": lanes.iter().map(|lane| lane.load.in_flight_rows).sum::<i64>(),
+        "lag_records": view.sampled.lags.values().map(|lag| lag.records).sum::<i64>(),
+        "lag_seconds": view.sampled.lags.values().map(|lag| lag.seconds).fold(0.0, f64::max),
+        "risk_tasks": view.engine.status.tasks,
+    })
+}
+
+/// The GPU of a lane's device: `cuda:0` of `cuda:0#1`.
+fn gpu_of(device: &str) -> &str {
+    device.split('#').next().unwrap_or(device)
+}

@@ -1,0 +1,166 @@
+//! What the endpoint tells of, at one moment.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use warptape_hot::{HotFigures, HotStatus};
+use warptape_schemas::journal::LaneSpec;
+
+use super::sampler::Sampled;
+use crate::clock::Clock;
+use crate::engine::{EngineView, Progress};
+use crate::watch::{LogWatch, Lost};
+
+/// What there is to watch of a running pipeline.
+pub struct Watched {
+    /// Name of the process.
+    pub node: String,
+    /// Its consumer group.
+    pub group: String,
+    /// The topic of the ticks.
+    pub ticks: String,
+    /// Its lanes, by index.
+    pub lanes: Vec<LaneSpec>,
+    /// How far it may be behind, to count as healthy.
+    pub lag_max: Duration,
+    /// How long a commit may take, to count as healthy.
+    pub commit_max: Duration,
+    /// The engine.
+    pub progress: Arc<Progress>,
+    /// Who looks whether the log answers, where it may be out of reach.
+    pub watch: Option<Arc<LogWatch>>,
+    /// Hot state, where it is kept in Redis.
+    pub hot_state: Option<Arc<HotStatus>>,
+}
+
+/// What is watched, at one moment.
+pub(super) struct View<'a> {
+    pub(super) watched: &'a Watched,
+    /// ns since the epoch, on the clock of this process.
+    pub(super) now_ns: i64,
+    pub(super) engine: EngineView,
+    pub(super) lost: Option<Lost>,
+    pub(super) hot_state: Option<HotFigures>,
+    pub(super) sampled: Sampled,
+}
+
+impl Watched {
+    pub(super) fn view(&self, clock: Clock, sampled: Sampled) -> View<'_> {
+        View {
+            watched: self,
+            now_ns: clock.now_ns(),
+            engine: self.progress.engine(),
+            lost: self.watch.as_ref().and_then(|watch| watch.lost()),
+            hot_state: self.hot_state.as_ref().map(|status| status.figures()),
+            sampled,
+        }
+    }
+
+    /// The device of a lane.
+    pub(super) fn device_of(&self, lane: i32) -> &str {
+        usize::try_from(lane).ok().and_then(|lane| self.lanes.get(lane)).map_or("", |spec| &spec.device)
+    }
+}
+
+/// Seconds since an instant.
+pub(super) fn seconds_since(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A pipeline that has something of everything.
+    pub(in super::super) mod full_view {
+        use std::collections::BTreeMap;
+
+        use warptape_engine::{LaneStatus, PartitionStatus, Status};
+        use warptape_kernels::device::Sample;
+        use warptape_scheduler::LaneLoad;
+        use warptape_schemas::journal::BreakerState;
+
+        use super::*;
+        use crate::endpoint::sampler::{Lag, Recent};
+
+        /// Seconds, in ns.
+        pub(in super::super::super) const S: i64 = 1_000_000_000;
+        /// When it is seen.
+        pub(in super::super::super) const NOW_NS: i64 = 1_000 * S;
+
+        pub(in super::super::super) fn watched() -> Watched {
+            Watched {
+                node: "node-0".to_owned(),
+                group: "warptape".to_owned(),
+                ticks: "ticks".to_owned(),
+                lanes: vec![LaneSpec::new(0, "cpu:0", 1), LaneSpec::new(1, "cuda:0", 1)],
+                lag_max: Duration::from_secs(15),
+                commit_max: Duration::from_secs(10),
+                progress: Arc::new(Progress::new(2)),
+                watch: None,
+                hot_state: None,
+            }
+        }
+
+        /// It fares well.
+        pub(in super::super::super) fn view(watched: &Watched) -> View<'_> {
+            let lane = |lane| LaneStatus {
+                load: LaneLoad {
+                    lane,
+                    ready: true,
+                    in_service: true,
+                    weight: 1,
+                    groups_placed: 4,
+                    waiting_rows: 0,
+                    in_flight_rows: 10,
+                    in_flight_bytes: 100,
+                    in_flight_batches: 1,
+                    service_ps_per_row: 1_000,
+                    slice: None,
+                },
+                breaker: BreakerState::Closed,
+            };
+            let partition = PartitionStatus {
+                partition: 3,
+                is_restored: true,
+                is_paused: false,
+                next_offset: 100,
+                sealed_offset: 90,
+                watermark_ns: Some(NOW_NS - S),
+                waiting_rows: 5,
+                waiting_bytes: 50,
+            };
+            let status =
+                Status { partitions: vec![partition], lanes: vec![lane(0), lane(1)], ..Status::default() };
+            let sample = Sample {
+                utilization_percent: Some(50),
+                memory_used_bytes: Some(1 << 30),
+                memory_free_bytes: Some(3 << 30),
+                temperature_c: Some(60),
+                slowdown_c: Some(90),
+                power_mw: Some(300_000),
+                sm_clock_mhz: Some(1_500),
+                memory_clock_mhz: Some(2_600),
+                throttle_bits: Some(1 << 2),
+                ecc_errors_uncorrected: Some(0),
+                xid: None,
+            };
+            let device = || "cuda:0".to_owned();
+            let engine = EngineView {
+                at_ns: NOW_NS,
+                status,
+                samples: BTreeMap::from([(device(), sample)]),
+                xids: BTreeMap::from([(device(), 0)]),
+                ..EngineView::default()
+            };
+            let hot_state = HotFigures { connection: warptape_hot::Connection::Up, ..HotFigures::default() };
+            let sampled = Sampled {
+                lags: BTreeMap::from([(3, Lag { records: 10, seconds: 0.1 })]),
+                error: None,
+                stalls: vec![0.0, 0.5],
+                recent: Recent { seconds: 30.0, records: 1_000, ..Recent::default() },
+            };
+            View { watched, now_ns: NOW_NS, engine, lost: None, hot_state: Some(hot_state), sampled }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What a transaction wrote, counted once it is committed.
+
+use warptape_engine::{AsideTopic, CommitRequest, request_outcome, task_class};
+
+/// What a committed transaction holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Written {
+    pub(super) signals: u64,
+    pub(super) late: u64,
+    pub(super) dead_letters: u64,
+    pub(super) snapshots: u64,
+    /// Class and outcome of each risk result.
+    pub(super) risk_results: Vec<(&'static str, &'static str)>,
+    pub(super) journal_entries: u64,
+    /// Next-to-read offsets of partitions of the ticks.
+    pub(super) offsets: Vec<(i32, i64)>,
+}
+
+impl Written {
+    /// What is in this request.
+    pub(super) fn of(request: &CommitRequest, ticks: &str) -> Self {
+        let sealed = &request.sealed;
+        let asides = |topic: AsideTopic| {
+            let asides = sealed.iter().flat_map(|sealed| &sealed.asides);
+            asides.filter(|aside| aside.topic == topic).count() as u64
+        };
+        let results = sealed.iter().flat_map(|sealed| &sealed.risk_results);
+        let offsets = request.offsets.iter().filter(|(source, _)| source.topic == ticks);
+        Self {
+            signals: sealed.iter().map(|sealed| sealed.signals.len() as u64).sum(),
+            late: asides(AsideTopic::Late),
+            dead_letters: asides(AsideTopic::DeadLetter),
+            snapshots: sealed.iter().map(|sealed| sealed.snapshots.len() as u64).sum(),
+            risk_results: results
+                .map(|result| (task_class(&result.class), request_outcome(&result.error)))
+                .collect(),
+            journal_entries: request.entries.len() as u64,
+            offsets: offsets.map(|(source, offset)| (source.partition, *offset)).collect(),
+        }
+    }
+}
