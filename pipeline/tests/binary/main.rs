@@ -17,6 +17,7 @@ mod dead_letters;
 mod debugger;
 mod diffs;
 mod disk_full;
+mod endpoint;
 mod exports;
 mod feeds;
 mod history;

@@ -1,0 +1,311 @@
+//! The HTTP endpoint of a running pipeline, from outside: metrics against the log, who may read, and clients that mean no good.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use warptape_engine::Tally;
+use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::Input;
+
+use super::outputs::records;
+use super::processes::{DEADLINE, Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
+
+/// The line of standard error that says where the endpoint is.
+const SAYS: &str = "metrics and health: ";
+
+/// Waits until the endpoint listens; its URL.
+pub fn url_of(run: &mut Running) -> String {
+    run.await_saying(SAYS);
+    let said = run.said();
+    let url = said.lines().find_map(|line| line.strip_prefix(SAYS)).expect("it was just there");
+    url.to_owned()
+}
+
+/// Status and text of an answer.
+pub fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+    get_trusting(None, url, path, headers)
+}
+
+fn get_trusting(certificate: Option<&str>, url: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+    let roots = certificate.map_or(RootCerts::PlatformVerifier, |pem| {
+        let certificate = Certificate::from_pem(pem.as_bytes()).expect("a certificate");
+        RootCerts::Specific(Arc::new(vec![certificate]))
+    });
+    let tls = TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .root_certs(roots)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    let agent = ureq::Agent::config_builder()
+        .timeout_global(Some(DEADLINE))
+        .http_status_as_error(false)
+        .tls_config(tls)
+        .build()
+        .new_agent();
+    let request = headers
+        .iter()
+        .fold(agent.get(format!("{url}{path}")), |request, (name, value)| request.header(*name, *value));
+    let mut answer = request.call().unwrap_or_else(|error| panic!("{url}{path}: {error}"));
+    (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
+}
+
+/// Samples of a scrape, by name and labels as they stand there.
+pub fn scrape(url: &str) -> BTreeMap<String, f64> {
+    let (status, text) = get(url, "/metrics", &[]);
+    assert_eq!(status, 200, "{text}");
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    samples
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').expect("a sample");
+            (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line}")))
+        })
+        .collect()
+}
+
+/// A log of four partitions, with ticks, ten of which are too late, and three records that are none.
+fn fed(folder: &Path) -> SqliteLog {
+    let log = SqliteLog::open(folder.join("market.db"), Durability::Process).expect("a new log");
+    let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 4, ..TopicSpec::default() };
+    log.create_topics(&[ticks]).expect("a new topic");
+    let feed = ["feed", "synth", "--ticks", "40000", "--symbols", "20", "--log", "sqlite:market.db"];
+    texts(&warptape(folder, &feed), 0);
+    let mut producer = log.producer("test").expect("a producer");
+    producer.begin().expect("a transaction");
+    for partition in 0..3 {
+        let (topic, value) = ("ticks".into(), b"no tick".into());
+        producer.send(NewRecord { topic, partition, value, ..NewRecord::default() }).expect("a record");
+    }
+    producer.commit().expect("a commit");
+    log
+}
+
+#[test]
+fn metrics_are_what_the_log_has() {
+    let folder = folder();
+    let log = fed(folder.path());
+    let mut run =
+        Running::start(folder.path(), &["run", "--log", "sqlite:market.db", "--listen", "127.0.0.1:0"]);
+    let url = url_of(&mut run);
+    run_until_drained(&mut run, &log, "warptape");
+    let price = ["risk", "price", "--log", "sqlite:market.db", "--spot", "100", "--volatility", "0.2"];
+    let price = [&price[..], &["--strike", "100", "--expiry-days", "365", "--kind", "call"]].concat();
+    texts(&warptape(folder.path(), &price), 0);
+
+    let topics = ["signals", "late", "dead-letter", "snapshots", "risk.results", "journal"];
+    let written = |topic: &str| ends(&log, topic).iter().sum::<i64>() as f64;
+    let told = |samples: &BTreeMap<String, f64>, topic: &str| {
+        samples[&format!("warptape_written_records_total{{topic=\"{topic}\"}}")]
+    };
+    let samples = run.run_while_moving("the metrics are as the log", || {
+        let samples = scrape(&url);
+        let differences: Vec<String> = topics
+            .iter()
+            .filter(|topic| told(&samples, topic) != written(topic))
+            .map(|topic| format!("{topic}: {} told, {} written", told(&samples, topic), written(topic)))
+            .collect();
+        if differences.is_empty() { Ok(samples) } else { Err(differences) }
+    });
+    let sample = |name: &str| *samples.get(name).unwrap_or_else(|| panic!("{name} in {samples:?}"));
+    assert_eq!(sample("warptape_ticks_total"), 40_000.0);
+    assert_eq!(sample("warptape_signals_total"), written("signals"));
+    assert_eq!(sample("warptape_late_ticks_total"), written("late"));
+    assert_eq!(sample("warptape_dead_letters_total"), 3.0);
+    assert_eq!(sample("warptape_read_records_total"), ends(&log, "ticks").iter().sum::<i64>() as f64);
+    let bytes: usize =
+        (0..4).flat_map(|partition| records(&log, "ticks", partition)).map(|record| record.value.len()).sum();
+    assert_eq!(sample("warptape_read_bytes_total"), bytes as f64);
+    assert_eq!(sample("warptape_tick_to_signal_seconds_count"), written("signals"));
+    assert_eq!(sample("warptape_risk_requests_total"), 1.0);
+    assert_eq!(sample("warptape_risk_results_total{class=\"interactive\",outcome=\"done\"}"), 1.0);
+    assert_eq!(sample("warptape_ready"), 1.0);
+
+    // What the journal of the process tells, by the rule that the process itself counts by.
+    let (mut tally, mut commits) = (Tally::default(), 0);
+    for record in records(&log, "journal", 0) {
+        let entry = decode_journal_entry(&record.value).expect("an entry");
+        tally.add(entry.at_ns, &entry.input, &entry.decisions);
+        commits += u32::from(matches!(entry.input, Input::CommitEnded(_)));
+    }
+    for (metric, label, counts) in [
+        ("decisions", "kind", &tally.decisions),
+        ("batches", "reason", &tally.batches),
+        ("group_moves", "cause", &tally.moves),
+        ("risk_tasks_admitted", "class", &tally.admitted),
+    ] {
+        for (value, count) in counts.iter() {
+            let name = format!("warptape_{metric}_total{{{label}=\"{value}\"}}");
+            assert_eq!(sample(&name), count as f64, "{name}");
+        }
+    }
+    assert!(tally.decisions.iter().map(|(_, count)| count).sum::<u64>() > 20);
+    assert_eq!(sample("warptape_batch_service_seconds_count"), tally.batch_service.count() as f64);
+    assert_eq!(
+        sample("warptape_batch_prediction_error_seconds_count"),
+        tally.prediction_errors.count() as f64
+    );
+    // The outcome of the last transaction is told by the next one.
+    assert_eq!(sample("warptape_transactions_total{outcome=\"committed\"}"), f64::from(commits + 1));
+    run.run_until("nothing is behind", || {
+        let samples = scrape(&url);
+        (0..4)
+            .all(|partition| {
+                samples.get(&format!("warptape_partition_lag_records{{partition=\"{partition}\"}}"))
+                    == Some(&0.0)
+            })
+            .then_some(())
+    });
+
+    let ready = texts(&warptape(folder.path(), &["ready", &format!("{url}/readyz")]), 0);
+    assert_eq!(ready.0, "ready\n");
+    run.stop("TERM");
+    let (out, error) = texts(&warptape(folder.path(), &["ready", &format!("{url}/readyz")]), 1);
+    assert_eq!(out, "");
+    assert!(error.contains("does not answer"), "{error}");
+}
+
+#[test]
+fn tokens_and_tls_keep_others_out() {
+    let folder = folder();
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    std::fs::write(folder.path().join("cert.pem"), certified.cert.pem()).expect("a file");
+    std::fs::write(folder.path().join("key.pem"), certified.signing_key.serialize_pem()).expect("a file");
+    std::fs::write(folder.path().join("token"), "correct-horse\n").expect("a file");
+    std::fs::write(
+        folder.path().join("w.toml"),
+        "endpoint.listen = \"127.0.0.1:0\"\nendpoint.tls_certificate = \"cert.pem\"\nendpoint.tls_key = \"key.pem\"\n",
+    )
+    .expect("a file");
+    let token = [("WARPTAPE__ENDPOINT__TOKEN_FILE", "token")];
+    texts(&warptape(folder.path(), &["topics", "create", "--log", "sqlite:w.db"]), 0);
+    let arguments = ["run", "-c", "w.toml", "--log", "sqlite:w.db"];
+    let mut run = Running::start_with(folder.path(), &arguments, &token);
+    let said = url_of(&mut run);
+    let url = said.replace("127.0.0.1", "localhost");
+    assert!(url.starts_with("https://"), "{url}");
+    let pem = certified.cert.pem();
+    let ask = |path: &str, headers: &[(&str, &str)]| get_trusting(Some(&pem), &url, path, headers);
+
+    run.run_until("it is ready", || (ask("/readyz", &[]) == (200, "ready\n".to_owned())).then_some(()));
+    assert_eq!(ask("/livez", &[]), (200, "live\n".to_owned()));
+    let needs = "a token is needed: Authorization: Bearer TOKEN\n";
+    for path in ["/metrics", "/health", "/gpu-health", "/gpu-memory", "/performance-metrics"] {
+        assert_eq!(ask(path, &[]), (401, needs.to_owned()), "{path}");
+        for wrong in
+            ["Bearer wrong", "Bearer", "Bearer correct-horse-", "Basic correct-horse", "correct-horse"]
+        {
+            assert_eq!(ask(path, &[("Authorization", wrong)]), (401, needs.to_owned()), "{path} {wrong}");
+        }
+        assert_eq!(ask(path, &[("Authorization", "Bearer correct-horse")]).0, 200, "{path}");
+    }
+    // Without TLS nobody is answered.
+    let mut plain = TcpStream::connect(said.trim_start_matches("https://")).expect("a connection");
+    plain.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    plain.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").expect("it takes bytes");
+    let mut answer = Vec::new();
+    drop(plain.read_to_end(&mut answer));
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    assert!(!run.said().contains("correct-horse"));
+    run.stop("TERM");
+
+    // What cannot be served is said before anything begins.
+    std::fs::write(folder.path().join("key.pem"), "no key").expect("a file");
+    let (_, error) = texts(&warptape_with(folder.path(), &arguments, &token), 1);
+    assert!(error.contains("endpoint.tls_key: key.pem: "), "{error}");
+    std::fs::write(folder.path().join("w.toml"), "endpoint.tls_key = \"key.pem\"\n").expect("a file");
+    let (error, _) = texts(&warptape(folder.path(), &["config", "check", "-c", "w.toml"]), 1);
+    assert!(
+        error.contains("endpoint.tls_key") && error.contains("a private key and its certificate"),
+        "{error}"
+    );
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let (_, error) =
+        texts(&warptape(folder.path(), &["run", "--log", "sqlite:w.db", "--listen", &address]), 1);
+    assert!(error.contains(&format!("cannot listen on {address}")) && error.contains("--listen"), "{error}");
+    let (_, error) = texts(&warptape(folder.path(), &["run", "--log", "sqlite:w.db", "--listen", "here"]), 2);
+    assert!(error.contains("endpoint.listen") && error.contains("an address and a port"), "{error}");
+}
+
+/// Memory of a process that is in use, in MiB.
+fn resident_mib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux has it");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
+}
+
+#[test]
+fn slow_and_hostile_clients_keep_nobody_from_reading() {
+    let folder = folder();
+    texts(&warptape(folder.path(), &["topics", "create", "--log", "sqlite:w.db"]), 0);
+    let arguments = ["run", "--log", "sqlite:w.db", "--listen", "127.0.0.1:0"];
+    let mut run = Running::start(folder.path(), &arguments);
+    let url = url_of(&mut run);
+    let address = url.trim_start_matches("http://").to_owned();
+    run.run_until("it is ready", || (get(&url, "/readyz", &[]).0 == 200).then_some(()));
+    let connect = || {
+        let stream = TcpStream::connect(&address).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout");
+        stream
+    };
+    let before = resident_mib(run.id());
+
+    // Clients that say nothing, that never end the head of their request, and that never read what they asked for.
+    let mut clients = Vec::new();
+    for number in 0..300 {
+        let mut stream = connect();
+        match number % 3 {
+            0 => {}
+            1 => stream.write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ").expect("it takes bytes"),
+            // Some hundred requests at once: they are answered one after the other, as far as the answers are taken.
+            _ => drop(stream.write_all("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200).as_bytes())),
+        }
+        clients.push(stream);
+    }
+    assert_eq!(get(&url, "/readyz", &[]).0, 200);
+    assert!(scrape(&url).contains_key("warptape_ready"));
+
+    // A head without end, and a body that nobody wants: the answer is an error, or the end.
+    let mut endless = connect();
+    endless.write_all(b"GET /metrics HTTP/1.1\r\n").expect("it takes bytes");
+    let line = [&b"X-Long: "[..], &[b'x'; 1_000], b"\r\n"].concat();
+    let refused = (0..100_000).any(|_| endless.write_all(&line).is_err());
+    assert!(refused, "a head of 100 MB was taken");
+    let mut large = connect();
+    large
+        .write_all(b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")
+        .expect("it takes bytes");
+    let mut answer = [0; 32];
+    let read = large.read(&mut answer).expect("an answer");
+    assert!(answer[..read].starts_with(b"HTTP/1.1 405"), "{:?}", String::from_utf8_lossy(&answer[..read]));
+    let mut garbage = connect();
+    garbage.write_all(b"\x16\x03\x01\x02\x00 no HTTP at all \r\n\r\n").expect("it takes bytes");
+    let mut answer = Vec::new();
+    garbage.read_to_end(&mut answer).expect("an end");
+    assert!(
+        answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"),
+        "{:?}",
+        String::from_utf8_lossy(&answer)
+    );
+
+    assert_eq!(get(&url, "/../../etc/passwd", &[]).0, 404);
+    assert_eq!(get(&url, "/health", &[]).0, 200);
+    let after = resident_mib(run.id());
+    assert!(after < before + 64, "{before} MiB before, {after} MiB with 300 clients");
+
+    // Those that say nothing are shown the door, though nobody asks for it.
+    let mut silent = clients.swap_remove(0);
+    let ended = silent.read(&mut [0; 1]);
+    assert!(
+        matches!(&ended, Ok(0))
+            || ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset),
+        "{ended:?}"
+    );
+    run.stop("TERM");
+}
