@@ -1,29 +1,21 @@
 //! `warptape control`: a command into the log, and what the processes answer out of it.
 
-use std::collections::BTreeSet;
 use std::io::Write;
-use std::process::{self, ExitCode};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
-use warptape_eventlog::{Consumer, EventLog, Fetched, TopicInfo, TopicPartition};
+use warptape_eventlog::{EventLog, TopicInfo};
 use warptape_schemas::control::{
-    BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, ControlResult, DrainLane, Rebalance,
+    BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, ControlResult, DrainLane, Rebalance,
     SetBreaker, UndrainLane, WeighLane, WeighTenant,
 };
-use warptape_schemas::{decode_control_result, encode_control};
 
-use super::publishing::{NewPlaced, Placed};
 use crate::cli::{BreakerWord, ControlArgs, ControlFormat, ControlWord, DIVERGED, Interrupt, UsageError};
-use crate::clock::wall_clock_ns;
 use crate::open::{Purpose, open_log};
+use crate::order::Order;
 use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
-use crate::transaction::TransactionWriter;
-
-/// How long a poll waits before Ctrl-C is looked at again.
-const POLL: Duration = Duration::from_millis(100);
-const POLL_RECORDS_MAX: usize = 256;
-const POLL_BYTES_MAX: usize = 4 << 20;
 
 /// Tells processes, waits for their answers and prints them.
 pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -35,52 +27,20 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
         let url = log.url();
         eprintln!("no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it");
     }
-    let now_ns = wall_clock_ns();
-    let timeout = Duration::from_secs(args.timeout_s);
-    let control = Control {
-        id: format!("control-{}-{now_ns}", process::id()),
-        at_ns: now_ns,
-        by: sender(),
-        deadline_ns: now_ns.saturating_add(i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX)),
-        command: command(&args.command),
-    };
-    let place = |topic: &str, partition: i32| TopicPartition { topic: topic.to_owned(), partition };
-    // Where the answers end now: those that are waited for come behind.
-    let answers: Vec<_> = told.iter().map(|&process| place(&names.control_results, process)).collect();
-    let mut reader = reader_at_end(&*log, &answers)?;
     let interrupt = Interrupt::install()?;
-    let mut value = Vec::new();
-    encode_control(&control, &mut value);
-    let records = told.iter().map(|&process| NewPlaced {
-        place: place(&names.control, process),
-        key: control.id.clone().into_bytes(),
-        value: value.clone(),
-    });
-    let transaction = Placed::new(&*log, records.collect())?;
     let stopping = interrupt.clone();
-    let stopping_since = Box::new(move || stopping.since());
-    TransactionWriter::new(log.clone(), control.id.clone(), stopping_since)?.write_surely(&transaction)?;
-
-    let mut waiting: BTreeSet<i32> = told.into_iter().collect();
+    let timeout = Duration::from_secs(args.timeout_s);
+    let order = Order::new(command(&args.command), sender(), timeout);
     let mut all_done = true;
-    let until = Instant::now() + timeout;
-    while !waiting.is_empty() && !interrupt.is_set() && Instant::now() < until {
-        let Fetched::Records { records, .. } = reader.poll(POLL, POLL_RECORDS_MAX, POLL_BYTES_MAX)? else {
-            continue;
-        };
-        for record in records {
-            // What others wrote and nobody can read is no answer.
-            let Ok(result) = decode_control_result(&record.value) else { continue };
-            if result.id == control.id && waiting.remove(&result.ordinal) {
-                all_done &= result.outcome == ControlOutcome::Done;
-                print(&result, args.output)?;
-            }
-        }
-    }
+    let waiting = order.give(&log, names, &told, Arc::new(move || stopping.since()), |result| {
+        all_done &= result.outcome == ControlOutcome::Done;
+        print(&result, args.output)
+    })?;
     for process in &waiting {
         to_stderr(format_args!(
             "error: process {process} has not answered {} within {} s: it seems not to run; it refuses what it reads later",
-            control.id, args.timeout_s
+            order.id(),
+            args.timeout_s
         ));
     }
     Ok(if all_done && waiting.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
@@ -149,15 +109,6 @@ fn sender() -> String {
     let named = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     let name = named.unwrap_or_else(|| "unknown".to_owned());
     warptape_engine::cut(name, warptape_schemas::control::TEXT_BYTES_MAX)
-}
-
-fn reader_at_end(log: &dyn EventLog, places: &[TopicPartition]) -> anyhow::Result<Box<dyn Consumer>> {
-    let mut reader = log.reader(places)?;
-    for place in places {
-        let end = reader.offsets(place)?.next;
-        reader.seek(place, end)?;
-    }
-    Ok(reader)
 }
 
 fn print(result: &ControlResult, format: ControlFormat) -> anyhow::Result<()> {

@@ -18,4 +18,3 @@ pub mod topics;
 
 mod columns;
 mod live;
-mod publishing;

@@ -121,7 +121,8 @@ pub(super) fn watched(
     Watched {
         node: config.core.node.clone(),
         group: config.core.group.clone(),
-        ticks: config.core.topics.ticks.clone(),
+        ordinal: config.ordinal,
+        topics: config.core.topics.clone(),
         lanes: config.core.lanes.clone(),
         lag_max: settings.endpoint.lag_max,
         commit_max: settings.engine.commit_interval + COMMIT_MAX,

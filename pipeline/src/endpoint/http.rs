@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use warptape_eventlog::EventLog;
 
+use super::control::{self, Orders};
 use super::health::{self, assess};
 use super::metrics::{Format, scrape};
 use super::reports;
@@ -53,6 +54,10 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn new(token: Option<&str>) -> Self {
         Self { token: token.map(|token| blake3::hash(token.as_bytes())) }
+    }
+
+    fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     fn admits(&self, headers: &HeaderMap) -> bool {
@@ -87,6 +92,7 @@ const PATHS: &str = "\
 /gpu-health           how each GPU fares (JSON)
 /gpu-memory           memory of each GPU (JSON)
 /performance-metrics  how fast the pipeline is (JSON)
+POST /control         a command to this process, where there is a token (JSON)
 ";
 
 /// A page that was made.
@@ -170,36 +176,38 @@ impl Pages {
     }
 }
 
-struct Served {
-    guard: Guard,
-    pages: Arc<Pages>,
+/// What is served, and to whom.
+pub(super) struct Served {
+    pub(super) guard: Guard,
+    pub(super) pages: Pages,
+    pub(super) orders: Orders,
 }
 
 /// Serves until the sender is gone.
 pub(super) fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    guard: Guard,
-    pages: Arc<Pages>,
+    served: Arc<Served>,
     stopped: oneshot::Receiver<()>,
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
         Ok(runtime) => runtime,
         Err(error) => return tracing::error!(%error, "the HTTP endpoint cannot be served"),
     };
-    let served = async {
+    let serving = async {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let app = Router::new().fallback(answer).with_state(Arc::new(Served { guard, pages }));
+        let app = Router::new().fallback(answer).with_state(served.clone());
         tokio::select! {
             () = accept(&listener, tls, app) => {}
             _ = stopped => {}
         }
         std::io::Result::Ok(())
     };
-    if let Err(error) = runtime.block_on(served) {
+    if let Err(error) = runtime.block_on(serving) {
         tracing::error!(%error, "the HTTP endpoint cannot be served");
     }
+    served.orders.end();
     // Connections that are open end with the runtime.
     runtime.shutdown_background();
 }
@@ -247,8 +255,31 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app:
 }
 
 async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<Response, Infallible> {
-    let (parts, _) = request.into_parts();
+    let (parts, body) = request.into_parts();
+    if parts.uri.path() == "/control" {
+        return Ok(commanded(&served, &parts.method, &parts.headers, body).await);
+    }
     Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
+}
+
+/// Gives a command. Whoever may read is not for that reason one who may command: without a token nobody is.
+async fn commanded(served: &Served, method: &Method, headers: &HeaderMap, body: Body) -> Response {
+    if method != Method::POST {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "commands are given with POST\n".to_owned());
+    }
+    if !served.guard.has_token() {
+        let why = "no token is configured (endpoint.token), so that nobody may give commands over HTTP\n";
+        return plain(StatusCode::FORBIDDEN, why.to_owned());
+    }
+    if !served.guard.admits(headers) {
+        return unauthorized();
+    }
+    let (status, value) = match timeout(HEAD_MAX, axum::body::to_bytes(body, control::BYTES_MAX)).await {
+        Ok(Ok(posted)) => served.orders.give(&posted).await,
+        Ok(Err(_)) => control::told(StatusCode::PAYLOAD_TOO_LARGE, "a command has 64 KiB at most"),
+        Err(_) => control::told(StatusCode::REQUEST_TIMEOUT, "the command did not come within 5 s"),
+    };
+    respond(status, "application/json", Body::from(format!("{value}\n")))
 }
 
 fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
@@ -271,13 +302,17 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
         return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read with GET\n".to_owned());
     }
     if !matches!(page, Page::Live | Page::Ready) && !served.guard.admits(headers) {
-        let mut response =
-            plain(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN\n".to_owned());
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
-        return response;
+        return unauthorized();
     }
     let made = served.pages.get(page);
     respond(made.status, made.content_type, Body::from(made.bytes))
+}
+
+fn unauthorized() -> Response {
+    let needs = "a token is needed: Authorization: Bearer TOKEN\n".to_owned();
+    let mut response = plain(StatusCode::UNAUTHORIZED, needs);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    response
 }
 
 fn plain(status: StatusCode, text: String) -> Response {

@@ -5,11 +5,14 @@
 //!   log watch, hot state ┼─► View ──► metrics   /metrics
 //!   Sampler: lag, rates ─┘     └────► health    /livez /readyz /health /gpu-health
 //!                                     reports   /gpu-memory /performance-metrics
+//!   log ◄──────────────────────────────► control   POST /control
 //! ```
 //!
-//! Everything is read here and nothing decided: a pipeline without an endpoint does the same. Pages are made at most a few times a
+//! Everything is read here and nothing decided: a pipeline without an endpoint does the same. Commands go through the log, as those
+//! of `warptape control` do. Pages are made at most a few times a
 //! second, however often they are asked for.
 
+mod control;
 mod health;
 mod http;
 mod metrics;
@@ -33,7 +36,8 @@ use tokio_rustls::TlsAcceptor;
 use warptape_eventlog::EventLog;
 
 use crate::settings::EndpointSettings;
-use http::{Guard, Pages};
+use control::Orders;
+use http::{Guard, Pages, Served};
 pub use metrics::METRICS;
 pub use view::Watched;
 
@@ -85,11 +89,12 @@ impl Endpoint {
         let address = listener.local_addr().map_err(EndpointError::Thread)?;
         let url = format!("{}://{}", if tls.is_some() { "https" } else { "http" }, reachable(address));
         let guard = Guard::new(settings.token.as_ref().map(|token| token.reveal()));
-        let pages = Arc::new(Pages::new(watched, log));
+        let orders = Orders::new(log.clone(), watched.topics.clone(), watched.ordinal);
+        let served = Arc::new(Served { guard, orders, pages: Pages::new(watched, log) });
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()
             .name("endpoint".to_owned())
-            .spawn(move || http::serve(listener, tls, guard, pages, stopped))
+            .spawn(move || http::serve(listener, tls, served, stopped))
             .map_err(EndpointError::Thread)?;
         Ok(Self { url, stop: Some(stop), thread: Some(thread) })
     }

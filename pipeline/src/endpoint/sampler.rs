@@ -66,7 +66,7 @@ impl Sampler {
         let (stop, stopped) = bounded(0);
         let mut looking = Looking {
             log,
-            topic: watched.ticks.clone(),
+            topic: watched.topics.ticks.clone(),
             progress: watched.progress.clone(),
             clock,
             reader: None,

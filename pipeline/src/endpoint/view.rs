@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use warptape_engine::Topics;
 use warptape_hot::{HotFigures, HotStatus};
 use warptape_schemas::journal::LaneSpec;
 
@@ -17,8 +18,10 @@ pub struct Watched {
     pub node: String,
     /// Its consumer group.
     pub group: String,
-    /// The topic of the ticks.
-    pub ticks: String,
+    /// Its number in the group.
+    pub ordinal: i32,
+    /// The topics.
+    pub topics: Topics,
     /// Its lanes, by index.
     pub lanes: Vec<LaneSpec>,
     /// How far it may be behind, to count as healthy.
@@ -92,7 +95,8 @@ pub(super) mod tests {
             Watched {
                 node: "node-0".to_owned(),
                 group: "warptape".to_owned(),
-                ticks: "ticks".to_owned(),
+                ordinal: 0,
+                topics: Topics::new(""),
                 lanes: vec![LaneSpec::new(0, "cpu:0", 1), LaneSpec::new(1, "cuda:0", 1)],
                 lag_max: Duration::from_secs(15),
                 commit_max: Duration::from_secs(10),

@@ -56,6 +56,8 @@ impl Embedded {
 }
 
 fn new_log(folder: &Path, name: &str) -> SqliteLog {
+    // A log that makes its file keeps it open for the life of the process, and with it the space: a campaign makes hundreds.
+    drop(std::fs::File::create_new(folder.join(name)).expect("a new file"));
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
     let topic =
         |name: &str| TopicSpec { name: name.to_owned(), partitions: PARTITIONS, ..TopicSpec::default() };

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use warptape_engine::Tally;
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
@@ -55,9 +56,68 @@ fn get_trusting(certificate: Option<&str>, url: &str, path: &str, headers: &[(&s
     (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
 }
 
+/// Status and JSON of the answer to a command.
+fn post(url: &str, token: Option<&str>, command: &str) -> (u16, Value) {
+    let agent = ureq::Agent::config_builder()
+        .timeout_global(Some(DEADLINE))
+        .http_status_as_error(false)
+        .build()
+        .new_agent();
+    let request = agent.post(format!("{url}/control"));
+    let request = token
+        .into_iter()
+        .fold(request, |request, token| request.header("Authorization", format!("Bearer {token}")));
+    let mut answer = request.send(command).expect("an answer");
+    let text = answer.body_mut().read_to_string().expect("a text");
+    (answer.status().as_u16(), serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+#[test]
+fn commands_over_http_go_through_the_log() {
+    let folder = folder();
+    texts(&warptape(folder.path(), &["topics", "create", "--log", "sqlite:w.db"]), 0);
+    let arguments = ["run", "--log", "sqlite:w.db", "--listen", "127.0.0.1:0"];
+    let mut open = Running::start(folder.path(), &arguments);
+    let drain = r#"{"command": {"DrainLane": {"lane": 1}}, "by": "an operator"}"#;
+    let (status, told) = post(&url_of(&mut open), None, drain);
+    assert_eq!(status, 403, "{told}");
+    assert!(told.to_string().contains("endpoint.token"), "{told}");
+    open.stop("TERM");
+
+    let mut run =
+        Running::start_with(folder.path(), &arguments, &[("WARPTAPE__ENDPOINT__TOKEN", "correct-horse")]);
+    let url = url_of(&mut run);
+    for wrong in [None, Some("wrong")] {
+        assert_eq!(post(&url, wrong, drain).0, 401);
+    }
+    let command = |text: &str| post(&url, Some("correct-horse"), text);
+    let (status, told) = command("{\"command\": \"drain\"}");
+    assert_eq!(status, 400);
+    assert!(told["error"].as_str().is_some_and(|error| error.contains("an example: ")), "{told}");
+    assert_eq!(command(r#"{"command": {"DrainLane": {"lane": 1}}, "timeout_s": 0}"#).0, 400);
+    assert_eq!(command(&" ".repeat(100_000)).0, 413);
+
+    let (status, told) = command(drain);
+    assert_eq!((status, &told["outcome"]), (200, &"DONE".into()), "{told}");
+    let (status, told) = command(r#"{"command": {"DrainLane": {"lane": 7}}}"#);
+    assert_eq!((status, &told["outcome"]), (409, &"REFUSED".into()), "{told}");
+    run.run_until("the metrics have it", || {
+        let samples = scrape_with(&url, "correct-horse");
+        (samples["warptape_lane_in_service{lane=\"1\",device=\"cpu:1\"}"] == 0.0).then_some(())
+    });
+    run.stop("TERM");
+    let tail = ["tail", "control", "--log", "sqlite:w.db", "--from-beginning", "--exit-at-end", "-o", "json"];
+    let (told, _) = texts(&warptape(folder.path(), &tail), 0);
+    assert!(told.lines().next().is_some_and(|line| line.contains("an operator")), "{told}");
+}
+
 /// Samples of a scrape, by name and labels as they stand there.
 pub fn scrape(url: &str) -> BTreeMap<String, f64> {
-    let (status, text) = get(url, "/metrics", &[]);
+    scrape_with(url, "")
+}
+
+fn scrape_with(url: &str, token: &str) -> BTreeMap<String, f64> {
+    let (status, text) = get(url, "/metrics", &[("Authorization", &format!("Bearer {token}"))]);
     assert_eq!(status, 200, "{text}");
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples

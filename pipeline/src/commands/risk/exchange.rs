@@ -10,10 +10,10 @@ use warptape_replay::PartitionReader;
 use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request};
 
-use super::super::publishing::{NewPlaced, Placed};
 use super::request::{cancelling, market_symbol};
 use crate::cli::{Interrupt, UsageError};
 use crate::open::{Purpose, open_log};
+use crate::publishing::{NewPlaced, Placed};
 use crate::settings::Settings;
 use crate::transaction::TransactionWriter;
 use warptape_sources::partition_of;

@@ -1,0 +1,119 @@
+//! An operator's command over HTTP: it goes into the log as one of `warptape control` does, and its answer comes from there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use warptape_engine::{Topics, cut};
+use warptape_eventlog::EventLog;
+use warptape_schemas::control::{ControlCommand, ControlOutcome, ControlResult, TEXT_BYTES_MAX};
+
+use crate::order::{Order, StoppedSince};
+
+/// Longest command, in bytes.
+pub(super) const BYTES_MAX: usize = 64 << 10;
+/// How long an answer may take, in seconds: less than a connection may last.
+const TIMEOUT_S_MAX: u64 = 50;
+
+/// What is posted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Posted {
+    /// As `warptape tail control -o json` shows it.
+    command: ControlCommand,
+    /// Who says so; the journal has it.
+    #[serde(default = "somebody")]
+    by: String,
+    /// Until when it may be obeyed, and how long its answer is waited for.
+    #[serde(default = "timeout_s")]
+    timeout_s: u64,
+}
+
+fn somebody() -> String {
+    "http".to_owned()
+}
+
+fn timeout_s() -> u64 {
+    10
+}
+
+/// Gives commands to this process, one after the other.
+pub(super) struct Orders {
+    log: Arc<dyn EventLog>,
+    topics: Topics,
+    ordinal: i32,
+    turn: Mutex<()>,
+    has_ended: Arc<AtomicBool>,
+}
+
+impl Orders {
+    pub(super) fn new(log: Arc<dyn EventLog>, topics: Topics, ordinal: i32) -> Self {
+        Self { log, topics, ordinal, turn: Mutex::new(()), has_ended: Arc::default() }
+    }
+
+    /// Nobody waits for answers any more.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives the command that was posted, and waits for its answer.
+    pub(super) async fn give(&self, posted: &[u8]) -> (StatusCode, Value) {
+        let posted: Posted = match serde_json::from_slice(posted) {
+            Ok(posted) => posted,
+            Err(error) => {
+                let example = r#"{"command": {"DrainLane": {"lane": 1}}, "by": "NAME", "timeout_s": 10}"#;
+                return told(StatusCode::BAD_REQUEST, &format!("{error}; an example: {example}"));
+            }
+        };
+        if !(1..=TIMEOUT_S_MAX).contains(&posted.timeout_s) {
+            return told(
+                StatusCode::BAD_REQUEST,
+                &format!("timeout_s is a whole number from 1 to {TIMEOUT_S_MAX}"),
+            );
+        }
+        let Ok(_turn) = self.turn.try_lock() else {
+            return told(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "another command is under way; try again when it is answered",
+            );
+        };
+        let order =
+            Order::new(posted.command, cut(posted.by, TEXT_BYTES_MAX), Duration::from_secs(posted.timeout_s));
+        let (log, topics, ordinal) = (self.log.clone(), self.topics.clone(), self.ordinal);
+        let (began, has_ended) = (Instant::now(), self.has_ended.clone());
+        let stopped: StoppedSince = Arc::new(move || has_ended.load(Ordering::Relaxed).then_some(began));
+        let given = tokio::task::spawn_blocking(move || {
+            let mut result = None;
+            let keep = |answered| {
+                result = Some(answered);
+                Ok(())
+            };
+            order.give(&log, &topics, &[ordinal], stopped, keep).map(|_| result)
+        });
+        match given.await {
+            Ok(Ok(Some(result))) => answered(&result),
+            Ok(Ok(None)) => {
+                told(StatusCode::GATEWAY_TIMEOUT, "no answer in time; it is refused if it is read later")
+            }
+            Ok(Err(error)) => told(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
+            Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        }
+    }
+}
+
+fn answered(result: &ControlResult) -> (StatusCode, Value) {
+    let status = match result.outcome {
+        ControlOutcome::Done => StatusCode::OK,
+        ControlOutcome::Refused => StatusCode::CONFLICT,
+    };
+    (status, serde_json::to_value(result).expect("an answer has names and texts alone"))
+}
+
+/// An error in words.
+pub(super) fn told(status: StatusCode, error: &str) -> (StatusCode, Value) {
+    (status, json!({ "error": error }))
+}

@@ -1,0 +1,102 @@
+//! An operator's command on its way through the log: a record for each process that is told, and what they answer.
+
+use std::collections::BTreeSet;
+use std::process;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use warptape_engine::Topics;
+use warptape_eventlog::{Consumer, EventLog, Fetched, TopicPartition};
+use warptape_schemas::control::{Control, ControlCommand, ControlResult};
+use warptape_schemas::{decode_control_result, encode_control};
+
+use crate::clock::wall_clock_ns;
+use crate::publishing::{NewPlaced, Placed};
+use crate::transaction::TransactionWriter;
+
+/// How long a poll waits before it is asked again whether anybody still waits.
+const POLL: Duration = Duration::from_millis(100);
+const POLL_RECORDS_MAX: usize = 256;
+const POLL_BYTES_MAX: usize = 4 << 20;
+
+/// Since when nobody waits for the answers any more, if that is so.
+pub(crate) type StoppedSince = Arc<dyn Fn() -> Option<Instant> + Send + Sync>;
+
+/// A command that is to be given.
+pub(crate) struct Order {
+    control: Control,
+    timeout: Duration,
+}
+
+impl Order {
+    /// A command of somebody, which may be obeyed within a time from now on.
+    pub(crate) fn new(command: ControlCommand, by: String, timeout: Duration) -> Self {
+        let now_ns = wall_clock_ns();
+        let control = Control {
+            id: format!("control-{}-{now_ns}", process::id()),
+            at_ns: now_ns,
+            by,
+            deadline_ns: now_ns.saturating_add(i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX)),
+            command,
+        };
+        Self { control, timeout }
+    }
+
+    /// Its id.
+    pub(crate) fn id(&self) -> &str {
+        &self.control.id
+    }
+
+    /// Tells these processes, and hands over what each answers. Who has not answered in the end.
+    pub(crate) fn give(
+        &self,
+        log: &Arc<dyn EventLog>,
+        topics: &Topics,
+        told: &[i32],
+        stopped: StoppedSince,
+        mut answered: impl FnMut(ControlResult) -> anyhow::Result<()>,
+    ) -> anyhow::Result<BTreeSet<i32>> {
+        let until = Instant::now() + self.timeout;
+        let place = |topic: &str, partition: i32| TopicPartition { topic: topic.to_owned(), partition };
+        // Where the answers end now: those that are waited for come behind.
+        let answers: Vec<_> = told.iter().map(|&process| place(&topics.control_results, process)).collect();
+        let mut reader = reader_at_end(&**log, &answers)?;
+        let mut value = Vec::new();
+        encode_control(&self.control, &mut value);
+        let records = told.iter().map(|&process| NewPlaced {
+            place: place(&topics.control, process),
+            key: self.id().as_bytes().to_vec(),
+            value: value.clone(),
+        });
+        let transaction = Placed::new(&**log, records.collect())?;
+        let of_writer = stopped.clone();
+        let mut writer =
+            TransactionWriter::new(log.clone(), self.id().to_owned(), Box::new(move || of_writer()))?;
+        writer.write_surely(&transaction)?;
+
+        let mut waiting: BTreeSet<i32> = told.iter().copied().collect();
+        while !waiting.is_empty() && stopped().is_none() && Instant::now() < until {
+            let Fetched::Records { records, .. } = reader.poll(POLL, POLL_RECORDS_MAX, POLL_BYTES_MAX)?
+            else {
+                continue;
+            };
+            for record in records {
+                // What others wrote and nobody can read is no answer.
+                let Ok(result) = decode_control_result(&record.value) else { continue };
+                if result.id == self.id() && waiting.remove(&result.ordinal) {
+                    answered(result)?;
+                }
+            }
+        }
+        Ok(waiting)
+    }
+}
+
+fn reader_at_end(log: &dyn EventLog, places: &[TopicPartition]) -> anyhow::Result<Box<dyn Consumer>> {
+    let mut reader = log.reader(places)?;
+    for place in places {
+        let end = reader.offsets(place)?.next;
+        reader.seek(place, end)?;
+    }
+    Ok(reader)
+}
