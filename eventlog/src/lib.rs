@@ -113,6 +113,10 @@ pub trait EventLog: Send + Sync {
     fn reach(&self, _topic: &str, _timeout: Duration) -> Result<(), LogError> {
         Ok(())
     }
+    /// What clients of the log say of themselves, the newest of each kind; nothing where there are none, or before they have said it.
+    fn client_figures(&self) -> Vec<ClientFigures> {
+        Vec::new()
+    }
     /// A member of a consumer group; its first news is [`Fetched::Assigned`]. The embedded log allows one live member per
     /// group and refuses a second one. On Kafka the members share the partitions, and one that gets none hears nothing.
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError>;
@@ -139,6 +143,29 @@ pub trait EventLog: Send + Sync {
     fn has_member(&self, group: &str) -> Result<bool, LogError>;
     /// How the log is named to users: `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     fn url(&self) -> String;
+}
+
+/// What a client of a log says of itself. What it counts begins at 0 with the client, which may be replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientFigures {
+    /// What it is: `consumer` or `producer`.
+    pub client: &'static str,
+    /// Brokers that it knows.
+    pub brokers: u64,
+    /// Those of them that it is connected to; it connects where it has something to ask.
+    pub brokers_connected: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Requests that could not be sent, failed or had no answer in time.
+    pub errors: u64,
+    /// Records that wait to be sent, or to be acknowledged.
+    pub queued_records: u64,
+    /// 99 % of the last requests had their answer within this time, in microseconds, by the slowest broker; `None` where there were none.
+    pub round_trip_us: Option<u64>,
 }
 
 /// Reads committed records.

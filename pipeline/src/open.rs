@@ -49,7 +49,7 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
         }
     };
     let bare: Arc<dyn EventLog> = match settings.log.url.strip_prefix("kafka:") {
-        Some(brokers) => Arc::new(KafkaLog::open(kafka_options(settings, brokers))?),
+        Some(brokers) => Arc::new(KafkaLog::open(kafka_options(settings, brokers, purpose))?),
         None => open_url(&settings.log.url, mode)?,
     };
     let registry = &settings.registry;
@@ -76,6 +76,8 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     Ok(OpenLog { log, bare, schemas: Some(ids) })
 }
 
+/// How often clients of a running pipeline tell their figures.
+const CLIENT_FIGURES_INTERVAL: Duration = Duration::from_secs(5);
 /// How often brokers look for transactions that are open for too long, unless they are told otherwise
 /// (transaction.abort.timed.out.transaction.cleanup.interval.ms).
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
@@ -108,7 +110,7 @@ fn transaction_timeout(session: Duration) -> Duration {
 }
 
 /// How the settings want a cluster used.
-fn kafka_options(settings: &Settings, brokers: &str) -> KafkaOptions {
+fn kafka_options(settings: &Settings, brokers: &str, purpose: Purpose) -> KafkaOptions {
     let kafka = &settings.kafka;
     let properties = kafka.properties.iter();
     KafkaOptions {
@@ -121,6 +123,7 @@ fn kafka_options(settings: &Settings, brokers: &str) -> KafkaOptions {
         transaction_timeout: transaction_timeout(kafka.session_timeout),
         request_timeout: kafka.request_timeout,
         stall_timeout: kafka.request_timeout,
+        figures_interval: (purpose == Purpose::Run).then_some(CLIENT_FIGURES_INTERVAL),
         extra: properties.map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect(),
         ..KafkaOptions::new(brokers)
     }

@@ -97,4 +97,4 @@ pub use machine::Scheduler;
 pub use partitions::PartitionPhase;
 pub use policy::placement::PLACEMENT_POLICIES;
 pub use policy::task::TASK_POLICIES;
-pub use views::{InFlightBatch, LaneLoad, PartitionLoad, Placement, WaitingRows};
+pub use views::{InFlightBatch, LaneLoad, PartitionLoad, Placement, QuotaLoad, WaitingRows};

@@ -93,7 +93,23 @@ pub struct WaitingRows {
     pub rows: i64,
 }
 
+/// Tasks of a quota, those of quotas below it included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaLoad<'a> {
+    /// The quota's name.
+    pub name: &'a str,
+    /// Its tasks.
+    pub tasks: i64,
+    /// Tasks that it may have; 0: as many as fit.
+    pub limit: i64,
+}
+
 impl Scheduler {
+    /// Tasks of every quota that is configured.
+    pub fn quota_loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
+        self.life.iter().flat_map(|life| life.risk.quota_loads())
+    }
+
     /// Load of every lane, by index.
     pub fn lane_loads(&self) -> impl Iterator<Item = LaneLoad> {
         self.life.iter().flat_map(|life| &life.lanes).map(|lane| LaneLoad {

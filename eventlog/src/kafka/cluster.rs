@@ -15,6 +15,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::context::{Context, is_cause};
 use super::failure::{failure, is_passing, refused};
+use super::figures::Board;
 use super::native::NativeConsumer;
 use super::options::{BatchBytes, GroupProtocol, KafkaOptions};
 use crate::topic::{check_spec, conflict_of};
@@ -46,6 +47,8 @@ pub(super) struct Cluster {
     uncommitted: OnceLock<BaseConsumer<Context>>,
     /// The largest batches that topics take, as far as the cluster was asked.
     batch_bytes: Mutex<BatchBytes>,
+    /// What its clients say of themselves.
+    pub(super) board: Arc<Board>,
 }
 
 impl Cluster {
@@ -55,8 +58,8 @@ impl Cluster {
         let url = options.url();
         let client =
             options.asker().create_with_context(Context::default()).map_err(|error| refused(&url, error))?;
-        let cluster =
-            Self { options, url, client, uncommitted: OnceLock::new(), batch_bytes: Mutex::default() };
+        let (uncommitted, batch_bytes, board) = (OnceLock::new(), Mutex::default(), Arc::default());
+        let cluster = Self { options, url, client, uncommitted, batch_bytes, board };
         let time_max = cluster.options.request_timeout.min(CONNECT_TIME_MAX);
         let metadata = |client: &BaseConsumer<_>, timeout| client.client().fetch_metadata(None, timeout);
         cluster.ask_within(time_max, "connecting", metadata)?;

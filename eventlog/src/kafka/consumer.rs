@@ -13,8 +13,9 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::{ClientConfig, Offset};
 
 use super::cluster::{Cluster, list_of};
-use super::context::Rebalance;
+use super::context::{Context, Rebalance};
 use super::failure::{failure, is_passing, refused};
+use super::figures::{MEMBER, Reporter};
 use super::native::{Arrival, Headers, NativeConsumer};
 use super::options::ANSWER_LIMIT;
 use super::watchdog::Watchdog;
@@ -144,8 +145,13 @@ impl KafkaConsumer {
     }
 
     fn new(cluster: Arc<Cluster>, group: Option<Group>, config: &ClientConfig) -> Result<Self, LogError> {
-        let native =
-            NativeConsumer::new(config).map_err(|error| refused(&cluster.url, error)).map(Arc::new)?;
+        let context = match &group {
+            Some(_) => Context::reporting(Reporter::new(&cluster.board, MEMBER)),
+            None => Context::default(),
+        };
+        let native = NativeConsumer::new(config, context)
+            .map_err(|error| refused(&cluster.url, error))
+            .map(Arc::new)?;
         let watchdog = Watchdog::new(cluster.options.stall_timeout);
         Ok(Self {
             cluster,
@@ -265,7 +271,9 @@ impl KafkaConsumer {
         }
         // A client that had a fatal error does no more.
         let config = self.cluster.options.member(&group.name);
-        let native = NativeConsumer::new(&config).map_err(|error| refused(&self.cluster.url, error))?;
+        let context = Context::reporting(Reporter::new(&self.cluster.board, MEMBER));
+        let native =
+            NativeConsumer::new(&config, context).map_err(|error| refused(&self.cluster.url, error))?;
         group.next_try = None;
         self.native = Arc::new(native);
         self.join()?;

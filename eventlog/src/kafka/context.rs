@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rdkafka::Statistics;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
@@ -12,6 +13,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Message};
 use rdkafka::producer::ProducerContext;
 
+use super::figures::Reporter;
 use crate::TopicPartition;
 
 /// A change of what a member reads, as the group decided it.
@@ -44,9 +46,16 @@ pub(super) struct Context {
     closing: AtomicBool,
     /// The consumer has answered the group while it closes, by giving up everything.
     gave_up: AtomicBool,
+    /// Where it tells its figures, if somebody wants them.
+    reporter: Option<Reporter>,
 }
 
 impl Context {
+    /// The context of a client that tells its figures.
+    pub(super) fn reporting(reporter: Reporter) -> Self {
+        Self { reporter: Some(reporter), ..Self::default() }
+    }
+
     /// The last error of the client as a whole, and forgets it.
     pub(super) fn take_trouble(&self) -> Option<Trouble> {
         lock(&self.trouble).take()
@@ -118,6 +127,12 @@ pub(super) fn log_line(level: RDKafkaLogLevel, facility: &str, line: &str) {
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
         log_line(level, facility, line);
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        if let Some(reporter) = &self.reporter {
+            reporter.report(&statistics);
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {

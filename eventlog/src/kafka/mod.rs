@@ -17,13 +17,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
+use crate::{ClientFigures, Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
 
 mod caller;
 mod cluster;
 mod consumer;
 mod context;
 mod failure;
+mod figures;
 mod limits;
 mod native;
 mod options;
@@ -34,6 +35,7 @@ pub use options::{GroupProtocol, KafkaOptions, is_broker_list};
 
 use cluster::Cluster;
 use consumer::KafkaConsumer;
+use context::Context;
 use failure::refused;
 use native::NativeConsumer;
 use producer::KafkaProducer;
@@ -105,6 +107,10 @@ impl EventLog for KafkaLog {
         self.cluster.reach(topic, timeout)
     }
 
+    fn client_figures(&self) -> Vec<ClientFigures> {
+        self.cluster.board.read()
+    }
+
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
         self.refuse_empty("consumer group", group)?;
         let (cluster, members) = (Arc::clone(&self.cluster), Arc::clone(&self.members));
@@ -125,7 +131,8 @@ impl EventLog for KafkaLog {
         self.refuse_empty("consumer group", group)?;
         self.cluster.check_partition(partition)?;
         let config = self.cluster.options.consumer(group);
-        let consumer = NativeConsumer::new(&config).map_err(|error| refused(&self.cluster.url, error))?;
+        let consumer = NativeConsumer::new(&config, Context::default())
+            .map_err(|error| refused(&self.cluster.url, error))?;
         let committed = self.cluster.committed(&consumer, group, std::slice::from_ref(partition))?;
         Ok(committed[0])
     }

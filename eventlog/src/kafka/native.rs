@@ -62,7 +62,7 @@ unsafe impl Sync for NativeConsumer {}
 
 impl NativeConsumer {
     /// A consumer with a `group.id`, which joins no group before [`Self::subscribe`].
-    pub(super) fn new(config: &ClientConfig) -> KafkaResult<Self> {
+    pub(super) fn new(config: &ClientConfig, context: Context) -> KafkaResult<Self> {
         let native = config.create_native_config()?;
         // SAFETY: `native` is a live configuration, and the callbacks live as long as the program. What they are handed
         // as `opaque` is the context, which `Client::new` sets and `Client` keeps alive.
@@ -70,8 +70,9 @@ impl NativeConsumer {
             rd::rd_kafka_conf_set_rebalance_cb(native.ptr(), Some(on_rebalance));
             rd::rd_kafka_conf_set_error_cb(native.ptr(), Some(on_error));
             rd::rd_kafka_conf_set_log_cb(native.ptr(), Some(on_log));
+            rd::rd_kafka_conf_set_stats_cb(native.ptr(), Some(on_statistics));
         }
-        let client = Client::new(config, native, RDKafkaType::RD_KAFKA_CONSUMER, Context::default())?;
+        let client = Client::new(config, native, RDKafkaType::RD_KAFKA_CONSUMER, context)?;
         // SAFETY: the client is live. Its main queue is served through the consumer's from here on.
         let queue = unsafe {
             rd::rd_kafka_poll_set_consumer(client.native_ptr());
@@ -483,6 +484,17 @@ unsafe extern "C" fn on_error(
         }
         context(opaque).put_trouble(code, reason.trim());
     }
+}
+
+unsafe extern "C" fn on_statistics(
+    _: *mut rd::rd_kafka_t,
+    json: *mut c_char,
+    length: usize,
+    opaque: *mut c_void,
+) -> c_int {
+    // SAFETY: as for `on_rebalance`; the text has this length and lives until this returns, which is what 0 asks for.
+    unsafe { context(opaque).stats_raw(bytes(json.cast(), length)) };
+    0
 }
 
 unsafe extern "C" fn on_log(

@@ -41,6 +41,8 @@ pub struct KafkaOptions {
     /// After this long without progress that should have been made (a record acknowledged, a record read that is
     /// there) the call fails.
     pub stall_timeout: Duration,
+    /// Time between two times at which members of groups and producers tell their figures; `None`: never.
+    pub figures_interval: Option<Duration>,
     /// Passed on to librdkafka, by its names: `security.protocol`, `sasl.*`, `ssl.*`, `compression.type`…
     pub extra: BTreeMap<String, String>,
 }
@@ -56,6 +58,7 @@ impl KafkaOptions {
             transaction_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(30),
+            figures_interval: None,
             extra: BTreeMap::new(),
         }
     }
@@ -179,6 +182,7 @@ impl KafkaOptions {
         if let Some(instance_id) = &self.instance_id {
             config.set("group.instance.id", instance_id);
         }
+        self.tell_figures(&mut config);
         config
     }
 
@@ -208,7 +212,14 @@ impl KafkaOptions {
         if !USERS.iter().any(|key| self.extra.contains_key(*key)) {
             config.set("linger.ms", "500");
         }
+        self.tell_figures(&mut config);
         config
+    }
+
+    fn tell_figures(&self, config: &mut ClientConfig) {
+        if let Some(interval) = self.figures_interval {
+            config.set("statistics.interval.ms", interval.as_millis().to_string());
+        }
     }
 
     /// The largest record of a topic that takes batches of so many bytes, as far as this client sends it.

@@ -27,6 +27,7 @@ use super::caller::{Caller, Client};
 use super::cluster::{Cluster, list_of};
 use super::context::Context;
 use super::failure::{failure, is_passing, refused};
+use super::figures::{PRODUCER, Reporter};
 use super::native::{self, GroupMetadata, NativeConsumer, NativeError};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
@@ -89,7 +90,8 @@ impl KafkaProducer {
         transactional_id: &str,
     ) -> Result<Self, LogError> {
         let config = cluster.options.producer(transactional_id, cluster.batch_bytes());
-        let client = ThreadedProducer::from_config_and_context(&config, Context::default())
+        let context = Context::reporting(Reporter::new(&cluster.board, PRODUCER));
+        let client = ThreadedProducer::from_config_and_context(&config, context)
             .map_err(|error| refused(&cluster.url, error))?;
         let producer = Self {
             cluster,

@@ -107,6 +107,7 @@ struct Made {
 /// Makes pages, and keeps them for a moment.
 pub(super) struct Pages {
     watched: Watched,
+    log: Arc<dyn EventLog>,
     clock: Clock,
     /// `None` where the system could start no thread: there is no lag then.
     sampler: Option<Sampler>,
@@ -116,9 +117,9 @@ pub(super) struct Pages {
 impl Pages {
     pub(super) fn new(watched: Watched, log: Arc<dyn EventLog>) -> Self {
         let clock = Clock::start();
-        let sampler = Sampler::start(&watched, log, clock)
+        let sampler = Sampler::start(&watched, log.clone(), clock)
             .inspect_err(|error| tracing::warn!(%error, "no thread for lag and rates could be started"));
-        Self { watched, clock, sampler: sampler.ok(), made: Mutex::default() }
+        Self { watched, log, clock, sampler: sampler.ok(), made: Mutex::default() }
     }
 
     fn get(&self, page: Page) -> Made {
@@ -133,7 +134,7 @@ impl Pages {
 
     fn make(&self, page: Page) -> Made {
         let sampled = self.sampler.as_ref().map(Sampler::sampled).unwrap_or_default();
-        let view = self.watched.view(self.clock, sampled);
+        let view = self.watched.view(self.clock, sampled, self.log.client_figures());
         let at = Instant::now();
         let made =
             |status, content_type, bytes: Vec<u8>| Made { at, status, content_type, bytes: bytes.into() };

@@ -15,6 +15,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use warptape_engine::{Counts, REQUEST_OUTCOMES, TASK_CLASSES, TimeBuckets};
+use warptape_eventlog::ClientFigures;
 use warptape_hot::Connection;
 use warptape_schemas::journal::BreakerState;
 
@@ -83,6 +84,15 @@ metrics! {
     WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by the topic that they are written to.";
     SYMBOLS = Gauge "symbols" "" [] "Symbols seen in the partitions of this process.";
 
+    KAFKA_BROKERS = Gauge "kafka_client_brokers" "" ["client"] "Brokers that the Kafka client knows; absent on the embedded log.";
+    KAFKA_CONNECTED = Gauge "kafka_client_brokers_connected" "" ["client"] "Those of them that it is connected to; it connects where it has something to ask.";
+    KAFKA_REQUESTS = Counter "kafka_client_requests" "" ["client"] "Requests that it has sent.";
+    KAFKA_SENT = Counter "kafka_client_sent" "bytes" ["client"] "Bytes that it has sent.";
+    KAFKA_RECEIVED = Counter "kafka_client_received" "bytes" ["client"] "Bytes that it has received.";
+    KAFKA_ERRORS = Counter "kafka_client_errors" "" ["client"] "Requests that could not be sent, failed, or had no answer in time.";
+    KAFKA_QUEUED = Gauge "kafka_client_queued_records" "" ["client"] "Records that wait to be sent, or to be acknowledged.";
+    KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99 % of the last requests had their answer within this time, by the slowest broker.";
+
     LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Records of ticks in the log that are not committed.";
     LAG = Gauge "partition_lag" "seconds" ["partition"] "For how long the first of these records has been in the log, as the process has seen it come; as long as the process watches, for one that was there before.";
     WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "How far the watermark, before which ticks are late, is behind the clock of this machine.";
@@ -128,6 +138,9 @@ metrics! {
     RISK_SHED = Counter "risk_tasks_shed" "" [] "Risk tasks dropped because their queue stood still for too long.";
     RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks that are known and not done.";
     RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Those of them with work that no lane has begun.";
+
+    QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks of a quota that is configured, those of quotas below it included.";
+    QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Risk tasks that the quota may have; absent where it has no limit.";
 
     HOT_UP = Gauge "hot_state_connected" "" [] "1 while there is a connection to Redis; absent where hot state is kept in memory.";
     HOT_WRITTEN = Counter "hot_state_written_values" "" [] "Values written to Redis.";
@@ -237,6 +250,7 @@ impl Page {
         let mut page = Self(Vec::with_capacity(METRICS.len()));
         page.process(view);
         page.ticks(view);
+        page.kafka_clients(view);
         page.partitions(view);
         page.latencies(view);
         page.commits(view);
@@ -287,6 +301,28 @@ impl Page {
         ];
         self.numbers(WRITTEN, written.map(|(topic, count)| (vec![topic.to_owned()], count as f64)));
         self.count(SYMBOLS, view.engine.status.symbols as u64);
+    }
+
+    fn kafka_clients(&mut self, view: &View<'_>) {
+        let clients = &view.clients;
+        if clients.is_empty() {
+            return;
+        }
+        let mut each = |metric, value: fn(&ClientFigures) -> Option<u64>| {
+            let known = clients.iter().filter_map(|of| Some((vec![of.client.to_owned()], value(of)? as f64)));
+            self.numbers(metric, known);
+        };
+        each(KAFKA_BROKERS, |of| Some(of.brokers));
+        each(KAFKA_CONNECTED, |of| Some(of.brokers_connected));
+        each(KAFKA_REQUESTS, |of| Some(of.requests));
+        each(KAFKA_SENT, |of| Some(of.sent_bytes));
+        each(KAFKA_RECEIVED, |of| Some(of.received_bytes));
+        each(KAFKA_ERRORS, |of| Some(of.errors));
+        each(KAFKA_QUEUED, |of| Some(of.queued_records));
+        let waits = clients
+            .iter()
+            .filter_map(|of| Some((vec![of.client.to_owned()], of.round_trip_us? as f64 / 1e6)));
+        self.numbers(KAFKA_ROUND_TRIP, waits);
     }
 
     fn partitions(&mut self, view: &View<'_>) {
@@ -405,6 +441,12 @@ impl Page {
         self.counts(RISK_REJECTED, &status.tally.rejected);
         self.count(RISK_MISSES, status.tally.deadline_misses);
         self.count(RISK_SHED, status.tally.shed);
+        self.numbers(
+            QUOTA_TASKS,
+            status.quotas.iter().map(|(name, tasks, _)| (vec![name.clone()], *tasks as f64)),
+        );
+        let limited = status.quotas.iter().filter(|(_, _, limit)| *limit > 0);
+        self.numbers(QUOTA_LIMIT, limited.map(|(name, _, limit)| (vec![name.clone()], *limit as f64)));
         self.count(RISK_TASKS, status.tasks as u64);
         self.number(RISK_WAITING, f64::from(status.tasks_waiting));
     }

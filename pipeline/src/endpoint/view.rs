@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use warptape_engine::Topics;
+use warptape_eventlog::ClientFigures;
 use warptape_hot::{HotFigures, HotStatus};
 use warptape_schemas::journal::LaneSpec;
 
@@ -45,10 +46,12 @@ pub(super) struct View<'a> {
     pub(super) lost: Option<Lost>,
     pub(super) hot_state: Option<HotFigures>,
     pub(super) sampled: Sampled,
+    /// What the log's clients say of themselves.
+    pub(super) clients: Vec<ClientFigures>,
 }
 
 impl Watched {
-    pub(super) fn view(&self, clock: Clock, sampled: Sampled) -> View<'_> {
+    pub(super) fn view(&self, clock: Clock, sampled: Sampled, clients: Vec<ClientFigures>) -> View<'_> {
         View {
             watched: self,
             now_ns: clock.now_ns(),
@@ -56,6 +59,7 @@ impl Watched {
             lost: self.watch.as_ref().and_then(|watch| watch.lost()),
             hot_state: self.hot_state.as_ref().map(|status| status.figures()),
             sampled,
+            clients,
         }
     }
 
@@ -134,8 +138,12 @@ pub(super) mod tests {
                 waiting_rows: 5,
                 waiting_bytes: 50,
             };
-            let status =
-                Status { partitions: vec![partition], lanes: vec![lane(0), lane(1)], ..Status::default() };
+            let status = Status {
+                partitions: vec![partition],
+                lanes: vec![lane(0), lane(1)],
+                quotas: vec![("desk".to_owned(), 3, 10)],
+                ..Status::default()
+            };
             let sample = Sample {
                 utilization_percent: Some(50),
                 memory_used_bytes: Some(1 << 30),
@@ -164,7 +172,17 @@ pub(super) mod tests {
                 stalls: vec![0.0, 0.5],
                 recent: Recent { seconds: 30.0, records: 1_000, ..Recent::default() },
             };
-            View { watched, now_ns: NOW_NS, engine, lost: None, hot_state: Some(hot_state), sampled }
+            let client =
+                ClientFigures { client: "consumer", round_trip_us: Some(900), ..ClientFigures::default() };
+            View {
+                watched,
+                now_ns: NOW_NS,
+                engine,
+                lost: None,
+                hot_state: Some(hot_state),
+                sampled,
+                clients: vec![client],
+            }
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, Producer, Record, TopicInfo,
-    TopicPartition, TopicSpec,
+    ClientFigures, Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, Producer, Record,
+    TopicInfo, TopicPartition, TopicSpec,
 };
 use warptape_schemas::{fingerprint_of, registry_id_of, to_registry_frame, to_single_object};
 
@@ -38,6 +38,10 @@ impl EventLog for FramedLog {
 
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
         self.log.topics()
+    }
+
+    fn client_figures(&self) -> Vec<ClientFigures> {
+        self.log.client_figures()
     }
 
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {

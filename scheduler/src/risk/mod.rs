@@ -48,6 +48,7 @@ use crate::name::Name;
 use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
+use crate::views::QuotaLoad;
 use accounts::Accounts;
 use ageing::Ageing;
 pub(crate) use audit::{audit, walked_hash};
@@ -180,6 +181,11 @@ impl Risk {
 
     pub(crate) fn knows(&self, task: TaskId) -> bool {
         self.tasks.contains_key(&task)
+    }
+
+    /// Tasks of every quota.
+    pub(crate) fn quota_loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
+        self.tenants.quotas.loads()
     }
 
     /// Lowest number that the next request may have.

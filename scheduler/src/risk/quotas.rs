@@ -21,6 +21,7 @@ use warptape_events::journal::Quota;
 
 use crate::name::Name;
 use crate::state_hash::{Component, StateHash, hash_component};
+use crate::views::QuotaLoad;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -114,6 +115,11 @@ impl Quotas {
             }
         }
         quotas
+    }
+
+    /// Name, tasks and limit of each; 0 as a limit is none.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
+        self.nodes.iter().map(|node| QuotaLoad { name: &node.name, tasks: node.tasks, limit: node.limit })
     }
 
     /// What the topmost quotas claim, and tasks of tenants without one.

@@ -21,6 +21,8 @@ pub struct Status {
     pub tasks: usize,
     /// Risk tasks with units that no lane has begun.
     pub tasks_waiting: i32,
+    /// Quotas of risk tasks that are configured: name, tasks, and how many it may have; 0 is as many as fit.
+    pub quotas: Vec<(String, i64, i64)>,
     /// When the commit that is under way was sealed; `None` where none is.
     pub committing_since_ns: Option<i64>,
     /// Since when every attempt to commit has been aborted; `None` where none has.
@@ -93,6 +95,7 @@ impl Core {
             symbols: self.symbol_count(),
             tasks: scheduler.tasks_known(),
             tasks_waiting: scheduler.tasks_waiting(),
+            quotas: scheduler.quota_loads().map(|of| (of.name.to_owned(), of.tasks, of.limit)).collect(),
             committing_since_ns: self.committing_since_ns(),
             aborting_since_ns: self.aborting_since_ns(),
             is_stopping: self.stopping.at.is_some(),

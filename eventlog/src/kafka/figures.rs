@@ -1,0 +1,140 @@
+//! What librdkafka counts of its clients, for those who watch a process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdkafka::Statistics;
+
+use crate::ClientFigures;
+
+/// Kinds of clients.
+pub(super) const MEMBER: &str = "consumer";
+pub(super) const PRODUCER: &str = "producer";
+/// The state of a connection over which requests go.
+const UP: &str = "UP";
+
+/// What all clients have told, those included that are gone: counters only rise.
+#[derive(Debug, Default)]
+pub(super) struct Board(Mutex<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    clients: u64,
+    /// The last figures of each client.
+    live: BTreeMap<u64, ClientFigures>,
+    /// What those counted that are gone, by kind.
+    gone: BTreeMap<&'static str, ClientFigures>,
+}
+
+impl Board {
+    /// The figures of each kind of client.
+    pub(super) fn read(&self) -> Vec<ClientFigures> {
+        let told = self.lock();
+        let mut kinds = told.gone.clone();
+        for figures in told.live.values() {
+            let of_kind = kinds.entry(figures.client).or_insert_with(|| none_of(figures.client));
+            add_counts(of_kind, figures);
+            of_kind.brokers = of_kind.brokers.max(figures.brokers);
+            of_kind.brokers_connected = of_kind.brokers_connected.max(figures.brokers_connected);
+            of_kind.queued_records += figures.queued_records;
+            of_kind.round_trip_us = of_kind.round_trip_us.max(figures.round_trip_us);
+        }
+        kinds.into_values().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        // Each holder leaves whole values behind, also when it panics.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn none_of(client: &'static str) -> ClientFigures {
+    ClientFigures { client, ..ClientFigures::default() }
+}
+
+fn add_counts(to: &mut ClientFigures, figures: &ClientFigures) {
+    to.requests += figures.requests;
+    to.sent_bytes += figures.sent_bytes;
+    to.received_bytes += figures.received_bytes;
+    to.errors += figures.errors;
+}
+
+/// Where a client tells its figures, as long as it lives.
+pub(super) struct Reporter {
+    board: Arc<Board>,
+    number: u64,
+    kind: &'static str,
+}
+
+impl Reporter {
+    pub(super) fn new(board: &Arc<Board>, kind: &'static str) -> Self {
+        let number = {
+            let mut told = board.lock();
+            told.clients += 1;
+            told.clients
+        };
+        Self { board: board.clone(), number, kind }
+    }
+
+    pub(super) fn report(&self, statistics: &Statistics) {
+        let figures = figures(self.kind, statistics);
+        self.board.lock().live.insert(self.number, figures);
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        let mut told = self.board.lock();
+        if let Some(figures) = told.live.remove(&self.number) {
+            add_counts(told.gone.entry(self.kind).or_insert_with(|| none_of(self.kind)), &figures);
+        }
+    }
+}
+
+fn figures(client: &'static str, statistics: &Statistics) -> ClientFigures {
+    let count = |number: i64| u64::try_from(number).unwrap_or_default();
+    // Besides those that are known there are the addresses that were configured, and the coordinator's.
+    let brokers = || statistics.brokers.values().filter(|broker| broker.nodeid >= 0);
+    let round_trips = brokers().filter_map(|broker| broker.rtt.as_ref()).filter(|window| window.cnt > 0);
+    ClientFigures {
+        client,
+        brokers: brokers().count() as u64,
+        brokers_connected: brokers().filter(|broker| broker.state == UP).count() as u64,
+        requests: count(statistics.tx),
+        sent_bytes: count(statistics.tx_bytes),
+        received_bytes: count(statistics.rx_bytes),
+        errors: brokers().map(|broker| broker.txerrs + broker.rxerrs + broker.req_timeouts).sum(),
+        queued_records: statistics.msg_cnt,
+        round_trip_us: round_trips.map(|window| count(window.p99)).max(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statistics(requests: i64, queued: u64) -> Statistics {
+        Statistics { tx: requests, tx_bytes: 10 * requests, msg_cnt: queued, ..Statistics::default() }
+    }
+
+    #[test]
+    fn what_a_client_counted_stays_when_it_is_gone() {
+        let board = Arc::default();
+        let read = || {
+            let figures = Board::read(&board);
+            figures
+                .iter()
+                .map(|of| (of.client, of.requests, of.sent_bytes, of.queued_records))
+                .collect::<Vec<_>>()
+        };
+        let (first, second) = (Reporter::new(&board, PRODUCER), Reporter::new(&board, PRODUCER));
+        assert_eq!(read(), []);
+        first.report(&statistics(5, 3));
+        first.report(&statistics(7, 2));
+        second.report(&statistics(1, 4));
+        Reporter::new(&board, MEMBER).report(&statistics(9, 0));
+        assert_eq!(read(), [(MEMBER, 9, 90, 0), (PRODUCER, 8, 80, 6)]);
+        drop(first);
+        assert_eq!(read(), [(MEMBER, 9, 90, 0), (PRODUCER, 8, 80, 4)]);
+    }
+}
