@@ -30,14 +30,18 @@ WARPTAPE__{{ . | upper | replace "." "__" }}
 {{- if not .Values.kafka.brokers }}
 {{- fail "kafka.brokers is not set: give HOST:PORT[,HOST:PORT…] of the cluster that has the log" }}
 {{- end }}
-{{- if gt $processes (int .Values.kafka.journalPartitions) }}
-{{- fail (printf "%s is %d and kafka.journalPartitions %d: each process needs a partition of the journal of its own" $key $processes (int .Values.kafka.journalPartitions)) }}
+{{- $journals := int .Values.kafka.journalPartitions }}
+{{- if gt $processes $journals }}
+{{- $why := "each process needs a partition of the journal of its own" }}
+{{- fail (printf "%s is %d and kafka.journalPartitions %d: %s" $key $processes $journals $why) }}
 {{- end }}
-{{- if gt $processes (int .Values.kafka.partitions) }}
-{{- fail (printf "%s is %d and kafka.partitions %d: a process without a partition of ticks has nothing to do" $key $processes (int .Values.kafka.partitions)) }}
+{{- $partitions := int .Values.kafka.partitions }}
+{{- if gt $processes $partitions }}
+{{- $why := "a process without a partition of ticks has nothing to do" }}
+{{- fail (printf "%s is %d and kafka.partitions %d: %s" $key $processes $partitions $why) }}
 {{- end }}
 {{- if and .Values.keda.enabled (gt (int .Values.keda.minReplicas) (int .Values.keda.maxReplicas)) }}
-{{- fail (printf "keda.minReplicas is %d and keda.maxReplicas %d" (int .Values.keda.minReplicas) (int .Values.keda.maxReplicas)) }}
+{{- fail "keda.minReplicas is greater than keda.maxReplicas" }}
 {{- end }}
 {{- if and .Values.keda.enabled .Values.keda.prometheus.enabled (not .Values.keda.prometheus.serverAddress) }}
 {{- fail "keda.prometheus.serverAddress is not set: give the URL of Prometheus" }}
