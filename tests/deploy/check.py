@@ -301,7 +301,7 @@ def fly(root):
             tables = value if isinstance(value, list) else list(value.values()) if name == "checks" else [value]
             yield from (f"fly.toml has no {name}.{key}" for table in tables for key in table if key not in FLY[name])
             used = {process for table in tables for process in table.get("processes", [])}
-            yield from (f"{name} is for the process {process}, which is not there" for process in used - set(read["processes"]))
+            yield from (f"{name} is for {process}, which is no process" for process in used - set(read["processes"]))
     written = {file["guest_path"] for file in read["files"]}
     named = [word for command in read["processes"].values() for word in command.split() if word.startswith("/")]
     named += [value for key, value in read["env"].items() if key.endswith("_FILE")]
@@ -337,7 +337,7 @@ PLANTED = {
     ],
     chart: [
         (f"{CHART}/Chart.yaml", "version: 0.1.0", "version: one", "version"),
-        (f"{CHART}/templates/statefulset.yaml", "{{- include \"warptape.validate\" . }}", "{{- include \"nothing\" . }}", "nothing"),
+        (f"{CHART}/templates/statefulset.yaml", 'include "warptape.validate"', 'include "nothing"', "nothing"),
         (f"{CHART}/templates/statefulset.yaml", "podManagementPolicy", "podManagmentPolicy", "podManagmentPolicy"),
         (f"{CHART}/templates/statefulset.yaml", "/readyz", "/ready", "/readyz"),
         (f"{CHART}/templates/statefulset.yaml", "metadata.labels['apps.kubernetes.io/pod-index']", "metadata.name", "index"),
@@ -384,7 +384,8 @@ def main():
             if wrong := missed(root, check, arguments, mistake):
                 print(f"{check.__name__}: {wrong}")
                 unseen += 1
-        print(f"{check.__name__}: {len(found)} findings, {len(mistakes) - unseen} of {len(mistakes)} planted mistakes seen", flush=True)
+        seen = f"{len(mistakes) - unseen} of {len(mistakes)} planted mistakes seen"
+        print(f"{check.__name__}: {len(found)} findings, {seen}", flush=True)
         failed += bool(found) + unseen
     sys.exit(failed > 0)
 
