@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Sourced by tests/run, tests/services and tests/gpu/run: installs system packages that are missing, where it may, and finds NVRTC.
+# Sourced by tests/run, tests/services, tests/deploy/run and tests/gpu/run: installs system packages that are missing, where it
+# may, makes the Python of the tests, and finds NVRTC.
 
 # packages_missing PACKAGE…: those that are not there, each followed by a space.
 packages_missing() {
@@ -12,6 +13,7 @@ packages_missing() {
       perl) perl -MFindBin -MIPC::Cmd -e 1 2>/dev/null || printf '%s ' "$package" ;;
       python3-venv) python3 -c 'import ensurepip' 2>/dev/null || printf '%s ' "$package" ;;
       maven) command -v mvn >/dev/null || printf '%s ' "$package" ;;
+      systemd) command -v systemd-analyze >/dev/null || printf '%s ' "$package" ;;
       chromium-driver) command -v chromedriver >/dev/null || printf '%s ' "$package" ;;
       *-jre-headless) java_is_right || printf '%s ' "$package" ;;
       *) command -v "$package" >/dev/null || printf '%s ' "$package" ;;
@@ -59,4 +61,23 @@ import glob, os, sys
 names = [os.path.join(root, "nvidia", "*", "lib", "libnvrtc.so*") for root in sys.path]
 for folder in dict.fromkeys(os.path.dirname(path) for name in names for path in sorted(glob.glob(name))):
     print(folder)'
+}
+
+# prepare_python CACHE: a Python with what the examples and tests ask for, kept in that folder. Called from the clone's root.
+prepare_python() {
+  local wanted=(examples/python/requirements.txt tests/requirements.txt) environment
+  environment=$1/python-$(cat "${wanted[@]}" | cksum | cut -d' ' -f1)
+  if [[ ! -e $environment/ready ]]; then
+    rm -rf "$environment"
+    if ! python3 -m venv "$environment" ||
+      ! "$environment/bin/pip" install --quiet --disable-pip-version-check "${wanted[@]/#/--requirement=}"; then
+      echo "${wanted[*]} could not be installed: check that the Python package index can be reached, and run again"
+      return 1
+    fi
+    touch "$environment/ready"
+  fi
+  export WARPTAPE_TEST_PYTHON=$environment/bin/python
+  WARPTAPE_TEST_NVRTC=$(nvrtc_folders "$WARPTAPE_TEST_PYTHON" | head -n 1)
+  export WARPTAPE_TEST_NVRTC
+  "$WARPTAPE_TEST_PYTHON" --version
 }
