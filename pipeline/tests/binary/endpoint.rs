@@ -14,6 +14,8 @@ use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Input;
 
+use super::broker::shared;
+use super::kafka_market::Market;
 use super::outputs::records;
 use super::processes::{DEADLINE, Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
@@ -367,5 +369,31 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
             || ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset),
         "{ended:?}"
     );
+    run.stop("TERM");
+}
+
+#[test]
+fn clients_of_kafka_tell_their_figures() {
+    let market = Market::new("figures", shared());
+    let mut run = market.start_run_with(&["--listen", "127.0.0.1:0"], &[]);
+    let url = url_of(&mut run);
+    let arguments = market.arguments(&["feed", "synth", "--ticks", "5000"], &market.url);
+    texts(&warptape(market.path(), &arguments), 0);
+    let samples = run.run_until("both clients have told", || {
+        let samples = scrape(&url);
+        let of = |name: &str, client: &str| {
+            samples.get(&format!("warptape_kafka_client_{name}{{client=\"{client}\"}}")).copied()
+        };
+        let told = ["consumer", "producer"].map(|client| {
+            let counted =
+                ["requests_total", "sent_bytes_total", "received_bytes_total"].map(|name| of(name, client));
+            counted.iter().all(|count| count.is_some_and(|count| count > 0.0))
+                && of("brokers_connected", client) == Some(1.0)
+        });
+        (told == [true; 2] && samples["warptape_ticks_total"] == 5_000.0).then_some(samples)
+    });
+    let received = samples["warptape_kafka_client_received_bytes_total{client=\"consumer\"}"];
+    assert!(received >= samples["warptape_read_bytes_total"] / 10.0, "{received}");
+    assert_eq!(samples["warptape_log_lost_seconds"], 0.0);
     run.stop("TERM");
 }

@@ -78,7 +78,7 @@ impl Market {
         format!("{}{name}", self.prefix)
     }
 
-    fn arguments<'a>(&self, command: &[&'a str], url: &'a str) -> Vec<&'a str> {
+    pub fn arguments<'a>(&self, command: &[&'a str], url: &'a str) -> Vec<&'a str> {
         [command, &["-c", "w.toml", "--log", url]].concat()
     }
 
