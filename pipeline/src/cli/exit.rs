@@ -27,7 +27,8 @@ pub struct UsageError(pub String);
 
 /// The exit code of an error; 0 when the reader of our standard output has gone, which ends a command quietly.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
-    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+    let as_json = error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+    if error.downcast_ref::<io::Error>().map(io::Error::kind).or(as_json) == Some(io::ErrorKind::BrokenPipe) {
         return 0;
     }
     if error.is::<UsageError>() || error.is::<SettingsError>() || error.is::<ReplayError>() {
@@ -35,7 +36,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     }
     if error.is::<SourceError>()
         || matches!(error.downcast_ref(), Some(TablesError::Replay(_) | TablesError::Taken { .. }))
-        || matches!(error.downcast_ref(), Some(TimelineError::Replay(_) | TimelineError::Taken { .. }))
+        || matches!(error.downcast_ref(), Some(TimelineError::Replay(_)))
     {
         return UNUSABLE;
     }
@@ -65,6 +66,7 @@ mod tests {
         check(SettingsError::Mistakes(Vec::new()).into(), 2);
         check(anyhow::Error::new(UsageError("x".to_owned())).context("while reading"), 2);
         check(io::Error::from(io::ErrorKind::BrokenPipe).into(), 0);
+        check(serde_json::Error::io(io::ErrorKind::BrokenPipe.into()).into(), 0);
         check(io::Error::from(io::ErrorKind::NotFound).into(), 1);
         check(LogError::Url { url: "x".to_owned(), found: "y".to_owned() }.into(), 2);
         check(SourceError::NoFiles.into(), 2);

@@ -37,9 +37,9 @@ pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStat
 pub use interrupt::Interrupt;
 pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use replay::{
-    ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs, SlowestArgs,
-    TimelineArgs, VerifyArgs, VerifyFormat, WhyArgs, WhyNotArgs, WhySubject, WindowArgs, parse_condition,
-    parse_place,
+    BACKWARDS, ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs,
+    SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat, WhyArgs, WhyNotArgs, WhySubject, WindowArgs,
+    parse_condition, parse_place,
 };
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,

@@ -8,7 +8,7 @@ mod timeline;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-pub use chain::{ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
+pub use chain::{BACKWARDS, ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
 pub use debug::{DebugArgs, DebugFormat, parse_condition, parse_place};
 pub use diff::DiffArgs;
 pub use timeline::TimelineArgs;

@@ -1,5 +1,6 @@
 //! Text in aligned columns, and times as they stand there.
 
+use indicatif::HumanCount;
 use time::OffsetDateTime;
 
 use crate::printable::printable_line;
@@ -11,6 +12,11 @@ pub enum Align {
     Left,
     /// Numbers.
     Right,
+}
+
+/// A number of things, such as `1 batch` or `2,000 batches`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
 }
 
 /// A table whose rows are all known: a header, a row each, no trailing blanks.

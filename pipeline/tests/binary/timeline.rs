@@ -105,7 +105,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
 
     // Nothing is written over.
     let (_, error) = run_in(folder, &to, 2);
-    assert!(error.contains("run.pftrace: it exists already, and nothing is written over"), "{error}");
+    assert!(error.contains("run.pftrace exists already, and nothing is written over"), "{error}");
 
     // A window has less, and says so as JSON as well.
     let since = format!("sequence:{}", entries / 2);
@@ -128,6 +128,17 @@ fn a_log_without_a_journal_has_no_timeline() {
     let (_, error) =
         run_in(folder, &["replay", "timeline", "--to", "run.pftrace", "--since", "yesterday"], 2);
     assert!(error.contains("no time such as"), "{error}");
+    // A window that ends before it begins is no empty one.
+    let window = ["--since", "2026-11-24T03:00:00Z", "--until", "2026-11-24T02:00:00Z"];
+    for command in [
+        &["timeline", "--to", "run.pftrace"][..],
+        &["report", "--to", "pftrace.html"],
+        &["export", "--to", "pftrace.db"],
+        &["slowest", "3"],
+    ] {
+        let (_, error) = run_in(folder, &[&["replay"], command, &window].concat(), 2);
+        assert!(error.contains("nothing lies between them"), "{error}");
+    }
     let (_, error) =
         texts(&warptape(folder, &["replay", "timeline", "--to", "x", "--log", "sqlite:nowhere.db"]), 2);
     assert!(error.contains("nowhere.db"), "{error}");

@@ -38,6 +38,16 @@ impl Window {
     pub fn is_whole(&self) -> bool {
         self.since.is_none() && self.until.is_none()
     }
+
+    /// Whether it ends before it begins, or where, as far as bounds of the same kind tell.
+    pub fn is_backwards(&self) -> bool {
+        match (self.since, self.until) {
+            (Some(Bound::TimeNs(since)), Some(Bound::TimeNs(until)))
+            | (Some(Bound::Offset(since)), Some(Bound::Offset(until)))
+            | (Some(Bound::Sequence(since)), Some(Bound::Sequence(until))) => until <= since,
+            _ => false,
+        }
+    }
 }
 
 /// Where the window lies in a journal, before it is widened to what can be replayed.

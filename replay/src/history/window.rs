@@ -31,6 +31,18 @@ pub struct Window {
     pub to: Option<Bound>,
 }
 
+impl Window {
+    /// Whether it ends before it begins, or where, as far as bounds of the same kind tell.
+    pub fn is_backwards(&self) -> bool {
+        match (self.from, self.to) {
+            (Some(Bound::Time(from)), Some(Bound::Time(to)))
+            | (Some(Bound::Offset(from)), Some(Bound::Offset(to)))
+            | (Some(Bound::Sequence(from)), Some(Bound::Sequence(to))) => to <= from,
+            _ => false,
+        }
+    }
+}
+
 /// Which journals, and what of them.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {

@@ -11,7 +11,6 @@
 //! some bytes for each track. It must not know settings or the command line, and it judges nothing.
 
 mod commits;
-mod file;
 mod names;
 mod packets;
 pub mod proto;
@@ -21,7 +20,6 @@ mod words;
 mod work;
 
 use std::io;
-use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use warptape_eventlog::{EventLog, LogError};
@@ -30,28 +28,15 @@ use warptape_replay::{Progress, ReplayError};
 
 pub use self::timeline::Timeline;
 
-use self::file::{Unfinished, unwritable};
-
 /// Why there is no timeline.
 #[derive(Debug, thiserror::Error)]
 pub enum TimelineError {
     /// The log cannot be read, or has nothing to be drawn.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// Something is there already.
-    #[error("{}: it exists already, and nothing is written over; name a file that does not exist yet", .path.display())]
-    Taken {
-        /// What is there.
-        path: PathBuf,
-    },
-    /// The file cannot be written.
-    #[error("{}: cannot be written ({cause}); check the folder's permissions and the room on the disk", .path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: String,
-    },
+    /// The trace cannot be written.
+    #[error("the timeline cannot be written: {0}")]
+    Unwritable(#[source] io::Error),
 }
 
 /// What a timeline has.
@@ -73,17 +58,16 @@ pub struct Drawn {
     pub bytes: u64,
 }
 
-/// Writes the timeline of a window of journals to a file that must not exist. Memory is what a history keeps, which is bounded.
+/// Writes the timeline of a window of journals. Memory is what a history keeps, which is bounded.
 ///
 /// # Errors
-/// If the log cannot be read, has no journal, or the file cannot be written. Then there is no file.
+/// If the log cannot be read, has no journal, or the trace cannot be written. What was written then is no trace.
 pub fn write_timeline(
     log: &dyn EventLog,
-    to: &Path,
+    out: impl io::Write,
     options: &HistoryOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Drawn, TimelineError> {
-    let (unfinished, out) = Unfinished::create(to)?;
     let is_window = options.window != Window::default();
     let mut timeline = Timeline::new(out, is_window);
     let mut failed: Option<io::Error> = None;
@@ -102,10 +86,10 @@ pub fn write_timeline(
         progress,
     );
     if let Some(error) = failed {
-        return Err(unwritable(to, &error));
+        return Err(TimelineError::Unwritable(error));
     }
     read?;
-    let (out, drawn) = timeline.finish().map_err(|error| unwritable(to, &error))?;
-    unfinished.finish(out)?;
+    let (mut out, drawn) = timeline.finish().map_err(TimelineError::Unwritable)?;
+    out.flush().map_err(TimelineError::Unwritable)?;
     Ok(drawn)
 }

@@ -1,8 +1,7 @@
 //! Timelines of a run against the log that they are of: every batch and every commit is there, on tracks that Perfetto can show.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
+use std::io;
 
 use warptape_eventlog::EventLog;
 use warptape_replay::history::{Bound, History, HistoryOptions, Window};
@@ -19,12 +18,13 @@ fn options(window: Window) -> HistoryOptions {
     HistoryOptions { journal: "journal".to_owned(), partition: None, window }
 }
 
-fn drawn(log: &dyn EventLog, to: &Path, window: Window) -> Drawn {
+fn drawn(log: &dyn EventLog, window: Window) -> Drawn {
     let mut last = None;
-    let written = write_timeline(log, to, &options(window), &mut |progress| last = Some(progress)).unwrap();
+    let mut bytes = Vec::new();
+    let keep = &mut |progress| last = Some(progress);
+    let written = write_timeline(log, &mut bytes, &options(window), keep).unwrap();
     let last = last.unwrap();
     assert_eq!(last.done, last.total);
-    let bytes = fs::read(to).unwrap();
     assert_eq!((written.bytes, written.left_out), (bytes.len() as u64, 0));
     read_drawn(&bytes).unwrap()
 }
@@ -38,7 +38,7 @@ fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
 fn a_timeline_has_every_batch_and_every_commit() {
     let folder = tempfile::tempdir().unwrap();
     let log = recorded(&folder.path().join("log.db"));
-    let drawn = drawn(&*log, &folder.path().join("run.pftrace"), Window::default());
+    let drawn = drawn(&*log, Window::default());
     drawn.check_flows().unwrap();
     let entries = entries(&*log);
     let dispatched: Vec<_> = entries
@@ -95,7 +95,7 @@ fn a_timeline_has_every_batch_and_every_commit() {
 fn counters_end_at_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let log = recorded(&folder.path().join("log.db"));
-    let drawn = drawn(&*log, &folder.path().join("run.pftrace"), Window::default());
+    let drawn = drawn(&*log, Window::default());
     assert!(drawn.counters.len() > 4);
     for (track, values) in &drawn.counters {
         assert!(values.is_sorted_by_key(|(at_ns, _)| at_ns), "{}", drawn.names[track]);
@@ -113,7 +113,7 @@ fn a_window_begins_where_it_does() {
     let next = &entries[entries.len() / 2];
     let window =
         Window { from: Some(Bound::Sequence(first.sequence)), to: Some(Bound::Sequence(next.sequence)) };
-    let drawn = drawn(&*log, &folder.path().join("window.pftrace"), window);
+    let drawn = drawn(&*log, window);
     let is_within = |at_ns: u64| (first.at_ns as u64..=next.at_ns as u64).contains(&at_ns);
     assert!(is_within(drawn.first_ns));
     assert!(drawn.slices.iter().all(|slice| is_within(slice.begin_ns) && is_within(slice.end_ns)));
@@ -121,20 +121,23 @@ fn a_window_begins_where_it_does() {
 }
 
 #[test]
-fn nothing_is_written_over_and_nothing_is_left_of_a_failure() {
+fn what_cannot_be_drawn_or_written_is_an_error() {
+    struct Full;
+    impl io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
     let folder = tempfile::tempdir().unwrap();
     let log = recorded(&folder.path().join("log.db"));
-    let to = folder.path().join("there.pftrace");
-    fs::write(&to, "mine").unwrap();
-    let refused = write_timeline(&*log, &to, &options(Window::default()), &mut |_| {}).unwrap_err();
-    assert!(matches!(refused, TimelineError::Taken { .. }), "{refused}");
-    assert_eq!(fs::read(&to).unwrap(), b"mine");
+    let refused = write_timeline(&*log, Full, &options(Window::default()), &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, TimelineError::Unwritable(_)), "{refused}");
     let missing = HistoryOptions { journal: "nobody".to_owned(), ..options(Window::default()) };
-    let to = folder.path().join("none.pftrace");
-    let refused = write_timeline(&*log, &to, &missing, &mut |_| {}).unwrap_err();
+    let refused = write_timeline(&*log, Vec::new(), &missing, &mut |_| {}).unwrap_err();
     assert!(refused.to_string().contains("no topic \"nobody\""), "{refused}");
-    let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("none")));
 }
 
 /// Times that anybody could have written do no harm, nor do entries that are missing, twice there or elsewhere.

@@ -5,6 +5,7 @@ use warptape_replay::history::{Bound, Window};
 use warptape_sources::TimeUnit;
 
 use super::VerifyFormat;
+use crate::cli::UsageError;
 use crate::cli::count::parse_count_from_one;
 
 /// What `replay why` explains.
@@ -109,11 +110,20 @@ pub struct WindowArgs {
 }
 
 impl WindowArgs {
-    /// As the replay takes it.
-    pub fn window(self) -> Window {
-        Window { from: self.since, to: self.until }
+    /// As the replay takes it; an error where it ends before it begins.
+    pub fn window(self) -> Result<Window, UsageError> {
+        forwards(Window { from: self.since, to: self.until })
     }
 }
+
+/// The window, unless nothing can be in it.
+pub(super) fn forwards(window: Window) -> Result<Window, UsageError> {
+    if window.is_backwards() { Err(UsageError(BACKWARDS.to_owned())) } else { Ok(window) }
+}
+
+/// Said of a window that ends before it begins.
+pub const BACKWARDS: &str =
+    "--until names nothing behind --since, so that nothing lies between them; exchange the two";
 
 /// How a list is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -6,7 +6,8 @@ use clap::{Args, value_parser};
 use warptape_replay::history::{Bound, Window};
 use warptape_report::SLOWEST_ON_PAGE_MAX;
 
-use super::chain::parse_bound;
+use super::chain::{forwards, parse_bound};
+use crate::cli::UsageError;
 
 /// Arguments of `warptape replay report`.
 #[derive(Clone, Debug, Args)]
@@ -39,8 +40,8 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// The window, as the replay takes it.
-    pub fn window(&self) -> Window {
-        Window { from: self.since, to: self.until }
+    /// As the replay takes it; an error where it ends before it begins.
+    pub fn window(&self) -> Result<Window, UsageError> {
+        forwards(Window { from: self.since, to: self.until })
     }
 }

@@ -6,7 +6,8 @@ use clap::Args;
 use warptape_replay::history::{Bound, Window};
 
 use super::VerifyFormat;
-use super::chain::parse_bound;
+use super::chain::{forwards, parse_bound};
+use crate::cli::UsageError;
 
 /// Arguments of `warptape replay timeline`.
 #[derive(Clone, Debug, Args)]
@@ -36,8 +37,8 @@ pub struct TimelineArgs {
 }
 
 impl TimelineArgs {
-    /// As the replay takes it.
-    pub fn window(&self) -> Window {
-        Window { from: self.since, to: self.until }
+    /// As the replay takes it; an error where it ends before it begins.
+    pub fn window(&self) -> Result<Window, UsageError> {
+        forwards(Window { from: self.since, to: self.until })
     }
 }

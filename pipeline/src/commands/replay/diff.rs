@@ -11,7 +11,7 @@ use warptape_replay::diff::{Diff, DiffSide, LaneRows, Parted, PartedAt, Side, Un
 
 use super::chain::{milliseconds, name, push_line, push_paragraph};
 use crate::cli::{ChainFormat, DIVERGED, DiffArgs};
-use crate::commands::columns::{Align, aligned, utc};
+use crate::commands::columns::{Align, aligned, counted, utc};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
@@ -71,13 +71,13 @@ fn text(found: &Diff) -> String {
 
 fn headline(side: &Side) -> String {
     format!(
-        "{}: {} lives of {}, {} rows in {} batches, {} signals, {:.1} s",
+        "{}: {} of {}, {} in {}, {}, {:.1} s",
         side.url,
-        side.lives,
+        counted(side.lives, "life", "lives"),
         if side.software.is_empty() { "unknown software".to_owned() } else { side.software.join(", ") },
-        HumanCount(side.rows.unsigned_abs()),
-        HumanCount(side.batches),
-        HumanCount(side.signals),
+        counted(side.rows.unsigned_abs(), "row", "rows"),
+        counted(side.batches, "batch", "batches"),
+        counted(side.signals, "signal", "signals"),
         side.elapsed_ns as f64 / 1e9
     )
 }

@@ -9,7 +9,7 @@ use warptape_replay::{ExportOptions, ExportProgress, Exported, ReplayError, Wind
 use warptape_tables::{TableFormat, Written, write_tables};
 
 use super::sources;
-use crate::cli::{ExportArgs, ExportFormat, VerifyFormat};
+use crate::cli::{BACKWARDS, ExportArgs, ExportFormat, UsageError, VerifyFormat};
 use crate::clock::wall_clock_ns;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -17,6 +17,10 @@ use crate::settings::Settings;
 
 /// Writes the file.
 pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let window = Window { since: args.since, until: args.until, partition: args.partition };
+    if window.is_backwards() {
+        return Err(UsageError(BACKWARDS.to_owned()).into());
+    }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let topics = &settings.topics.names;
     let others =
@@ -25,7 +29,7 @@ pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCod
         journal: topics.journal.clone(),
         sources: sources(settings, schemas).sources,
         others: others.into(),
-        window: Window { since: args.since, until: args.until, partition: args.partition },
+        window,
         with_ticks: args.with_ticks,
         by: json!({"software": env!("CARGO_PKG_VERSION"), "at_ns": wall_clock_ns()}),
     };

@@ -21,10 +21,11 @@ use crate::settings::Settings;
 
 /// Writes the page.
 pub fn execute(args: &ReportArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let window = args.window()?;
     let mut file = NewFile::create(&args.to)?;
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = VerifyOptions { outputs: args.outputs, ..super::sources(settings, schemas) };
-    let wanted = SlowestOptions { count: args.slowest.into(), window: args.window(), partition: None };
+    let wanted = SlowestOptions { count: args.slowest.into(), window, partition: None };
     let bar = super::progress_bar();
     let mut progress = |progress| super::show(&bar, progress);
     let gathered = gather(&*log, &options, wanted, &mut progress)?;

@@ -21,7 +21,7 @@ pub fn execute(args: &SlowestArgs, settings: &Settings) -> anyhow::Result<ExitCo
     }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = super::sources(settings, schemas);
-    let wanted = SlowestOptions { count, window: args.window.window(), partition: args.partition };
+    let wanted = SlowestOptions { count, window: args.window.window()?, partition: args.partition };
     let bar = super::progress_bar();
     let found = slowest(&*log, &options, wanted, &mut |progress| super::show(&bar, progress));
     bar.finish_and_clear();
