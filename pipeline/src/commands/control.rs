@@ -15,6 +15,7 @@ use warptape_schemas::{decode_control_result, encode_control};
 use super::publishing::{NewPlaced, Placed};
 use crate::cli::{BreakerWord, ControlArgs, ControlFormat, ControlWord, DIVERGED, Interrupt, UsageError};
 use crate::clock::wall_clock_ns;
+use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
@@ -33,7 +34,9 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
     let log = open_log(settings, Purpose::Control)?.log;
     if !log.has_member(&settings.engine.group)? {
         let url = log.url();
-        eprintln!("no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it");
+        to_stderr(format_args!(
+            "no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it"
+        ));
     }
     let now_ns = wall_clock_ns();
     let timeout = Duration::from_secs(args.timeout_s);
@@ -78,10 +81,11 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
         }
     }
     for process in &waiting {
-        to_stderr(format_args!(
-            "error: process {process} has not answered {} within {} s: it seems not to run; it refuses what it reads later",
+        tracing::error!(
+            target: NOTICE,
+            "process {process} has not answered {} within {} s: it seems not to run; it refuses what it reads later",
             control.id, args.timeout_s
-        ));
+        );
     }
     Ok(if all_done && waiting.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
 }

@@ -20,7 +20,8 @@ use super::run::{NO_THREAD, keep_hot_state, write_summary};
 use crate::cli::{DemoArgs, Interrupt, UsageError};
 use crate::engine::{Progress, Stop, run};
 use crate::open::{OpenLog, Purpose, open_log};
-use crate::printable::stdout;
+use crate::otlp::Otlp;
+use crate::printable::{stdout, to_stderr};
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -98,18 +99,20 @@ pub fn execute(
 ) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
-    let engine_config = settings.engine_config(schemas);
+    let mut engine_config = settings.engine_config(schemas);
     let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(engine_config.core.lanes.len()));
+    let otlp = Otlp::start(settings, &progress)?;
+    engine_config.traces = otlp.as_ref().map(Otlp::traces);
     let interrupt = Interrupt::install()?;
-    eprintln!(
+    to_stderr(format_args!(
         "warptape demo: {} symbols, {} lanes, log {}",
         args.symbols,
         engine_config.core.lanes.len(),
         log.url()
-    );
+    ));
     if let Some(missing) = &settings.gpus_missing {
-        eprintln!("{missing}; lanes are on the CPU");
+        to_stderr(format_args!("{missing}; lanes are on the CPU"));
     }
 
     let (stop_engine, engine_stopped) = bounded(1);
@@ -168,6 +171,7 @@ pub fn execute(
     }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
+    drop(otlp);
     drop(live);
     let summary = summary?;
     fed?;

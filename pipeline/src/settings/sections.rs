@@ -3,6 +3,7 @@
 mod engine;
 mod kafka;
 mod log;
+mod otlp;
 mod stages;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use warptape_stages::{MarketConfig, StageConfig};
 pub use engine::{EngineSettings, RiskSettings};
 pub use kafka::{GroupProtocol, KafkaSettings, RegistrySettings};
 pub use log::{HotStateSettings, LogSettings, TopicSettings};
+pub use otlp::OtlpSettings;
 
 use super::declaration::{FromKeys, Section};
 use super::keys::Key;
@@ -31,6 +33,7 @@ pub const SECTIONS: &[Section] = &[
     SchedulerConfig::SECTION,
     RiskSettings::SECTION,
     BreakerConfig::SECTION,
+    OtlpSettings::SECTION,
     StageConfig::SECTION,
     stages::INDICATORS,
     SignalParams::SECTION,
