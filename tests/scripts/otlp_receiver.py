@@ -18,8 +18,12 @@ def attributes(pairs):
     return {pair.key: value(pair.value) for pair in pairs}
 
 
+printing = threading.Lock()
+
+
 def say(**line):
-    print(json.dumps(line), flush=True)
+    with printing:
+        print(json.dumps(line), flush=True)
 
 
 def take_spans(message, authorization):

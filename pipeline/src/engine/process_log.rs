@@ -28,10 +28,10 @@ pub(super) fn starting(config: &EngineConfig, log_url: &str) {
         node = core.node,
         ordinal = config.ordinal,
         software = env!("CARGO_PKG_VERSION"),
-        lanes = lanes.join(","),
+        lanes = %lanes.join(","),
         commit_interval_ms = core.times.commit_interval_ns / 1_000_000,
         snapshot_interval_records = core.limits.snapshot_interval_records,
-        stages = core.stages.to_json(),
+        stages = %core.stages.to_json(),
         "the engine starts with this configuration"
     );
 }

@@ -12,6 +12,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 
 use super::client::{ANSWER_TIMEOUT, HttpSender};
+use super::trace::SpanCounts;
 use crate::engine::{LaneProgress, Progress};
 use crate::settings::OtlpSettings;
 
@@ -21,7 +22,7 @@ pub(super) fn start(
     sender: HttpSender,
     resource: Resource,
     progress: &Arc<Progress>,
-    lost: &Arc<AtomicU64>,
+    counts: &Arc<SpanCounts>,
 ) -> Result<SdkMeterProvider, ExporterBuildError> {
     let exporter = MetricExporter::builder()
         .with_http()
@@ -35,9 +36,9 @@ pub(super) fn start(
     let provider = SdkMeterProvider::builder().with_resource(resource).with_reader(reader).build();
     let meter = provider.meter("warptape");
     declare(&meter, progress);
-    let lost = lost.clone();
+    let counts = counts.clone();
     count(&meter, "warptape.otlp.spans.lost", "{span}", "Spans that could not be exported", move || {
-        lost.load(Ordering::Relaxed)
+        counts.lost.load(Ordering::Relaxed)
     });
     Ok(provider)
 }

@@ -14,7 +14,7 @@ mod metrics;
 mod trace;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use crate::engine::Progress;
 use crate::settings::Settings;
 use client::HttpSender;
+use trace::SpanCounts;
 pub use trace::{Trace, TraceSender, TracedSpan, trace_id};
 
 /// Traces that may wait for the exporter.
@@ -49,8 +50,7 @@ pub struct Otlp {
     exporter: Receiver<()>,
     /// Sends the metrics now and then, with a thread of its own.
     meters: Option<SdkMeterProvider>,
-    /// Spans that were not sent.
-    lost: Arc<AtomicU64>,
+    counts: Arc<SpanCounts>,
 }
 
 impl Otlp {
@@ -78,8 +78,8 @@ impl Otlp {
             .with_endpoint(format!("{}/v1/traces", otlp.endpoint))
             .build()?;
         spans.set_resource(&resource);
-        let lost = Arc::new(AtomicU64::new(0));
-        let meters = metrics::start(otlp, sender, resource, progress, &lost)?;
+        let counts = Arc::new(SpanCounts::default());
+        let meters = metrics::start(otlp, sender, resource, progress, &counts)?;
         let (waiting, traces) = bounded(WAITING_MAX);
         let (stop, stopped) = bounded(1);
         let (alive, exporter) = bounded(0);
@@ -87,7 +87,7 @@ impl Otlp {
             spans,
             endpoint: otlp.endpoint.clone(),
             gathered: Vec::new(),
-            lost: lost.clone(),
+            counts: counts.clone(),
             fails: false,
         };
         thread::Builder::new()
@@ -97,8 +97,8 @@ impl Otlp {
                 of_thread.run(&traces, &stopped);
             })
             .context("the system can start no thread that exports traces")?;
-        let traces = TraceSender::new(waiting, lost.clone(), otlp.sample_ppm, otlp.request_sample_ppm);
-        Ok(Some(Self { traces, stop, exporter, meters: Some(meters), lost }))
+        let traces = TraceSender::new(waiting, counts.clone(), otlp.sample_ppm, otlp.request_sample_ppm);
+        Ok(Some(Self { traces, stop, exporter, meters: Some(meters), counts }))
     }
 
     /// Where traces are handed over.
@@ -129,7 +129,8 @@ impl Drop for Otlp {
                 "the receiver of traces and metrics does not answer, and is not waited for any longer"
             );
         }
-        match self.lost.load(Ordering::Relaxed) {
+        let SpanCounts { lost, under_way } = &*self.counts;
+        match lost.load(Ordering::Relaxed) + under_way.load(Ordering::Relaxed) {
             0 => {}
             spans => tracing::warn!(spans, "spans were not exported"),
         }
@@ -141,7 +142,7 @@ struct Exporter {
     spans: SpanExporter,
     endpoint: String,
     gathered: Vec<SpanData>,
-    lost: Arc<AtomicU64>,
+    counts: Arc<SpanCounts>,
     /// Whether the last export failed.
     fails: bool,
 }
@@ -189,11 +190,13 @@ impl Exporter {
             return;
         }
         let count = spans.len() as u64;
-        // Counted until it is known to be there: who waits for this thread may stop waiting.
-        self.lost.fetch_add(count, Ordering::Relaxed);
-        match self.spans.export(spans).await {
+        let exported = self.spans.export(spans).await;
+        if exported.is_err() {
+            self.counts.lost.fetch_add(count, Ordering::Relaxed);
+        }
+        self.counts.under_way.fetch_sub(count, Ordering::Relaxed);
+        match exported {
             Ok(()) => {
-                self.lost.fetch_sub(count, Ordering::Relaxed);
                 if std::mem::take(&mut self.fails) {
                     tracing::warn!(endpoint = self.endpoint, "traces are exported again");
                 }

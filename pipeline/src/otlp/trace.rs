@@ -83,12 +83,20 @@ impl Trace {
     }
 }
 
+/// What becomes of spans.
+#[derive(Debug, Default)]
+pub(super) struct SpanCounts {
+    /// Handed over, and not known to be exported or lost. The engine adds to it, the exporter takes from it.
+    pub(super) under_way: AtomicU64,
+    /// Not exported.
+    pub(super) lost: AtomicU64,
+}
+
 /// Where the engine hands traces over, and which ones it is to make.
 #[derive(Clone)]
 pub struct TraceSender {
     waiting: Sender<Trace>,
-    /// Spans that were not sent.
-    lost: Arc<AtomicU64>,
+    counts: Arc<SpanCounts>,
     sample_ppm: u32,
     request_sample_ppm: u32,
 }
@@ -96,11 +104,11 @@ pub struct TraceSender {
 impl TraceSender {
     pub(super) fn new(
         waiting: Sender<Trace>,
-        lost: Arc<AtomicU64>,
+        counts: Arc<SpanCounts>,
         sample_ppm: u32,
         request_sample_ppm: u32,
     ) -> Self {
-        Self { waiting, lost, sample_ppm, request_sample_ppm }
+        Self { waiting, counts, sample_ppm, request_sample_ppm }
     }
 
     /// Whether a tick record is traced.
@@ -115,8 +123,11 @@ impl TraceSender {
 
     /// Hands a trace over, or drops it if too many wait.
     pub fn send(&self, trace: Trace) {
-        if let Err(unsent) = self.waiting.try_send(trace) {
-            self.lost.fetch_add(unsent.into_inner().spans.len() as u64, Ordering::Relaxed);
+        let spans = trace.spans.len() as u64;
+        self.counts.under_way.fetch_add(spans, Ordering::Relaxed);
+        if self.waiting.try_send(trace).is_err() {
+            self.counts.under_way.fetch_sub(spans, Ordering::Relaxed);
+            self.counts.lost.fetch_add(spans, Ordering::Relaxed);
         }
     }
 }
@@ -181,10 +192,11 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_counted() {
         let (waiting, traces) = bounded(1);
-        let lost = Arc::new(AtomicU64::new(0));
-        let sender = TraceSender::new(waiting, lost.clone(), 0, 0);
+        let counts = Arc::new(SpanCounts::default());
+        let sender = TraceSender::new(waiting, counts.clone(), 0, 0);
         [2, 3, 4].into_iter().for_each(|spans| sender.send(trace(spans)));
-        assert_eq!(lost.load(Ordering::Relaxed), 7);
+        assert_eq!(counts.lost.load(Ordering::Relaxed), 7);
+        assert_eq!(counts.under_way.load(Ordering::Relaxed), 2);
         assert_eq!(traces.try_iter().map(|trace| trace.spans.len()).collect::<Vec<_>>(), [2]);
     }
 }
