@@ -43,8 +43,11 @@ pub(super) fn start(
     Ok(provider)
 }
 
+/// Name, unit, meaning, and which counter of a run it is.
+type Counter = (&'static str, &'static str, &'static str, fn(&Progress) -> &AtomicU64);
+
 fn declare(meter: &Meter, progress: &Arc<Progress>) {
-    let counters: [(&'static str, &'static str, &'static str, fn(&Progress) -> &AtomicU64); 8] = [
+    let counters: [Counter; 8] = [
         ("warptape.ticks", "{tick}", "Ticks accepted, late ones included", |progress| &progress.ticks),
         ("warptape.ticks.late", "{tick}", "Ticks older than the allowed lateness", |progress| &progress.late),
         ("warptape.dead_letters", "{record}", "Records that could not be read", |progress| {
