@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
+use crate::logging::NOTICE;
+
 /// Text whose lines a terminal shows as they are.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escape(text, |character| character != '\n' && !is_shown(character))
@@ -30,10 +32,9 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Prints a printable line to standard error. One that is closed cannot be told so.
+/// Says something to whoever has called the command, on standard error: a printable line, or one of the log where that is JSON.
 pub fn to_stderr(line: fmt::Arguments<'_>) {
-    let line = line.to_string() + "\n";
-    drop(io::stderr().lock().write_all(printable(&line).as_bytes()));
+    tracing::info!(target: NOTICE, "{line}");
 }
 
 /// A writer that is given printable text. It takes whole characters with each call, as formatting gives them.

@@ -1,19 +1,38 @@
 //! Standard error, which diagnostics share with a live display: a line goes above the display, which is drawn again below it.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::MultiProgress;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::logging::LogFormat;
+
 /// Where diagnostics go. Clones share the display.
 #[derive(Clone, Default)]
 pub struct Terminal {
+    /// How lines are written.
+    format: LogFormat,
     /// What is shown at present; the command that shows it writes it.
     display: Arc<Mutex<Option<MultiProgress>>>,
 }
 
 impl Terminal {
+    /// Standard error without a display, with lines of this format.
+    pub fn new(format: LogFormat) -> Self {
+        Self { format, ..Self::default() }
+    }
+
+    /// How lines are written.
+    pub fn format(&self) -> LogFormat {
+        self.format
+    }
+
+    /// Whether a person looks at it, who may be shown a display.
+    pub fn is_watched(&self) -> bool {
+        self.format == LogFormat::Text && io::stderr().is_terminal()
+    }
+
     /// Lines of diagnostics go above this display from now on.
     pub fn show(&self, display: MultiProgress) {
         *self.lock() = Some(display);

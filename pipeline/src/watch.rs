@@ -66,8 +66,16 @@ fn watch(
         let answer = ask();
         let mut lost = lock(lost);
         *lost = match (answer, lost.take()) {
-            (Ok(()), _) => None,
+            (Ok(()), before) => {
+                if let Some(lost) = before {
+                    tracing::info!(lost_s = lost.since.elapsed().as_secs(), "the log answers again");
+                }
+                None
+            }
             (Err(error), before) => {
+                if before.is_none() {
+                    tracing::info!(%error, "the log does not answer");
+                }
                 let since = before.map_or(since, |before| before.since);
                 Some(Lost { since, cause: error.to_string() })
             }

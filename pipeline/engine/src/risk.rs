@@ -108,6 +108,14 @@ pub(crate) struct EncodedResult {
     is_of_cancelling: bool,
 }
 
+impl RiskDesk {
+    /// Partition and offset of the request that a slice is of, which a lane has.
+    pub(crate) fn request_of_slice(&self, slice: i64) -> Option<(i32, i64)> {
+        let asked = &self.tasks.get(&self.slices.get(&slice)?.task)?.asked;
+        Some((asked.partition, asked.offset))
+    }
+}
+
 impl RequestPartition {
     /// Requests before `found_before` lay there when the partition came.
     pub(crate) fn new(

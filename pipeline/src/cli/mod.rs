@@ -22,9 +22,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{ArgAction, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::fmt::format::debug_fn;
 
 pub use control::{BreakerWord, ControlArgs, ControlFormat, ControlWord};
 pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
@@ -50,7 +47,7 @@ pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, Top
 pub use simulate::{SimulateArgs, SimulateFormat};
 
 use crate::commands;
-use crate::printable::{printable_line, to_stderr};
+use crate::logging::{self, LogFormat, NOTICE};
 use crate::settings::{self, Assignment, Sources};
 use crate::terminal::Terminal;
 
@@ -75,6 +72,15 @@ pub struct Cli {
     /// Say more on standard error: -v what happens, -vv why, -vvv everything (WARPTAPE_LOG overrides)
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Common options")]
     pub verbose: u8,
+    /// How to say it: lines for people, or one JSON object per line (WARPTAPE_LOG_FORMAT is the same) [default: text]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        hide_possible_values = true,
+        help_heading = "Common options"
+    )]
+    pub log_format: Option<LogFormat>,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -120,20 +126,29 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if error.use_stderr() && LogFormat::guessed() == LogFormat::Json {
+                // No more can go wrong than that the line is not written.
+                let _ = logging::start(0, LogFormat::Json, &Terminal::new(LogFormat::Json));
+                let text = error.to_string();
+                tracing::error!(target: NOTICE, "{}", text.trim_start_matches("error: ").trim_end());
+                return ExitCode::from(UNUSABLE);
+            }
             // If standard output or standard error is closed, there is nobody to tell.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { UNUSABLE } else { 0 });
         }
     };
-    let terminal = Terminal::default();
-    let started = start_tracing(cli.verbose, &terminal)
+    let format = LogFormat::chosen(cli.log_format);
+    let terminal = Terminal::new(*format.as_ref().unwrap_or(&LogFormat::Text));
+    let started = logging::start(cli.verbose, terminal.format(), &terminal)
+        .and_then(|()| Ok(format.map(drop)?))
         .and_then(|()| interrupt::outlive_file_limit().context("cannot watch for signals"));
     match started.and_then(|()| execute(&cli, &terminal)) {
         Ok(code) => code,
         Err(error) => {
             let code = exit_code(&error);
             if code != 0 {
-                to_stderr(format_args!("error: {}", told(&error)));
+                tracing::error!(target: NOTICE, "{}", told(&error));
             }
             ExitCode::from(code)
         }
@@ -239,7 +254,7 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
     let flags: Vec<Assignment> = log.chain(hot_state).chain(listen).collect();
     for flag in &flags {
         if let Some(warning) = settings::exposed_password(flag) {
-            to_stderr(format_args!("warning: {warning}"));
+            tracing::warn!(target: NOTICE, "{warning}");
         }
     }
     Ok(Sources {
@@ -250,35 +265,6 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         gpus: runs_lanes(&cli.command).then_some(commands::devices::PROBE),
     })
-}
-
-/// Diagnostics go to standard error; `WARPTAPE_LOG` has the syntax of `RUST_LOG`.
-fn start_tracing(verbose: u8, terminal: &Terminal) -> anyhow::Result<()> {
-    let default = ["warn", "info", "debug", "trace"][usize::from(verbose.min(3))];
-    let filter = match std::env::var("WARPTAPE_LOG") {
-        Ok(text) if !text.is_empty() => EnvFilter::try_new(&text).map_err(|error| {
-            UsageError(format!(
-                "environment variable WARPTAPE_LOG: {text:?} is not a filter ({error}); try `debug`"
-            ))
-        })?,
-        _ => EnvFilter::new(default),
-    };
-    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    // The rest of a line is the program's own, and may have colours.
-    let fields = debug_fn(|writer, field, value| {
-        let value = format!("{value:?}");
-        match field.name() {
-            "message" => write!(writer, "{}", printable_line(&value)),
-            name => write!(writer, "{name}={}", printable_line(&value)),
-        }
-    });
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(terminal.clone())
-        .with_ansi(ansi)
-        .fmt_fields(fields.delimited(" "))
-        .init();
-    Ok(())
 }
 
 #[cfg(test)]

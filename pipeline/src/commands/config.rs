@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::{ConfigArgs, ConfigCommand, DIVERGED};
 use crate::open::failover_note;
-use crate::printable::stdout;
+use crate::printable::{stdout, to_stderr};
 use crate::settings::{self, SettingsError, Sources};
 
 /// Checks or shows what the sources amount to.
@@ -18,7 +18,7 @@ pub fn execute(args: &ConfigArgs, sources: &Sources) -> anyhow::Result<ExitCode>
                 None => writeln!(stdout, "ok (no file given)")?,
             }
             if let Some(note) = failover_note(&settings) {
-                eprintln!("{note}");
+                to_stderr(format_args!("{note}"));
             }
             Ok(ExitCode::SUCCESS)
         }

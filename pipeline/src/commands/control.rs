@@ -12,6 +12,7 @@ use warptape_schemas::control::{
 };
 
 use crate::cli::{BreakerWord, ControlArgs, ControlFormat, ControlWord, DIVERGED, Interrupt, UsageError};
+use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};
 use crate::order::Order;
 use crate::printable::{printable_line, stdout, to_stderr};
@@ -25,7 +26,9 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
     let log = open_log(settings, Purpose::Control)?.log;
     if !log.has_member(&settings.engine.group)? {
         let url = log.url();
-        eprintln!("no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it");
+        to_stderr(format_args!(
+            "no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it"
+        ));
     }
     let interrupt = Interrupt::install()?;
     let stopping = interrupt.clone();
@@ -37,11 +40,11 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
         print(&result, args.output)
     })?;
     for process in &waiting {
-        to_stderr(format_args!(
-            "error: process {process} has not answered {} within {} s: it seems not to run; it refuses what it reads later",
-            order.id(),
-            args.timeout_s
-        ));
+        tracing::error!(
+            target: NOTICE,
+            "process {process} has not answered {} within {} s: it seems not to run; it refuses what it reads later",
+            order.id(), args.timeout_s
+        );
     }
     Ok(if all_done && waiting.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIVERGED) })
 }

@@ -22,7 +22,8 @@ use crate::cli::{DemoArgs, Interrupt, UsageError};
 use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::engine::{Progress, Stop, run};
 use crate::open::{OpenLog, Purpose, open_log};
-use crate::printable::stdout;
+use crate::otlp::Otlp;
+use crate::printable::{stdout, to_stderr};
 use crate::publisher::{Publisher, create_missing_topics};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -100,25 +101,27 @@ pub fn execute(
 ) -> anyhow::Result<ExitCode> {
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
-    let engine_config = settings.engine_config(schemas);
+    let mut engine_config = settings.engine_config(schemas);
     let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(engine_config.core.lanes.len()));
+    let otlp = Otlp::start(settings, &progress)?;
+    engine_config.traces = otlp.as_ref().map(Otlp::traces);
     let interrupt = Interrupt::install()?;
-    eprintln!(
+    to_stderr(format_args!(
         "warptape demo: {} symbols, {} lanes, log {}",
         args.symbols,
         engine_config.core.lanes.len(),
         log.url()
-    );
+    ));
     if let Some(missing) = &settings.gpus_missing {
-        eprintln!("{missing}; lanes are on the CPU");
+        to_stderr(format_args!("{missing}; lanes are on the CPU"));
     }
 
     let status = hot_state.as_ref().map(HotState::status);
     let watched = watched(settings, &engine_config, &progress, &None, &status);
     let endpoint =
         Endpoint::start(listener_of(&settings.endpoint.listen)?, &settings.endpoint, watched, log.clone())?;
-    eprintln!("metrics and health: {}", endpoint.url());
+    to_stderr(format_args!("metrics and health: {}", endpoint.url()));
 
     let (stop_engine, engine_stopped) = bounded(1);
     let (engine_runs, engine_gone) = bounded::<()>(0);
@@ -175,6 +178,7 @@ pub fn execute(
     }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
+    drop(otlp);
     drop(live);
     let summary = summary?;
     fed?;

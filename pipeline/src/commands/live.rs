@@ -1,8 +1,7 @@
 //! What `run` and `demo` show while they work: on a terminal a display that is redrawn, elsewhere a line now and then.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressStyle};
@@ -10,6 +9,7 @@ use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 
 use crate::engine::Progress;
+use crate::logging::NOTICE;
 use crate::printable::{printable_line, to_stderr};
 use crate::terminal::Terminal;
 use crate::watch::{LogWatch, Lost};
@@ -61,7 +61,7 @@ impl Live {
     ) -> Self {
         let new_screen = || Screen::new(total_ticks, hot_state.is_some(), terminal);
         Self {
-            screen: std::io::stderr().is_terminal().then(new_screen),
+            screen: terminal.is_watched().then(new_screen),
             lane_busy_ns: vec![0; progress.lanes.len()],
             lane_percent: vec![0.0; progress.lanes.len()],
             progress,
@@ -99,11 +99,30 @@ impl Live {
                 bar.set_message(printable_line(&describe(signal)).into_owned());
             }
         } else if is_measured || is_news {
-            eprintln!("{line}");
+            self.log(&line, lag_ticks);
             if let Some(status) = &self.hot_state {
                 to_stderr(format_args!("hot state  {status}"));
             }
         }
+    }
+
+    /// Says how it goes, in words and, for machines, in numbers.
+    fn log(&self, line: &str, lag_ticks: Option<u64>) {
+        let progress = &self.progress;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        tracing::info!(
+            target: NOTICE,
+            ticks = count(&progress.ticks),
+            ticks_per_second = self.ticks_per_second as u64,
+            lag_ticks,
+            signals = count(&progress.signals),
+            decisions = count(&progress.decisions),
+            commits = count(&progress.commits),
+            waiting_rows = progress.waiting_rows.load(Ordering::Relaxed),
+            late = count(&progress.late),
+            dead_letters = count(&progress.dead_letters),
+            "{line}"
+        );
     }
 
     /// Whether the log is out of reach, and since when.
@@ -134,7 +153,7 @@ impl Live {
 
     fn line(&self, lag_ticks: Option<u64>) -> String {
         let progress = &self.progress;
-        let count = |counter: &std::sync::atomic::AtomicU64| HumanCount(counter.load(Ordering::Relaxed));
+        let count = |counter: &AtomicU64| HumanCount(counter.load(Ordering::Relaxed));
         let ticks = count(&progress.ticks);
         let total = self.total_ticks.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
         let lag = lag_ticks.map(|lag| format!(" · lag {}", HumanCount(lag))).unwrap_or_default();

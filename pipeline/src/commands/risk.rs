@@ -15,6 +15,7 @@ use self::exchange::Asked;
 use self::request::request_of;
 use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
 use crate::clock::wall_clock_ns;
+use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
@@ -53,7 +54,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     }
     stdout.flush()?;
     if let Some(error) = error {
-        to_stderr(format_args!("error: {}", printable_line(&said(error))));
+        tracing::error!(target: NOTICE, "{}", printable_line(&said(error)));
         return Ok(ExitCode::from(DIVERGED));
     }
     if let (RiskOutcome::Simulation(found), RiskProblem::Simulation(asked)) =
@@ -61,10 +62,10 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         && found.standard_error_met == Some(false)
     {
         let wanted = asked.standard_error.unwrap_or_default();
-        eprintln!(
+        to_stderr(format_args!(
             "the standard error is {:e} after {} samples, {wanted:e} was wanted: raise paths_max",
             found.standard_error, found.paths
-        );
+        ));
         return Ok(ExitCode::from(INEXACT));
     }
     Ok(ExitCode::SUCCESS)

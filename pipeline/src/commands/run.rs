@@ -18,8 +18,10 @@ use crate::cli::{Interrupt, RunArgs};
 use crate::clock::Clock;
 use crate::endpoint::{self, Endpoint, Watched};
 use crate::engine::{EngineConfig, EngineError, Progress, Stop, Summary, run};
+use crate::logging::NOTICE;
 use crate::open::{OpenLog, Purpose, failover_note, open_log};
-use crate::printable::stdout;
+use crate::otlp::Otlp;
+use crate::printable::{stdout, to_stderr};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 use crate::watch::LogWatch;
@@ -44,29 +46,35 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     let mut config = settings.engine_config(schemas);
     config.core.new_segment = args.new_segment;
     require_journal(&*log, &config)?;
-    eprintln!(
+    tracing::info!(
+        target: NOTICE,
+        version = env!("CARGO_PKG_VERSION"),
+        node = config.core.node,
+        ordinal = config.ordinal,
         "warptape run: {} lanes, group {}, log {}",
         config.core.lanes.len(),
         config.core.group,
         log.url()
     );
     if let Some(missing) = &settings.gpus_missing {
-        eprintln!("{missing}; lanes are on the CPU");
+        to_stderr(format_args!("{missing}; lanes are on the CPU"));
     }
     if let Some(note) = failover_note(settings) {
-        eprintln!("{note}");
+        to_stderr(format_args!("{note}"));
     }
     let has_ticks = |info: &TopicInfo| {
         info.spec.name == config.core.topics.ticks && info.offsets.iter().any(|range| range.next > 0)
     };
     if !log.topics()?.iter().any(has_ticks) {
-        eprintln!("no ticks yet: `warptape feed` publishes some");
+        to_stderr(format_args!("no ticks yet: `warptape feed` publishes some"));
     }
     // Before anything is begun: an address that is taken ends the command.
     let address = &settings.endpoint.listen;
     let listener = (!address.is_empty()).then(|| endpoint::listen(address)).transpose()?;
     let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(config.core.lanes.len()));
+    let otlp = Otlp::start(settings, &progress)?;
+    config.traces = otlp.as_ref().map(Otlp::traces);
     let interrupt = Interrupt::install()?;
     let (stop, stopped) = bounded(1);
     let watch = settings
@@ -78,7 +86,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         listener.map(|listener| Endpoint::start(listener, &settings.endpoint, watched, log.clone()));
     let endpoint = endpoint.transpose()?;
     if let Some(endpoint) = &endpoint {
-        eprintln!("metrics and health: {}", endpoint.url());
+        to_stderr(format_args!("metrics and health: {}", endpoint.url()));
     }
     let engine = {
         let progress = progress.clone();
@@ -103,6 +111,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
+    drop(otlp);
     drop(live);
     let mut stdout = stdout();
     let summary = summary.map_err(|error| explain(error, settings))?;

@@ -19,7 +19,8 @@ use warptape_simulator::{
 
 use super::columns::{Align, aligned};
 use crate::cli::{SimulateArgs, SimulateFormat, UsageError};
-use crate::printable::{stdout, to_stderr};
+use crate::logging::NOTICE;
+use crate::printable::stdout;
 
 /// Loads that may be asked for.
 const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
@@ -64,10 +65,11 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     for load in loads {
         workload.load = load;
         if has_load && load >= 1.0 {
-            to_stderr(format_args!(
-                "warning: load {load} is as much as the fleet can do, or more: tasks gather as long as they come, and a run ends with its {} tasks",
+            tracing::warn!(
+                target: NOTICE,
+                "load {load} is as much as the fleet can do, or more: tasks gather as long as they come, and a run ends with its {} tasks",
                 workload.tasks
-            ));
+            );
         }
         let rows = rows(args, &fleet, &workload, &bar);
         print(out, args, &workload, has_load.then_some(load), &rows)?;

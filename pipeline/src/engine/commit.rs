@@ -113,6 +113,8 @@ fn run(
     events: &Sender<CommitEvent>,
 ) {
     for request in requests {
+        let (partitions, entries) = (request.sealed.len(), request.entries.len());
+        let _span = tracing::debug_span!("commit", partitions, entries).entered();
         let sent_ns = clock.now_ns();
         let event = match writer.write(&EngineTransaction { request: &request, config, fence }) {
             Ok(Attempted { outcome, looked_up }) => {

@@ -13,6 +13,7 @@ use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneId, LaneKind};
 
 use super::{LaneFault, LaneHandicap, LaneStages};
+use crate::otlp::TraceSender;
 
 /// A good limit of [`EngineConfig::commit_bytes_max`], far below what a log takes at once.
 pub const COMMIT_BYTES_MAX: usize = 16 << 20;
@@ -37,6 +38,8 @@ pub struct EngineConfig {
     pub poll_bytes_max: usize,
     /// Writer schemas of ticks in a registry's frame.
     pub schemas: Option<Arc<dyn SchemaSource>>,
+    /// Where traces of sampled records and requests go.
+    pub traces: Option<TraceSender>,
     /// Faults to inject, for tests.
     pub lane_faults: Vec<LaneFault>,
     /// Lanes that are slower than they could be, for tests.

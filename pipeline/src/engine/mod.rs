@@ -26,6 +26,7 @@ mod lifecycle;
 mod measure;
 mod opening;
 mod preparing;
+mod process_log;
 mod progress;
 mod record_limits;
 mod requests;
@@ -37,6 +38,7 @@ mod summary;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod tracer;
 mod transaction;
 mod worker;
 mod written;

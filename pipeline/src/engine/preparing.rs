@@ -30,7 +30,11 @@ impl Preparing {
         let run = |(preparation, is_wanted): (Preparation, Arc<AtomicBool>)| match is_wanted
             .load(Ordering::Relaxed)
         {
-            true => preparation.run(),
+            true => {
+                let (partition, offset) = (preparation.partition, preparation.offset);
+                let _span = tracing::debug_span!("request", partition, offset).entered();
+                preparation.run()
+            }
             false => preparation.abandon(),
         };
         Self { thread: BackgroundJobs::start("prepare", run), wanted: BTreeMap::new() }

@@ -24,7 +24,8 @@ use super::restore::restore;
 use super::segment::{config_in_journal, new_segment};
 use super::source::{SourceCommand, SourceEvent, SourceThread};
 use super::telemetry::Telemetry;
-use super::{Clock, EngineConfig, EngineError, Progress, Summary, record_limits};
+use super::tracer::Tracer;
+use super::{Clock, EngineConfig, EngineError, Progress, Summary, process_log, record_limits};
 use crate::transaction::TransactionWriter;
 
 /// Longest sleep of the loop when nothing happens.
@@ -37,9 +38,12 @@ pub fn run(
     progress: Arc<Progress>,
     stop: Receiver<Stop>,
 ) -> Result<Summary, EngineError> {
+    process_log::starting(&config, &log.url());
     let mut shell = Shell::start(log, config, progress)?;
     let result = shell.begin().and_then(|()| shell.turn_until_done(&stop));
-    shell.finish(result)
+    let result = shell.finish(result);
+    process_log::ended(&result);
+    result
 }
 
 struct Shell {
@@ -49,6 +53,7 @@ struct Shell {
     clock: Clock,
     fence: Fence,
     figures: Figures,
+    tracer: Tracer,
     lanes: LaneThreads,
     threads: Threads,
     /// The stage configuration that was in force before this life according to the journal; `None` until the journal was asked.
@@ -135,6 +140,7 @@ impl Shell {
         Ok(Self {
             core,
             lanes: LaneThreads::new(&config),
+            tracer: Tracer::new(&config),
             log,
             config,
             clock,
@@ -199,10 +205,16 @@ impl Shell {
                 }
                 recv(preparing.done()) -> prepared => {
                     let prepared = prepared.map_err(|_| preparing.gone())?;
+                    if let Some(following) = self.tracer.following() {
+                        following.on_prepared(self.clock.now_ns(), prepared.number());
+                    }
                     self.core.on_prepared(self.clock.now_ns(), prepared)?;
                 }
                 recv(concluding.done()) -> concluded => {
                     let concluded = concluded.map_err(|_| concluding.gone())?;
+                    if let Some(following) = self.tracer.following() {
+                        following.on_concluded(self.clock.now_ns(), concluded.number());
+                    }
                     self.core.on_concluded(self.clock.now_ns(), concluded)?;
                 }
                 recv(pricing.done()) -> priced => {
@@ -212,7 +224,9 @@ impl Shell {
                 recv(if stop_asked { &nothing } else { stop }) -> stop => {
                     stop_asked = true;
                     // A sender that is gone wants nothing any more: the engine stops.
-                    self.core.on_stop(self.clock.now_ns(), stop.unwrap_or(Stop::Now))?;
+                    let stop = stop.unwrap_or(Stop::Now);
+                    process_log::stopping(&stop);
+                    self.core.on_stop(self.clock.now_ns(), stop)?;
                 }
                 default(self.wait()) => {}
             }
@@ -250,6 +264,10 @@ impl Shell {
     }
 
     fn obey_one(&mut self, command: Command) -> Result<(), EngineError> {
+        process_log::command(&command, &self.config.core);
+        if let Some(following) = self.tracer.following() {
+            following.on_command(self.clock.now_ns(), &command, &self.core);
+        }
         match command {
             Command::StartLane { lane, life } => self.lanes.start(lane, life, &self.config, self.clock),
             Command::EndLane { lane, hangs } => {
@@ -339,12 +357,15 @@ impl Shell {
         sealed_offset: i64,
         is_new: bool,
     ) -> Result<Restored, EngineError> {
+        let _span = tracing::debug_span!("restore", partition, sealed_offset).entered();
+        let began = Instant::now();
         let snapshots = TopicPartition { topic: self.config.core.topics.snapshots.clone(), partition };
         let (stages, isa) = (&self.config.core.stages, self.config.isa);
         let mut restored = restore(self.log.as_ref(), &snapshots, sealed_offset, stages, isa)?;
         if is_new && restored.segment.is_none() && sealed_offset > 0 {
             restored.older_segment = self.segment_in_journal()?;
         }
+        process_log::restored(partition, sealed_offset, &restored, began.elapsed());
         Ok(restored)
     }
 
@@ -358,9 +379,14 @@ impl Shell {
         Ok(self.older_segment.insert(found).clone())
     }
 
-    fn on_lane(&mut self, LaneEvent { lane, life, news }: LaneEvent) -> Result<(), EngineError> {
+    fn on_lane(&mut self, event: LaneEvent) -> Result<(), EngineError> {
+        process_log::lane_event(&event);
+        let LaneEvent { lane, life, news } = event;
         if self.core.is_alive(lane, life) {
             self.figures.count_lane(lane, &news, &self.core);
+            if let Some(following) = self.tracer.following() {
+                following.on_lane(self.clock.now_ns(), &news);
+            }
         }
         self.core.on_lane(self.clock.now_ns(), lane, life, news)?;
         self.obey()
@@ -368,6 +394,8 @@ impl Shell {
 
     fn on_source(&mut self, event: SourceEvent) -> Result<(), EngineError> {
         let now_ns = self.clock.now_ns();
+        process_log::source_event(&event);
+        let _span = event.span().entered();
         match event {
             SourceEvent::Assigned(partitions) => self.core.on_assigned(now_ns, partitions)?,
             SourceEvent::Revoked(partitions) => self.core.on_revoking(now_ns, partitions)?,
@@ -381,18 +409,26 @@ impl Shell {
                 self.figures.count_read(&records);
                 let accepted = self.core.on_records(now_ns, partition, generation, &records, read_at_ns)?;
                 self.figures.count_accepted(accepted, read_at_ns);
+                if let Some(following) = self.tracer.following() {
+                    let now_ns = self.clock.now_ns();
+                    following.on_records(now_ns, &self.core, partition, &records, read_at_ns);
+                }
             }
         }
         Ok(())
     }
 
     fn on_requests(&mut self, event: RequestEvent) -> Result<(), EngineError> {
+        process_log::request_event(&event);
         match event {
             RequestEvent::Opened { partition, assignment, committed, found_before, answered } => {
                 self.core.on_requests_opened(partition, assignment, committed, found_before, answered);
             }
             RequestEvent::Requests { partition, generation, requests } => {
                 self.figures.count_requests(requests.len());
+                if let Some(following) = self.tracer.following() {
+                    following.on_requests(self.clock.now_ns(), partition, &requests);
+                }
                 self.core.on_requests(self.clock.now_ns(), partition, generation, requests)?;
             }
             RequestEvent::Position { partition, generation, position } => {
@@ -411,12 +447,20 @@ impl Shell {
     fn on_commit(&mut self, event: CommitEvent) -> Result<(), EngineError> {
         match event {
             CommitEvent::Done { receipt, written, attempt, sealed_ns } => {
+                process_log::committed(&receipt, attempt);
+                if let Some(following) = self.tracer.following() {
+                    following.on_committed(attempt);
+                }
                 self.core.on_committed(self.clock.now_ns(), attempt)?;
                 self.figures.count_commit(receipt, written, attempt, sealed_ns);
                 Ok(())
             }
             CommitEvent::Aborted { request, attempt, error } => {
                 self.figures.count_abort(attempt, error.to_string());
+                process_log::aborted(&request);
+                if let Some(following) = self.tracer.following() {
+                    following.on_aborted(attempt);
+                }
                 match self.core.on_aborted(self.clock.now_ns(), attempt, request, &error.to_string())? {
                     AfterAbort::Again => Ok(()),
                     AfterAbort::GiveUp => Err(error.into()),

@@ -53,6 +53,22 @@ pub(super) enum SourceEvent {
     Records { partition: i32, generation: u64, records: Vec<Record>, read_at_ns: i64 },
 }
 
+impl SourceEvent {
+    /// The span of what the engine does about it.
+    pub(super) fn span(&self) -> tracing::Span {
+        match self {
+            Self::Records { partition, records, .. } => {
+                let first = records.first().map(|record| record.offset);
+                tracing::debug_span!("read", partition, first, records = records.len())
+            }
+            Self::Assigned(_) => tracing::debug_span!("rebalance", change = "assigned"),
+            Self::Revoked(partitions) => tracing::debug_span!("rebalance", change = "revoked", ?partitions),
+            Self::Lost(partitions) => tracing::debug_span!("rebalance", change = "lost", ?partitions),
+            Self::Positions(_) => tracing::Span::none(),
+        }
+    }
+}
+
 /// Handle of the source thread.
 pub(super) struct SourceThread {
     pub(super) commands: Sender<SourceCommand>,

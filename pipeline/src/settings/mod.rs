@@ -37,7 +37,7 @@ pub use parts::Settings;
 pub use secret::{Secret, exposed_password};
 pub use sections::{
     EndpointSettings, EngineSettings, GroupProtocol, HotStateSettings, KEYS, KafkaSettings, LogSettings,
-    RegistrySettings, RiskSettings, TopicSettings,
+    OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
 };
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};

@@ -13,8 +13,8 @@ use warptape_stages::StageConfig;
 
 use super::declaration::{FromKeys as _, Values};
 use super::sections::{
-    EndpointSettings, EngineSettings, HotStateSettings, KafkaSettings, LogSettings, RegistrySettings,
-    RiskSettings, TopicSettings,
+    EndpointSettings, EngineSettings, HotStateSettings, KafkaSettings, LogSettings, OtlpSettings,
+    RegistrySettings, RiskSettings, TopicSettings,
 };
 use super::syntax;
 use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, TopicPlan, faulty};
@@ -41,6 +41,8 @@ pub struct Settings {
     pub kafka: KafkaSettings,
     /// Section `schema_registry`.
     pub registry: RegistrySettings,
+    /// Section `otlp`.
+    pub otlp: OtlpSettings,
     /// Section `engine`. A node without a name has got one.
     pub engine: EngineSettings,
     /// Section `scheduler`, and what the scheduler is told of section `risk`.
@@ -69,6 +71,7 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
         hot_state: HotStateSettings::read(values),
         kafka: KafkaSettings::read(values),
         registry: RegistrySettings::read(values),
+        otlp: OtlpSettings::read(values),
         scheduler: SchedulerConfig::read(values),
         risk: RiskSettings::read(values),
         stages: StageConfig::read(values),
@@ -118,6 +121,7 @@ impl Settings {
             device_sample_interval: DEVICE_SAMPLE_INTERVAL,
             lane_faults: Vec::new(),
             lane_handicaps: Vec::new(),
+            traces: None,
         }
     }
 

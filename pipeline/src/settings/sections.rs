@@ -4,6 +4,7 @@ mod endpoint;
 mod engine;
 mod kafka;
 mod log;
+mod otlp;
 mod stages;
 
 use std::time::Duration;
@@ -16,6 +17,7 @@ pub use endpoint::EndpointSettings;
 pub use engine::{EngineSettings, RiskSettings};
 pub use kafka::{GroupProtocol, KafkaSettings, RegistrySettings};
 pub use log::{HotStateSettings, LogSettings, TopicSettings};
+pub use otlp::OtlpSettings;
 
 use super::declaration::{FromKeys, Section};
 use super::keys::Key;
@@ -33,6 +35,7 @@ pub const SECTIONS: &[Section] = &[
     SchedulerConfig::SECTION,
     RiskSettings::SECTION,
     BreakerConfig::SECTION,
+    OtlpSettings::SECTION,
     StageConfig::SECTION,
     stages::INDICATORS,
     SignalParams::SECTION,

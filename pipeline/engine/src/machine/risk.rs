@@ -279,6 +279,11 @@ impl Core {
         self.commands.push(Command::Slice(run.lane, slice));
     }
 
+    /// Partition and offset of the request that a slice is of, which a lane has.
+    pub fn request_of_slice(&self, slice: i64) -> Option<(i32, i64)> {
+        self.risk.request_of_slice(slice)
+    }
+
     pub(super) fn reject(&mut self, now_ns: i64, reject: &Reject) {
         let error = refusals::rejected(reject);
         match self.risk.overdue.take_if(|(task, ..)| *task == reject.task) {

@@ -30,7 +30,24 @@ pub(crate) enum ConcludedRound {
     More(Box<OpenTask>),
 }
 
+impl Concluded {
+    /// The number of its task.
+    pub fn number(&self) -> TaskId {
+        self.number
+    }
+}
+
 impl Conclusion {
+    /// The number of the task.
+    pub fn number(&self) -> TaskId {
+        self.number
+    }
+
+    /// Partition and offset of the request.
+    pub fn request(&self) -> (i32, i64) {
+        (self.open.asked.partition, self.open.asked.offset)
+    }
+
     /// Whether ticks should not wait for it.
     pub(crate) fn is_long(&self) -> bool {
         self.open.is_long_to_finish()

@@ -31,6 +31,13 @@ pub struct Prepared {
     pub(crate) judged_on: Vec<AsOf>,
 }
 
+impl Prepared {
+    /// The number of its preparation.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 impl Preparation {
     /// By which [`crate::Command::Abandon`] names it.
     pub fn number(&self) -> u64 {

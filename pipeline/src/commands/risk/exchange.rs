@@ -13,6 +13,7 @@ use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_requ
 use super::request::{cancelling, market_symbol};
 use crate::cli::{Interrupt, UsageError};
 use crate::open::{Purpose, open_log};
+use crate::printable::to_stderr;
 use crate::publishing::{NewPlaced, Placed};
 use crate::settings::Settings;
 use crate::transaction::TransactionWriter;
@@ -58,10 +59,10 @@ impl Asked<'_> {
         let log = open_log(settings, Purpose::Ask)?.log;
         if !log.has_member(&settings.engine.group)? {
             let url = log.url();
-            eprintln!(
+            to_stderr(format_args!(
                 "no pipeline runs on {url}: `warptape run --log {url}` starts one; waiting for it, {} s at most",
                 self.timeout.as_secs()
-            );
+            ));
         }
         // Where the results end now: the one that is waited for comes behind.
         let mut reader = reader_at_end(&*log, &results)?;

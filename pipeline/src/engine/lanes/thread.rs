@@ -102,6 +102,12 @@ impl LaneWorker {
             }
             self.fail_if_due(&command);
             self.be_slow(&command);
+            let _span = match &command {
+                LaneCommand::Run(batch) => {
+                    tracing::debug_span!("batch", lane = self.lane, batch = batch.batch).entered()
+                }
+                _ => tracing::Span::none().entered(),
+            };
             let done = stages.obey(command)?;
             if self.report(done, &stages, &mut since_ns).is_err() {
                 return Ok(());

@@ -1,0 +1,269 @@
+//! What a process logs of itself: at `-v` what happens to it, at `-vv` what it does, at `-vvv` each batch and fetch.
+//!
+//! It is told what the shell is told, and decides nothing. Nothing here is said once per record or transaction at `-v`.
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+use tracing::{Level, debug, info, trace};
+use warptape_engine::{
+    Assigned, Command, CommitAttempt, CommitRequest, Config, LaneCommand, Receipt, Restored, Stop,
+};
+use warptape_eventlog::TopicPartition;
+use warptape_schemas::Snapshot;
+use warptape_schemas::journal::LaneId;
+
+use super::lanes::LaneEvent;
+use super::requests::RequestEvent;
+use super::source::SourceEvent;
+use super::{EngineConfig, EngineError, Summary};
+
+/// The configuration that a process starts with.
+pub(super) fn starting(config: &EngineConfig, log_url: &str) {
+    let core = &config.core;
+    let lanes: Vec<&str> = core.lanes.iter().map(|lane| lane.device.as_str()).collect();
+    info!(
+        log = log_url,
+        group = core.group,
+        node = core.node,
+        ordinal = config.ordinal,
+        software = env!("CARGO_PKG_VERSION"),
+        lanes = %lanes.join(","),
+        commit_interval_ms = core.times.commit_interval_ns / 1_000_000,
+        snapshot_interval_records = core.limits.snapshot_interval_records,
+        stages = %core.stages.to_json(),
+        "the engine starts with this configuration"
+    );
+}
+
+/// The core gave a command.
+pub(super) fn command(command: &Command, config: &Config) {
+    match command {
+        &Command::StartLane { lane, life } => {
+            let device = config.device_of(lane);
+            match life {
+                0 => info!(lane, device, "a lane starts"),
+                _ => info!(lane, device, life, "a lane starts again"),
+            }
+        }
+        &Command::EndLane { lane, hangs } => info!(lane, hangs, "a lane is ended"),
+        Command::Lane(lane, command) => lane_command(*lane, command),
+        Command::Slice(lane, slice) => {
+            let (from, to) = (slice.units.start, slice.units.end);
+            trace!(lane, slice = slice.slice, from, to, critical = slice.critical, "a slice is handed out");
+        }
+        &Command::Own { partition, assignment } => {
+            info!(partition, assignment, "a partition is this process's")
+        }
+        &Command::LetGo { partition } => info!(partition, "a partition is let go"),
+        Command::ReleaseSource => debug!("the group is told that partitions were let go"),
+        &Command::Pause(partition) => debug!(partition, "reading is paused"),
+        &Command::Resume(partition) => debug!(partition, "reading goes on"),
+        &Command::Seek { partition, offset, generation } => {
+            debug!(partition, offset, generation, "a partition is read from here");
+        }
+        &Command::Restore { partition, sealed_offset, is_new } => {
+            debug!(partition, sealed_offset, is_new, "the state of a partition is to be restored");
+        }
+        &Command::OpenRequests { partition, .. } => {
+            debug!(partition, "looking which risk requests are answered");
+        }
+        &Command::ReadRequests { partition, offset, .. } => {
+            debug!(partition, offset, "risk requests are read from here");
+        }
+        &Command::ForgetRequests { partition } => debug!(partition, "risk requests are read no more"),
+        Command::Prepare(preparation) => {
+            let (partition, offset) = (preparation.partition, preparation.offset);
+            debug!(partition, offset, number = preparation.number(), "a risk request is prepared");
+        }
+        &Command::Abandon { number } => trace!(number, "nobody waits for a preparation any more"),
+        Command::Conclude(_) => trace!("a round of a risk request is concluded"),
+        Command::AskPrices(question) => {
+            debug!(question = question.question, "prices of kinds of tasks are asked for")
+        }
+        Command::Commit(request) => sealed(request),
+        Command::Hurry => debug!("what is under way is waited for with less patience"),
+        // People are told of these at any level.
+        Command::NewSegment { .. } | Command::Breaker(_) => {}
+        Command::Lifecycle(event, detail) => debug!(?event, detail, "a record of lifecycle"),
+    }
+}
+
+fn lane_command(lane: LaneId, command: &LaneCommand) {
+    match command {
+        LaneCommand::Install { group, epoch, .. } => {
+            debug!(lane, partition = group.partition, group = group.group, epoch, "a group is placed");
+        }
+        LaneCommand::Release { group, epoch } => {
+            debug!(lane, partition = group.partition, group = group.group, epoch, "a group is to move");
+        }
+        LaneCommand::Drop { partition } => trace!(lane, partition, "a lane forgets a partition"),
+        LaneCommand::Run(batch) => {
+            let rows = || batch.parts.iter().map(|part| part.input.rows.len()).sum::<usize>();
+            trace!(
+                lane,
+                batch = batch.batch,
+                groups = batch.parts.len(),
+                rows = rows(),
+                "a batch is handed out"
+            );
+        }
+    }
+}
+
+/// A transaction is handed to the log, for the first time or again.
+fn sealed(request: &CommitRequest) {
+    debug!(
+        offsets = %Offsets(&request.offsets),
+        signals = request.receipt.signals(),
+        entries = request.entries.len(),
+        sealed_at_ns = request.sealed_at_ns,
+        "a transaction is handed over"
+    );
+    if !tracing::enabled!(Level::INFO) {
+        return;
+    }
+    for sealed in &request.sealed {
+        // The intake goes out first; the groups' states follow, in further transactions if they are large.
+        let intake = format!("{}/{}/", sealed.partition, Snapshot::INTAKE);
+        if sealed.snapshots.iter().any(|(key, _)| key.starts_with(&intake)) {
+            let bytes: usize = sealed.snapshots.iter().map(|(_, bytes)| bytes.len()).sum();
+            let records = sealed.snapshots.len();
+            info!(partition = sealed.partition, records, bytes, "a snapshot goes out");
+        }
+    }
+}
+
+/// A transaction is durable and visible.
+pub(super) fn committed(receipt: &Receipt, attempt: CommitAttempt) {
+    debug!(
+        signals = receipt.signals(),
+        advances = receipt.advances,
+        took_us = (attempt.ended_ns - attempt.sent_ns) / 1_000,
+        looked_up = attempt.looked_up,
+        "a transaction is committed"
+    );
+}
+
+/// Nothing of a transaction was written.
+pub(super) fn aborted(request: &CommitRequest) {
+    info!(offsets = %Offsets(&request.offsets), "a transaction was aborted, and is sent again");
+}
+
+/// A lane told something.
+pub(super) fn lane_event(LaneEvent { lane, life, news }: &LaneEvent) {
+    use warptape_engine::LaneNews;
+    match news {
+        LaneNews::Completed { batch, service_ns, .. } => {
+            trace!(lane, batch, service_us = service_ns / 1_000, "a batch is done");
+        }
+        LaneNews::Released { group, epoch, .. } => {
+            debug!(lane, partition = group.partition, group = group.group, epoch, "a group was given back");
+        }
+        LaneNews::SliceDone { slice, service_ns, .. } => {
+            trace!(lane, slice, service_us = service_ns / 1_000, "a slice is done");
+        }
+        LaneNews::Measured { points } => debug!(lane, ?points, "a lane was measured"),
+        LaneNews::Lost { reason } => info!(lane, life, reason, "a lane has failed"),
+    }
+}
+
+/// The source told something.
+pub(super) fn source_event(event: &SourceEvent) {
+    match event {
+        SourceEvent::Assigned(partitions) => {
+            info!(partitions = %Assignment(partitions), "partitions are assigned")
+        }
+        SourceEvent::Revoked(partitions) => info!(?partitions, "partitions are revoked"),
+        SourceEvent::Lost(partitions) => info!(?partitions, "partitions are lost: others own them already"),
+        SourceEvent::Positions(positions) => trace!(?positions, "partitions were read up to here"),
+        SourceEvent::Records { partition, records, .. } => {
+            let [first, last] =
+                [records.first(), records.last()].map(|record| record.map(|record| record.offset));
+            trace!(partition, first, last, records = records.len(), "records were read");
+        }
+    }
+}
+
+/// The thread of risk requests told something.
+pub(super) fn request_event(event: &RequestEvent) {
+    match event {
+        RequestEvent::Opened { partition, committed, found_before, .. } => {
+            debug!(partition, committed, found_before, "it is known which risk requests are answered");
+        }
+        RequestEvent::Requests { partition, requests, .. } => {
+            debug!(partition, requests = requests.len(), "risk requests were read");
+        }
+        RequestEvent::Position { partition, position, .. } => {
+            trace!(partition, position, "risk requests were read up to here");
+        }
+        // It is how the process ends.
+        RequestEvent::Failed(_) => {}
+    }
+}
+
+/// The state of a partition was restored.
+pub(super) fn restored(partition: i32, sealed_offset: i64, restored: &Restored, took: Duration) {
+    info!(
+        partition,
+        offset = restored.offset,
+        sealed_offset,
+        took_ms = took.as_millis() as u64,
+        "a partition is restored: its state is that before this offset, and what it causes from the sealed one on is new"
+    );
+}
+
+/// A stop was asked for.
+pub(super) fn stopping(stop: &Stop) {
+    match stop {
+        Stop::Now => {
+            info!("draining: what was accepted is processed and committed, and nothing more is read")
+        }
+        Stop::At { ticks, .. } => {
+            info!(?ticks, "draining: what lies before these offsets is processed and committed")
+        }
+    }
+}
+
+/// The engine has ended, and how.
+pub(super) fn ended(result: &Result<Summary, EngineError>) {
+    match result {
+        Ok(summary) => info!(
+            ticks = summary.ticks,
+            signals = summary.signals,
+            decisions = summary.decisions,
+            commits = summary.commits,
+            late = summary.late,
+            dead_letters = summary.dead_letters,
+            "the engine has stopped: everything is committed"
+        ),
+        Err(error) => info!(%error, "the engine has ended by an error"),
+    }
+}
+
+/// Offsets as `TOPIC/PARTITION:OFFSET`.
+struct Offsets<'a>(&'a [(TopicPartition, i64)]);
+
+impl Display for Offsets<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (number, (source, offset)) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "," };
+            write!(f, "{separator}{}/{}:{offset}", source.topic, source.partition)?;
+        }
+        Ok(())
+    }
+}
+
+/// Partitions as `PARTITION:COMMITTED..END`.
+struct Assignment<'a>(&'a [Assigned]);
+
+impl Display for Assignment<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (number, assigned) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "," };
+            let committed = assigned.committed.unwrap_or(0);
+            write!(f, "{separator}{}:{committed}..{}", assigned.partition, assigned.end)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,366 @@
+//! Traces of sampled tick records and risk requests, gathered from what the shell sees: no thread that works on them knows.
+//!
+//! ```text
+//!  record   read ─► queue ─► batch (of each lane that has rows of it) ─► seal ─► commit
+//!  request  wait ─► prepare ─► slice (each) ─► conclude ─► seal ─► commit
+//! ```
+//!
+//! A trace goes out when its transaction is committed, or when its partition is let go. Records whose outputs exist already, as after
+//! a restore, have none. It is nothing but bookkeeping: where there is no receiver, it is not there.
+
+mod open;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use warptape_engine::{
+    Command, CommitAttempt, CommitRequest, Core, LaneBatch, LaneCommand, LaneNews, ReadRequest, SealedResult,
+};
+use warptape_eventlog::Record;
+use warptape_kernels::RowKind;
+use warptape_schemas::journal::LaneId;
+
+use super::EngineConfig;
+use crate::otlp::TraceSender;
+use open::{OpenRecord, OpenRequest, Passage, STEPS_MAX, Sealed, SliceRun};
+
+/// Records, and requests, that are traced at the same time.
+const OPEN_MAX: usize = 1_024;
+
+/// Partition and offset.
+type Place = (i32, i64);
+
+/// Follows sampled records and requests, where there is a receiver for that.
+pub(super) struct Tracer(Option<Box<Following>>);
+
+impl Tracer {
+    pub(super) fn new(config: &EngineConfig) -> Self {
+        Self(config.traces.clone().map(|sender| {
+            Box::new(Following {
+                sender,
+                ticks: config.core.topics.ticks.clone(),
+                requests_topic: config.core.topics.risk_requests.clone(),
+                records: BTreeMap::new(),
+                requests: BTreeMap::new(),
+                batches: BTreeMap::new(),
+                slices: BTreeMap::new(),
+                preparing: BTreeMap::new(),
+                concluding: BTreeMap::new(),
+                done_before: BTreeMap::new(),
+                sealed: Vec::new(),
+            })
+        }))
+    }
+
+    /// Whoever follows, if somebody does.
+    pub(super) fn following(&mut self) -> Option<&mut Following> {
+        self.0.as_deref_mut()
+    }
+}
+
+/// What is followed.
+pub(super) struct Following {
+    sender: TraceSender,
+    ticks: String,
+    requests_topic: String,
+    records: BTreeMap<Place, OpenRecord>,
+    requests: BTreeMap<Place, OpenRequest>,
+    /// Batches in flight that have rows of records that are followed.
+    batches: BTreeMap<i64, (LaneId, Vec<Place>)>,
+    /// Slices in flight of requests that are followed.
+    slices: BTreeMap<i64, Place>,
+    /// By number of the preparation.
+    preparing: BTreeMap<u64, Place>,
+    /// By number of the task.
+    concluding: BTreeMap<i64, Place>,
+    /// By partition: outputs of records before this offset exist.
+    done_before: BTreeMap<i32, i64>,
+    /// In the transaction that is under way.
+    sealed: Vec<Sealed>,
+}
+
+impl Following {
+    /// Records were given to the core, which has taken them by now unless they are of no use.
+    pub(super) fn on_records(
+        &mut self,
+        now_ns: i64,
+        core: &Core,
+        partition: i32,
+        records: &[Record],
+        read_at_ns: i64,
+    ) {
+        let done_before = self.done_before.get(&partition).copied().unwrap_or(0);
+        for record in records {
+            let place = (partition, record.offset);
+            if record.offset >= done_before
+                && self.sender.samples_record(partition, record.offset)
+                && self.records.len() < OPEN_MAX
+                && core.is_read_to(partition, record.offset + 1)
+            {
+                let open = || OpenRecord {
+                    written_ns: record.timestamp_ns,
+                    bytes: record.value.len(),
+                    read_at_ns,
+                    accepted_ns: now_ns,
+                    ..OpenRecord::default()
+                };
+                self.records.entry(place).or_insert_with(open);
+            }
+        }
+    }
+
+    /// Risk requests were read.
+    pub(super) fn on_requests(&mut self, now_ns: i64, partition: i32, requests: &[ReadRequest]) {
+        for read in requests {
+            // One that cannot be read is answered at once.
+            let Ok(request) = &read.request else { continue };
+            if self.sender.samples_request(partition, read.offset) && self.requests.len() < OPEN_MAX {
+                let open = || OpenRequest {
+                    request_id: request.request_id.clone(),
+                    bytes: read.bytes,
+                    read_at_ns: now_ns,
+                    ..OpenRequest::default()
+                };
+                self.requests.entry((partition, read.offset)).or_insert_with(open);
+            }
+        }
+    }
+
+    /// The core gave a command.
+    pub(super) fn on_command(&mut self, now_ns: i64, command: &Command, core: &Core) {
+        match command {
+            Command::Lane(lane, LaneCommand::Run(batch)) => self.dispatch(now_ns, *lane, batch),
+            Command::EndLane { lane, .. } => self.lose(now_ns, *lane),
+            Command::Slice(lane, slice) => {
+                let place = core.request_of_slice(slice.slice);
+                let open = place.and_then(|place| Some((place, self.requests.get_mut(&place)?)));
+                if let Some((place, open)) = open
+                    && open.slices.len() < STEPS_MAX
+                {
+                    self.slices.insert(slice.slice, place);
+                    let units = (slice.units.start, slice.units.end);
+                    open.slices.push(SliceRun {
+                        slice: slice.slice,
+                        lane: *lane,
+                        units,
+                        begun_ns: now_ns,
+                        ended: None,
+                    });
+                }
+            }
+            Command::Prepare(preparation) => {
+                let place = (preparation.partition, preparation.offset);
+                if let Some(open) = self.requests.get_mut(&place) {
+                    open.prepare_ns[0] = now_ns;
+                    self.preparing.insert(preparation.number(), place);
+                }
+            }
+            Command::Abandon { number } => drop(self.preparing.remove(number)),
+            Command::Conclude(conclusion) => {
+                let place = conclusion.request();
+                if let Some(open) = self.requests.get_mut(&place) {
+                    open.conclude_ns[0] = now_ns;
+                    self.concluding.insert(conclusion.number(), place);
+                }
+            }
+            Command::Commit(request) => self.seal(request),
+            Command::Restore { partition, sealed_offset, .. } => {
+                // What waited is read again.
+                self.records.retain(|place, _| place.0 != *partition);
+                self.done_before.insert(*partition, *sealed_offset);
+            }
+            Command::LetGo { partition } => self.let_go(now_ns, *partition),
+            _ => {}
+        }
+    }
+
+    /// A lane told something that counts.
+    pub(super) fn on_lane(&mut self, now_ns: i64, news: &LaneNews) {
+        match news {
+            LaneNews::Completed { batch, service_ns, .. } => {
+                let (_, places) = self.batches.remove(batch).unwrap_or_default();
+                for place in places {
+                    let passages = self.records.get_mut(&place).map(|open| &mut open.passages);
+                    if let Some(passage) =
+                        passages.into_iter().flatten().find(|passage| passage.batch == *batch)
+                    {
+                        passage.ended = Some((now_ns, Some(*service_ns)));
+                    }
+                }
+            }
+            LaneNews::SliceDone { slice, service_ns, .. } => {
+                let open = self.slices.remove(slice).and_then(|place| self.requests.get_mut(&place));
+                let run = open.and_then(|open| open.slices.iter_mut().find(|run| run.slice == *slice));
+                if let Some(run) = run {
+                    run.ended = Some((now_ns, Some(*service_ns)));
+                }
+            }
+            LaneNews::Released { .. } | LaneNews::Measured { .. } | LaneNews::Lost { .. } => {}
+        }
+    }
+
+    /// A preparation is done.
+    pub(super) fn on_prepared(&mut self, now_ns: i64, number: u64) {
+        let open = self.preparing.remove(&number).and_then(|place| self.requests.get_mut(&place));
+        if let Some(open) = open {
+            open.prepare_ns[1] = now_ns;
+        }
+    }
+
+    /// A round that took long to conclude is concluded.
+    pub(super) fn on_concluded(&mut self, now_ns: i64, number: i64) {
+        let open = self.concluding.remove(&number).and_then(|place| self.requests.get_mut(&place));
+        if let Some(open) = open {
+            open.conclude_ns[1] = now_ns;
+        }
+    }
+
+    /// The transaction under way is durable and visible.
+    pub(super) fn on_committed(&mut self, attempt: CommitAttempt) {
+        for mut sealed in std::mem::take(&mut self.sealed) {
+            sealed.attempts.push((attempt, true));
+            self.sender.send(sealed.into_trace(None));
+        }
+    }
+
+    /// Nothing of the transaction under way was written.
+    pub(super) fn on_aborted(&mut self, attempt: CommitAttempt) {
+        for sealed in &mut self.sealed {
+            sealed.attempts.push((attempt, false));
+        }
+    }
+
+    /// Finds rows of records that are followed in a batch.
+    fn dispatch(&mut self, now_ns: i64, lane: LaneId, batch: &LaneBatch) {
+        if self.records.is_empty() {
+            return;
+        }
+        let mut found: BTreeMap<Place, usize> = BTreeMap::new();
+        for part in &batch.parts {
+            let (partition, rows) = (part.group.partition, &part.input.rows);
+            let (Some(&first), Some(&last)) = (rows.offset.first(), rows.offset.last()) else { continue };
+            for (&place, open) in self.records.range_mut((partition, first)..=(partition, last)) {
+                let from = rows.offset.partition_point(|&offset| offset < place.1);
+                let count = rows.offset[from..].partition_point(|&offset| offset == place.1);
+                for row in from..from + count {
+                    let kind = rows.kind[row];
+                    // A barrier stands at a record and is not of it; a watermark is what it causes.
+                    if kind != RowKind::BARRIER {
+                        *found.entry(place).or_default() += 1;
+                    }
+                    if kind.is_trade() || kind == RowKind::QUOTE {
+                        open.symbols.insert((part.group.group, rows.slot[row]));
+                    }
+                }
+            }
+        }
+        for (&place, &rows) in &found {
+            let open = self.records.get_mut(&place).expect("it was found there");
+            if open.passages.len() < STEPS_MAX {
+                open.passages.push(Passage {
+                    batch: batch.batch,
+                    lane,
+                    rows,
+                    handed_ns: now_ns,
+                    ended: None,
+                });
+            } else {
+                open.left_out += 1;
+            }
+        }
+        if !found.is_empty() {
+            self.batches.insert(batch.batch, (lane, found.into_keys().collect()));
+        }
+    }
+
+    /// A lane is gone, with what it had in flight: that is done again elsewhere.
+    fn lose(&mut self, now_ns: i64, lane: LaneId) {
+        self.batches.retain(|_, (owner, _)| *owner != lane);
+        for passage in self.records.values_mut().flat_map(|open| &mut open.passages) {
+            if passage.lane == lane {
+                passage.ended.get_or_insert((now_ns, None));
+            }
+        }
+        for run in self.requests.values_mut().flat_map(|open| &mut open.slices) {
+            if run.lane == lane {
+                run.ended.get_or_insert((now_ns, None));
+            }
+        }
+    }
+
+    /// A transaction goes out: what it accounts for waits for its outcome. One that is sent again finds nothing new.
+    fn seal(&mut self, request: &CommitRequest) {
+        for (source, next) in &request.offsets {
+            if source.topic == self.ticks {
+                self.done_before.insert(source.partition, *next);
+                self.seal_records(source.partition, *next, request);
+            }
+        }
+        for sealed in &request.sealed {
+            for SealedResult { request_id: key, .. } in &sealed.risk_results {
+                let asked = self.requests.range((sealed.partition, 0)..=(sealed.partition, i64::MAX));
+                let of_result = |(_, open): &(&Place, &OpenRequest)| open.request_id == *key;
+                let place = asked.filter(|(_, open)| !open.request_id.is_empty()).find(of_result);
+                if let Some((&place, _)) = place {
+                    let open = self.requests.remove(&place).expect("it was found there");
+                    self.sealed.push(Sealed::request(
+                        &self.requests_topic,
+                        place,
+                        open,
+                        request.sealed_at_ns,
+                    ));
+                }
+            }
+        }
+        // What was answered before it was read again has no result of its own.
+        for (source, next) in request.offsets.iter().filter(|(source, _)| source.topic == self.requests_topic)
+        {
+            self.requests.retain(|place, _| place.0 != source.partition || place.1 >= *next);
+        }
+    }
+
+    fn seal_records(&mut self, partition: i32, next: i64, request: &CommitRequest) {
+        let places: BTreeSet<Place> =
+            self.records.range((partition, i64::MIN)..(partition, next)).map(|(&place, _)| place).collect();
+        if places.is_empty() {
+            return;
+        }
+        let mut taken: BTreeMap<i64, OpenRecord> = BTreeMap::new();
+        for place in places {
+            taken.insert(place.1, self.records.remove(&place).expect("it was found there"));
+        }
+        for sealed in request.sealed.iter().filter(|sealed| sealed.partition == partition) {
+            for key in sealed.signals.keys() {
+                if let Some(open) = taken.get_mut(&key.offset) {
+                    open.signals += 1;
+                }
+            }
+            for aside in &sealed.asides {
+                if let Some(open) = taken.get_mut(&aside.offset) {
+                    open.count_aside(aside.topic);
+                }
+            }
+        }
+        for (offset, open) in taken {
+            self.sealed.push(Sealed::record(&self.ticks, (partition, offset), open, request.sealed_at_ns));
+        }
+    }
+
+    /// A partition is another process's: what it caused here and is not committed comes to nothing.
+    fn let_go(&mut self, now_ns: i64, partition: i32) {
+        self.done_before.remove(&partition);
+        let is_gone = |place: &Place| place.0 == partition;
+        let gone = self.sealed.extract_if(.., |sealed| is_gone(&sealed.place)).collect::<Vec<_>>();
+        for sealed in gone {
+            self.sender.send(sealed.into_trace(Some(now_ns)));
+        }
+        let records: Vec<_> = self.records.extract_if(.., |place, _| is_gone(place)).collect();
+        for (place, open) in records {
+            self.sender.send(Sealed::record(&self.ticks, place, open, now_ns).into_trace(Some(now_ns)));
+        }
+        let requests: Vec<_> = self.requests.extract_if(.., |place, _| is_gone(place)).collect();
+        for (place, open) in requests {
+            self.sender
+                .send(Sealed::request(&self.requests_topic, place, open, now_ns).into_trace(Some(now_ns)));
+        }
+    }
+}

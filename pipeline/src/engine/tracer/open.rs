@@ -1,0 +1,213 @@
+//! What is known so far of a record or request that is followed, and the trace that becomes of it.
+
+use std::collections::BTreeSet;
+
+use opentelemetry::KeyValue;
+use warptape_engine::{AsideTopic, CommitAttempt};
+use warptape_schemas::journal::LaneId;
+
+use super::Place;
+use crate::otlp::{Trace, TracedSpan, trace_id};
+
+/// Batches of a record, and slices of a request, that its trace has. Further ones are counted.
+pub(super) const STEPS_MAX: usize = 64;
+/// Why a trace of a partition ends that went to another process.
+const LET_GO: &str = "the partition was let go before the transaction was committed";
+/// Why a batch or slice came to nothing.
+const LANE_LOST: &str = "the lane was lost";
+
+/// A record that was accepted.
+#[derive(Default)]
+pub(super) struct OpenRecord {
+    /// When it was written, by its producer or broker.
+    pub(super) written_ns: i64,
+    pub(super) bytes: usize,
+    pub(super) read_at_ns: i64,
+    /// When it was decoded and its rows waited for lanes.
+    pub(super) accepted_ns: i64,
+    /// Group and slot of each symbol in it.
+    pub(super) symbols: BTreeSet<(i32, u32)>,
+    pub(super) passages: Vec<Passage>,
+    /// Batches beyond those.
+    pub(super) left_out: usize,
+    pub(super) signals: i64,
+    pub(super) late: i64,
+    pub(super) is_dead_letter: bool,
+}
+
+/// Rows of a record in a batch.
+pub(super) struct Passage {
+    pub(super) batch: i64,
+    pub(super) lane: LaneId,
+    pub(super) rows: usize,
+    pub(super) handed_ns: i64,
+    /// When it was done and what it took, or when its lane was lost.
+    pub(super) ended: Option<(i64, Option<i64>)>,
+}
+
+/// A risk request that was read.
+#[derive(Default)]
+pub(super) struct OpenRequest {
+    pub(super) request_id: String,
+    pub(super) bytes: usize,
+    pub(super) read_at_ns: i64,
+    /// From when to when it was made a task; 0 where it was not.
+    pub(super) prepare_ns: [i64; 2],
+    pub(super) slices: Vec<SliceRun>,
+    /// From when to when its last round was put together beside the engine; 0 where that took no time.
+    pub(super) conclude_ns: [i64; 2],
+}
+
+/// Units of a request on a lane.
+pub(super) struct SliceRun {
+    pub(super) slice: i64,
+    pub(super) lane: LaneId,
+    pub(super) units: (i64, i64),
+    pub(super) begun_ns: i64,
+    /// When it was done and what it took, or when its lane was lost.
+    pub(super) ended: Option<(i64, Option<i64>)>,
+}
+
+impl OpenRecord {
+    pub(super) fn count_aside(&mut self, topic: AsideTopic) {
+        match topic {
+            AsideTopic::Late => self.late += 1,
+            AsideTopic::DeadLetter => self.is_dead_letter = true,
+        }
+    }
+}
+
+/// What is in a transaction whose outcome is not known yet.
+pub(super) struct Sealed {
+    pub(super) place: Place,
+    id: [u8; 16],
+    read_at_ns: i64,
+    sealed_ns: i64,
+    /// The whole without its end, then the steps so far.
+    spans: Vec<TracedSpan>,
+    /// Attempts to commit it, and whether they did.
+    pub(super) attempts: Vec<(CommitAttempt, bool)>,
+}
+
+fn step(name: &'static str, start_ns: i64, end_ns: i64, attributes: Vec<KeyValue>) -> TracedSpan {
+    TracedSpan { name, start_ns, end_ns, attributes, error: None }
+}
+
+/// A step on a lane; one that has not ended is open until `until_ns`.
+fn step_on_lane(
+    name: &'static str,
+    start_ns: i64,
+    ended: Option<(i64, Option<i64>)>,
+    until_ns: i64,
+    mut attributes: Vec<KeyValue>,
+) -> TracedSpan {
+    let (end_ns, service_ns) = ended.unwrap_or((until_ns, None));
+    attributes.extend(service_ns.map(|service_ns| KeyValue::new("warptape.service_ns", service_ns)));
+    let error = (ended.is_some() && service_ns.is_none()).then_some(LANE_LOST);
+    TracedSpan { name, start_ns, end_ns, attributes, error }
+}
+
+/// What tells where a record stands, by OpenTelemetry's conventions for messaging.
+fn place_attributes(topic: &str, (partition, offset): Place, bytes: usize) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new("messaging.destination.name", topic.to_owned()),
+        KeyValue::new("messaging.destination.partition.id", partition.to_string()),
+        KeyValue::new("messaging.kafka.offset", offset),
+        KeyValue::new("messaging.message.body.size", bytes as i64),
+    ]
+}
+
+impl Sealed {
+    pub(super) fn record(topic: &str, place: Place, open: OpenRecord, sealed_ns: i64) -> Self {
+        let OpenRecord { written_ns, read_at_ns, accepted_ns, passages, .. } = open;
+        let mut attributes = place_attributes(topic, place, open.bytes);
+        attributes.extend([
+            KeyValue::new("warptape.written_ns", written_ns),
+            KeyValue::new("warptape.symbols", open.symbols.len() as i64),
+            KeyValue::new("warptape.signals", open.signals),
+            KeyValue::new("warptape.late_ticks", open.late),
+            KeyValue::new("warptape.dead_letter", open.is_dead_letter),
+            KeyValue::new("warptape.batches", (passages.len() + open.left_out) as i64),
+        ]);
+        let mut spans = vec![
+            step("record", read_at_ns, sealed_ns, attributes),
+            step("read", read_at_ns, accepted_ns, Vec::new()),
+        ];
+        let mut done_ns = accepted_ns;
+        for passage in passages {
+            let Passage { batch, lane, rows, handed_ns, ended } = passage;
+            let attributes = || {
+                vec![
+                    KeyValue::new("warptape.batch", batch),
+                    KeyValue::new("warptape.lane", i64::from(lane)),
+                    KeyValue::new("warptape.rows", rows as i64),
+                ]
+            };
+            spans.push(step("queue", accepted_ns, handed_ns, attributes()));
+            spans.push(step_on_lane("batch", handed_ns, ended, sealed_ns, attributes()));
+            done_ns = done_ns.max(ended.map_or(sealed_ns, |(ended_ns, _)| ended_ns));
+        }
+        spans.push(step("seal", done_ns, sealed_ns, Vec::new()));
+        let id = trace_id(topic, place.0, place.1);
+        Self { place, id, read_at_ns, sealed_ns, spans, attempts: Vec::new() }
+    }
+
+    pub(super) fn request(topic: &str, place: Place, open: OpenRequest, sealed_ns: i64) -> Self {
+        let OpenRequest { request_id, bytes, read_at_ns, prepare_ns, slices, conclude_ns } = open;
+        let mut attributes = place_attributes(topic, place, bytes);
+        attributes.push(KeyValue::new("warptape.request.id", request_id));
+        attributes.push(KeyValue::new("warptape.slices", slices.len() as i64));
+        let mut spans = vec![step("risk request", read_at_ns, sealed_ns, attributes)];
+        let mut done_ns = read_at_ns;
+        if let [begun_ns @ 1..=i64::MAX, ended_ns @ 1..=i64::MAX] = prepare_ns {
+            spans.push(step("wait", read_at_ns, begun_ns, Vec::new()));
+            spans.push(step("prepare", begun_ns, ended_ns, Vec::new()));
+            done_ns = ended_ns;
+        }
+        for SliceRun { slice, lane, units, begun_ns, ended } in slices {
+            let attributes = vec![
+                KeyValue::new("warptape.slice", slice),
+                KeyValue::new("warptape.lane", i64::from(lane)),
+                KeyValue::new("warptape.units.from", units.0),
+                KeyValue::new("warptape.units.to", units.1),
+            ];
+            spans.push(step_on_lane("slice", begun_ns, ended, sealed_ns, attributes));
+            done_ns = done_ns.max(ended.map_or(sealed_ns, |(ended_ns, _)| ended_ns));
+        }
+        if let [begun_ns @ 1..=i64::MAX, ended_ns @ 1..=i64::MAX] = conclude_ns {
+            spans.push(step("conclude", begun_ns, ended_ns, Vec::new()));
+            done_ns = done_ns.max(ended_ns);
+        }
+        spans.push(step("seal", done_ns, sealed_ns, Vec::new()));
+        let id = trace_id(topic, place.0, place.1);
+        Self { place, id, read_at_ns, sealed_ns, spans, attempts: Vec::new() }
+    }
+
+    /// The whole trace, committed by the last attempt; or without a commit, where the partition was let go then.
+    pub(super) fn into_trace(self, let_go_ns: Option<i64>) -> Trace {
+        let Self { id, read_at_ns, sealed_ns, mut spans, attempts, .. } = self;
+        let committed_ns = attempts.last().map(|(attempt, _)| attempt.ended_ns);
+        let end_ns = let_go_ns.or(committed_ns).unwrap_or(sealed_ns);
+        let mut begun_ns = sealed_ns;
+        for (number, (attempt, is_committed)) in (1_i64..).zip(&attempts) {
+            let attributes = vec![
+                KeyValue::new("warptape.attempt", number),
+                KeyValue::new("warptape.sent_ns", attempt.sent_ns),
+                KeyValue::new("warptape.looked_up", attempt.looked_up),
+            ];
+            let error = (!is_committed).then_some("the transaction was aborted");
+            spans.push(TracedSpan {
+                name: "commit",
+                start_ns: begun_ns,
+                end_ns: attempt.ended_ns,
+                attributes,
+                error,
+            });
+            begun_ns = attempt.ended_ns;
+        }
+        let whole = &mut spans[0];
+        whole.end_ns = end_ns;
+        whole.error = let_go_ns.map(|_| LET_GO);
+        Trace { id, read_at_ns, spans }
+    }
+}

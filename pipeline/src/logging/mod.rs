@@ -1,0 +1,130 @@
+//! The log of the process, on standard error: lines for people, or one JSON object per line for those who collect logs.
+//!
+//! Whatever a command says there goes through `tracing`, notices to people included: they have the target [`NOTICE`], which no
+//! filter holds back and which lines for people show as plain text. What is logged knows nothing of formats.
+
+mod json;
+mod text;
+
+use std::panic::PanicHookInfo;
+use std::thread;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use time::OffsetDateTime;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{FmtSpan, Writer};
+use tracing_subscriber::fmt::time::FormatTime;
+
+use crate::cli::UsageError;
+use crate::clock::wall_clock_ns;
+use crate::terminal::Terminal;
+
+/// Target of what is said to whoever has called the command. It is always shown.
+pub const NOTICE: &str = "warptape::notice";
+/// What is shown, in the syntax of `RUST_LOG`; it overrides `-v`.
+const FILTER_VARIABLE: &str = "WARPTAPE_LOG";
+/// How it is shown, where the flag does not say so.
+const FORMAT_VARIABLE: &str = "WARPTAPE_LOG_FORMAT";
+/// What `-v`, `-vv` and `-vvv` show.
+const LEVELS: [&str; 4] = ["warn", "info", "debug", "trace"];
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+impl LogFormat {
+    /// The format that a flag asks for, or else the environment.
+    pub fn chosen(flag: Option<Self>) -> Result<Self, UsageError> {
+        if let Some(format) = flag {
+            return Ok(format);
+        }
+        let Some(word) = std::env::var_os(FORMAT_VARIABLE).filter(|word| !word.is_empty()) else {
+            return Ok(Self::Text);
+        };
+        let known = word.to_str().and_then(|word| Self::from_str(word, false).ok());
+        known.ok_or_else(|| {
+            UsageError(format!(
+                "environment variable {FORMAT_VARIABLE}: {word:?} is no format; use text or json"
+            ))
+        })
+    }
+
+    /// The format that seems to be asked for by arguments that are not understood.
+    pub fn guessed() -> Self {
+        let arguments: Vec<_> = std::env::args_os().collect();
+        let is_asked = arguments.iter().any(|argument| argument == "--log-format=json")
+            || arguments.windows(2).any(|pair| pair[0] == "--log-format" && pair[1] == "json");
+        if is_asked { Self::Json } else { Self::chosen(None).unwrap_or_default() }
+    }
+}
+
+/// Starts the log of this process. It is started as well where an error says that it was asked for in vain, so that there is a
+/// place to say so.
+pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Result<()> {
+    let default = LEVELS[usize::from(verbose).min(LEVELS.len() - 1)];
+    let (filter, mistake) = match std::env::var(FILTER_VARIABLE) {
+        Ok(text) if !text.is_empty() => match EnvFilter::try_new(&text) {
+            Ok(filter) => (filter, None),
+            Err(error) => (EnvFilter::new(default), Some((text, error))),
+        },
+        _ => (EnvFilter::new(default), None),
+    };
+    let always = format!("{NOTICE}=trace").parse().expect("a directive");
+    // At the last level it is told what spans took.
+    let spans = if usize::from(verbose) + 1 >= LEVELS.len() { FmtSpan::CLOSE } else { FmtSpan::NONE };
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter.add_directive(always))
+        .with_writer(terminal.clone())
+        .with_span_events(spans)
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => {
+            let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            subscriber.with_ansi(ansi).fmt_fields(text::fields()).event_format(text::TextLines::new()).init();
+        }
+        LogFormat::Json => {
+            subscriber.with_ansi(false).fmt_fields(json::JsonFields).event_format(json::JsonLines).init();
+            std::panic::set_hook(Box::new(log_panic));
+        }
+    }
+    if let Some((text, error)) = mistake {
+        bail!(UsageError(format!(
+            "environment variable {FILTER_VARIABLE}: {text:?} is not a filter ({error}); try `debug`"
+        )));
+    }
+    Ok(())
+}
+
+/// A panic as a line of the log, where standard error is read by a machine.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let thread = thread::current();
+    let location = panic.location().map(ToString::to_string);
+    let reason = panic.payload_as_str().unwrap_or("a value that is no text");
+    tracing::error!(target: NOTICE, thread = thread.name(), location, "panicked: {reason}");
+}
+
+/// The wall clock as RFC 3339 in UTC, with microseconds.
+struct WallClock;
+
+impl FormatTime for WallClock {
+    fn format_time(&self, out: &mut Writer<'_>) -> std::fmt::Result {
+        let at = OffsetDateTime::from_unix_timestamp_nanos(wall_clock_ns().into());
+        let at = at.expect("64 bits of nanoseconds are some centuries");
+        let (date, hour, minute, second) = (at.date(), at.hour(), at.minute(), at.second());
+        write!(
+            out,
+            "{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z",
+            date.year(),
+            u8::from(date.month()),
+            date.day(),
+            at.microsecond(),
+        )
+    }
+}

@@ -1,0 +1,106 @@
+//! How requests reach the receiver: over the shell's client of HTTP, from the thread that exports.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use ureq::Agent;
+use ureq::http::{HeaderName, HeaderValue};
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::cli::UsageError;
+use crate::settings::Secret;
+
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest wait for an answer.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of an answer: it says what was not taken, in some words.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// Sends requests, each with the headers that are configured.
+#[derive(Clone)]
+pub(super) struct HttpSender {
+    agent: Agent,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl std::fmt::Debug for HttpSender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The headers are secrets.
+        f.debug_struct("HttpSender").finish_non_exhaustive()
+    }
+}
+
+impl HttpSender {
+    pub(super) fn new(headers: Option<&Secret>) -> Result<Self, UsageError> {
+        let config = Agent::config_builder()
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(ANSWER_TIMEOUT))
+            .http_status_as_error(false)
+            // The system's authorities, among which a company has its own.
+            .tls_config(
+                TlsConfig::builder()
+                    .root_certs(RootCerts::PlatformVerifier)
+                    .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                    .build(),
+            )
+            .user_agent(concat!("warptape/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let headers = headers.map_or(Ok(Vec::new()), |headers| parse_headers(headers.reveal()))?;
+        Ok(Self { agent: Agent::new_with_config(config), headers })
+    }
+}
+
+/// The headers of `NAME=VALUE,NAME=VALUE`. What is wrong with them is said without them.
+fn parse_headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, UsageError> {
+    let header = |(number, pair): (usize, &str)| {
+        let parsed = pair.split_once('=').and_then(|(name, value)| {
+            let mut value = HeaderValue::from_str(value.trim()).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::from_str(name.trim()).ok()?, value))
+        });
+        parsed.ok_or_else(|| {
+            UsageError(format!(
+                "otlp.headers: number {} is not NAME=VALUE with a name and a value that HTTP allows",
+                number + 1
+            ))
+        })
+    };
+    text.split(',').enumerate().map(header).collect()
+}
+
+#[async_trait]
+impl HttpClient for HttpSender {
+    async fn send_bytes(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        for (name, value) in &self.headers {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
+        let (parts, body) = request.into_parts();
+        let sent = self.agent.run(Request::from_parts(parts, body.to_vec()));
+        let (parts, mut body) = sent?.into_parts();
+        let body = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
+        Ok(Response::from_parts(parts, body.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_pairs_and_mistakes_do_not_show_them() {
+        let headers = parse_headers("authorization=Bearer abc=, x-scope = desk").expect("two headers");
+        let shown: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        assert_eq!(shown, [("authorization", &b"Bearer abc="[..]), ("x-scope", b"desk")]);
+        for wrong in ["authorization", "a=b,", "a b=c", "a=b\nc: d", "=hidden"] {
+            let error = parse_headers(wrong).expect_err("refused").to_string();
+            assert!(error.starts_with("otlp.headers: number "), "{error}");
+            assert!(!error.contains("hidden"), "{error}");
+        }
+        let sender = HttpSender::new(Some(&Secret::new("authorization=hidden"))).expect("a header");
+        assert!(!format!("{sender:?}").contains("hidden"), "{sender:?}");
+    }
+}

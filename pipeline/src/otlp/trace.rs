@@ -1,0 +1,202 @@
+//! A trace as the engine hands it over, and the spans that become of it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use crossbeam_channel::Sender;
+use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+
+/// What became of one record or request, step by step.
+#[derive(Debug)]
+pub struct Trace {
+    /// See [`trace_id`].
+    pub id: [u8; 16],
+    /// What tells this trace from another of the same record, such as by another process: when it was read.
+    pub read_at_ns: i64,
+    /// The whole first, then its steps.
+    pub spans: Vec<TracedSpan>,
+}
+
+/// A step.
+#[derive(Debug)]
+pub struct TracedSpan {
+    /// What it is.
+    pub name: &'static str,
+    /// When it began, in nanoseconds since the epoch.
+    pub start_ns: i64,
+    /// When it ended.
+    pub end_ns: i64,
+    /// What else is known of it.
+    pub attributes: Vec<KeyValue>,
+    /// Why it came to nothing, if it did.
+    pub error: Option<&'static str>,
+}
+
+/// The id of the trace of a record: the first 16 bytes of the BLAKE3 digest of `TOPIC/PARTITION/OFFSET`, so that it can be found
+/// by whoever knows the record.
+pub fn trace_id(topic: &str, partition: i32, offset: i64) -> [u8; 16] {
+    let digest = blake3::hash(format!("{topic}/{partition}/{offset}").as_bytes());
+    *digest.as_bytes().first_chunk().expect("a digest has 32 bytes")
+}
+
+impl Trace {
+    /// Its spans as they are exported. Ids follow from the trace, so that nothing is random.
+    pub(super) fn into_spans(self) -> impl Iterator<Item = SpanData> {
+        let Self { id, read_at_ns, spans } = self;
+        let trace_id = TraceId::from_bytes(id);
+        let span_id = move |number: usize| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&id).update(&read_at_ns.to_le_bytes()).update(&(number as u64).to_le_bytes());
+            SpanId::from_bytes(*hasher.finalize().as_bytes().first_chunk().expect("a digest has 32 bytes"))
+        };
+        let scope = InstrumentationScope::builder("warptape").with_version(env!("CARGO_PKG_VERSION")).build();
+        let at = |ns: i64| UNIX_EPOCH + Duration::from_nanos(ns.max(0) as u64);
+        spans.into_iter().enumerate().map(move |(number, span)| {
+            let is_whole = number == 0;
+            SpanData {
+                span_context: SpanContext::new(
+                    trace_id,
+                    span_id(number),
+                    TraceFlags::SAMPLED,
+                    false,
+                    TraceState::default(),
+                ),
+                parent_span_id: if is_whole { SpanId::INVALID } else { span_id(0) },
+                parent_span_is_remote: false,
+                span_kind: if is_whole { SpanKind::Consumer } else { SpanKind::Internal },
+                name: Cow::Borrowed(span.name),
+                start_time: at(span.start_ns),
+                // The clock never falls, but steps of different threads may touch.
+                end_time: at(span.end_ns.max(span.start_ns)),
+                attributes: span.attributes,
+                dropped_attributes_count: 0,
+                events: SpanEvents::default(),
+                links: SpanLinks::default(),
+                status: span.error.map_or(Status::Unset, Status::error),
+                instrumentation_scope: scope.clone(),
+            }
+        })
+    }
+}
+
+/// What becomes of spans.
+#[derive(Debug, Default)]
+pub(super) struct SpanCounts {
+    /// Handed over, and not known to be exported or lost. The engine adds to it, the exporter takes from it.
+    pub(super) under_way: AtomicU64,
+    /// Not exported.
+    pub(super) lost: AtomicU64,
+}
+
+/// Where the engine hands traces over, and which ones it is to make.
+#[derive(Clone)]
+pub struct TraceSender {
+    waiting: Sender<Trace>,
+    counts: Arc<SpanCounts>,
+    sample_ppm: u32,
+    request_sample_ppm: u32,
+}
+
+impl TraceSender {
+    pub(super) fn new(
+        waiting: Sender<Trace>,
+        counts: Arc<SpanCounts>,
+        sample_ppm: u32,
+        request_sample_ppm: u32,
+    ) -> Self {
+        Self { waiting, counts, sample_ppm, request_sample_ppm }
+    }
+
+    /// Whether a tick record is traced.
+    pub fn samples_record(&self, partition: i32, offset: i64) -> bool {
+        is_sampled(partition, offset, self.sample_ppm)
+    }
+
+    /// Whether a risk request is traced.
+    pub fn samples_request(&self, partition: i32, offset: i64) -> bool {
+        is_sampled(partition, offset, self.request_sample_ppm)
+    }
+
+    /// Hands a trace over, or drops it if too many wait.
+    pub fn send(&self, trace: Trace) {
+        let spans = trace.spans.len() as u64;
+        self.counts.under_way.fetch_add(spans, Ordering::Relaxed);
+        if self.waiting.try_send(trace).is_err() {
+            self.counts.under_way.fetch_sub(spans, Ordering::Relaxed);
+            self.counts.lost.fetch_add(spans, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a record is among so many of a million. It is in each life of each process, or in none.
+fn is_sampled(partition: i32, offset: i64, ppm: u32) -> bool {
+    // SplitMix64's finalizer: neighbours have nothing in common.
+    let mut mixed = (offset as u64) ^ (partition as u64).rotate_left(40);
+    mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    (u128::from(mixed) * 1_000_000) >> 64 < u128::from(ppm)
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::bounded;
+
+    use super::*;
+
+    fn trace(spans: usize) -> Trace {
+        let span = |number: usize| TracedSpan {
+            name: "step",
+            start_ns: 10,
+            end_ns: 9 + number as i64,
+            attributes: Vec::new(),
+            error: (number == 1).then_some("let go"),
+        };
+        Trace { id: trace_id("ticks", 3, 42), read_at_ns: 7, spans: (0..spans).map(span).collect() }
+    }
+
+    #[test]
+    fn as_many_are_sampled_as_asked_for_whatever_the_partition() {
+        for (ppm, expected) in [(0, 0..=0), (1_000_000, 100_000..=100_000), (10_000, 900..=1_100)] {
+            for partition in [0, 1, 1023] {
+                let sampled = (0..100_000).filter(|&offset| is_sampled(partition, offset, ppm)).count();
+                assert!(expected.contains(&sampled), "{sampled} of partition {partition} at {ppm}");
+            }
+        }
+        // Two partitions do not trace the same offsets.
+        let both = (0..100_000).filter(|&offset| [0, 1].iter().all(|&one| is_sampled(one, offset, 10_000)));
+        assert!(both.count() < 50);
+    }
+
+    #[test]
+    fn ids_follow_from_the_record_and_the_reading() {
+        // What `printf ticks/3/42 | b3sum --length 16` says.
+        let id: String = trace_id("ticks", 3, 42).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(id, "3538af9bf0da45089a59085157d7a7f1");
+        let spans: Vec<SpanData> = trace(3).into_spans().collect();
+        let ids: Vec<SpanId> = spans.iter().map(|span| span.span_context.span_id()).collect();
+        assert!(ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
+        assert_eq!(spans[0].parent_span_id, SpanId::INVALID);
+        assert!(spans[1..].iter().all(|span| span.parent_span_id == ids[0]), "{spans:?}");
+        assert!(spans.iter().all(|span| span.end_time >= span.start_time), "{spans:?}");
+        assert_eq!(spans[1].status, Status::error("let go"));
+        let again = Trace { read_at_ns: 8, ..trace(1) };
+        assert_ne!(again.into_spans().next().expect("a span").span_context.span_id(), ids[0]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let (waiting, traces) = bounded(1);
+        let counts = Arc::new(SpanCounts::default());
+        let sender = TraceSender::new(waiting, counts.clone(), 0, 0);
+        [2, 3, 4].into_iter().for_each(|spans| sender.send(trace(spans)));
+        assert_eq!(counts.lost.load(Ordering::Relaxed), 7);
+        assert_eq!(counts.under_way.load(Ordering::Relaxed), 2);
+        assert_eq!(traces.try_iter().map(|trace| trace.spans.len()).collect::<Vec<_>>(), [2]);
+    }
+}
