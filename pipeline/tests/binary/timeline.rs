@@ -72,7 +72,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
 
     let to = ["replay", "timeline", "--to", "run.pftrace"];
     let (out, _) = run_in(folder, &to, 0);
-    assert!(out.contains("timeline in run.pftrace: 1 process lives, "), "{out}");
+    assert!(out.contains("timeline in run.pftrace: 1 process life, "), "{out}");
     assert!(out.contains("https://ui.perfetto.dev") && !out.contains("left out"), "{out}");
     let found = read(folder, "run.pftrace");
     for slice in [
