@@ -27,14 +27,10 @@ const OF_A_BUSY_MACHINE: &str = "WarptapeSignalsSlow";
 
 /// Breakers are for lanes that are slow beside others, which those of a busy machine are by chance.
 const CONFIGURATION: &str = "\
-[engine]
-devices = [\"cpu:2\"]
-[stages]
-bars = [\"1s\", \"tick:20\"]
-[topics]
-partitions = 2
-[breakers]
-slow_percent = 0
+engine.devices = [\"cpu:2\"]
+stages.bars = [\"1s\", \"tick:20\"]
+topics.partitions = 2
+breakers.slow_percent = 0
 ";
 
 /// A pipeline on an embedded log of its own.
@@ -153,7 +149,8 @@ fn each_fault_of_a_pipeline_has_its_alert() {
 
     redis.kill();
     let without_redis_since = Instant::now();
-    let log = poisoned.log();
+    let path = poisoned.folder.path().join("market.db");
+    let log = SqliteLog::open(path, Durability::Process).expect("the log of the feed");
     let mut producer = log.producer("poison").expect("a producer");
     producer.begin().expect("a transaction");
     for _ in 0..500 {
@@ -293,11 +290,12 @@ fn fill(disk: &Disk) {
     fs::write(folder.join("w.toml"), CONFIGURATION.replace("tick:20", "tick:1")).expect("a file");
     let path = disk.path().join("w.db");
     let url = format!("sqlite:{}", path.display());
-    let feed = |seed: &str| {
-        let market = ["feed", "synth", "--symbols", "30", "--ticks", "5000", "--batch", "16", "--seed", seed];
+    // What is there is not fed again, so that the second feed goes on where the first ended.
+    let feed = |ticks: &str| {
+        let market = ["feed", "synth", "--symbols", "30", "--ticks", ticks, "--batch", "16"];
         texts(&warptape(folder, &[&market[..], &["-c", "w.toml", "--log", &url]].concat()), 0);
     };
-    feed("1");
+    feed("5000");
     let mut run = Running::start(folder, &["run", "-c", "w.toml", "--listen", "127.0.0.1:0", "--log", &url]);
     let endpoint = endpoint_of(&mut run);
     let prometheus = Prometheus::start(&[("disk", &endpoint)], true);
@@ -320,7 +318,7 @@ fn fill(disk: &Disk) {
 
     // The pipeline meets the full disk, and not the feed.
     run.signal("STOP");
-    feed("2");
+    feed("10000");
     disk.fill(FULL_KIB);
     let full = Instant::now();
     run.signal("CONT");
@@ -377,6 +375,11 @@ fn every_query_of_the_dashboard_is_answered() {
     let mut pipeline = Pipeline::start("seen", &format!("hot_state.url = \"{}\"", redis.url()), &[]);
     let instances = [pipeline.instance()];
     let servers = [Prometheus::start(&instances, true), Prometheus::start(&instances, false)];
+    // A counter that both have seen before it rises.
+    for server in &servers {
+        server
+            .run_until("it is scraped", || (server.count("warptape_risk_requests_total") > 0).then_some(()));
+    }
     let request = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/risk/price.json");
     pipeline.warptape(&["risk", "price", request.to_str().expect("UTF-8"), "--timeout-s", "120"]);
     let all = queries();
@@ -479,9 +482,9 @@ fn each_alert_has_a_test_and_a_section_that_says_what_to_do() {
         let (name, rule) = alert.split_once('\n').expect("a rule below the name");
         let value = |key: &str| {
             let found = rule.split_once(&format!("{key}: ")).unwrap_or_else(|| panic!("{name} has no {key}"));
-            found.1.lines().next().unwrap_or_default().trim_matches(['"', '}'])
+            found.1.lines().next().unwrap_or_default()
         };
-        let severity = value("severity");
+        let severity = value("severity").trim_end_matches('}');
         assert!(["page", "ticket"].contains(&severity), "{name}: {severity}");
         assert!(
             name == "WarptapeAbsent" || value("summary").contains("{{ $labels.instance }}"),
