@@ -45,9 +45,10 @@ install_packages() {
     fi
     as_root=(sudo -n)
   fi
+  # What is installed for tests is not started by the system: Prometheus and Redis are services (RUNLEVEL is for invoke-rc.d).
   # shellcheck disable=SC2086  # A list of words.
   if ! { "${as_root[@]}" apt-get update -q &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing; }; then
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 SYSTEMD_OFFLINE=1 apt-get install -qy --no-install-recommends $missing; }; then
     echo "apt-get could not install: $missing- install them and run again"
     return 1
   fi

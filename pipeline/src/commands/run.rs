@@ -138,6 +138,7 @@ pub(super) fn watched(
         progress: progress.clone(),
         watch: watch.clone(),
         hot_state: hot_state.clone(),
+        disk: settings.log_folder(),
     }
 }
 

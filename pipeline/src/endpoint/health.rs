@@ -4,6 +4,7 @@ use serde::Serialize;
 use warptape_hot::Connection;
 use warptape_schemas::journal::BreakerState;
 
+use super::sampler::Disk;
 use super::view::{View, seconds_since};
 
 /// An engine that says nothing for so long hangs.
@@ -133,7 +134,17 @@ fn engine(view: &View<'_>) -> Component {
 fn log(view: &View<'_>) -> Component {
     match &view.lost {
         Some(lost) => component("log", State::Down, format!("{lost}: {}", cut(&lost.cause))),
-        None => component("log", State::Ok, "it answers"),
+        None => match view.sampled.disk.filter(Disk::is_scarce) {
+            Some(disk) => {
+                let reason = format!(
+                    "the disk below the log has {:.1} MiB left of {:.1} GiB; the pipeline ends when it is full: free some space",
+                    disk.free as f64 / f64::from(1 << 20),
+                    disk.size as f64 / f64::from(1 << 30)
+                );
+                component("log", State::Degraded, reason)
+            }
+            None => component("log", State::Ok, "it answers"),
+        },
     }
 }
 
@@ -193,11 +204,17 @@ fn lanes(view: &View<'_>) -> Component {
 }
 
 fn lag(view: &View<'_>) -> Component {
-    if let Some(error) = view.sampled.error.as_ref().filter(|_| view.lost.is_none()) {
-        let reason = format!("the ends of partitions cannot be asked for: {}", cut(error));
+    let seen = &view.sampled.lag;
+    if let Some(seconds) = seen.unknown_s(view.now_ns) {
+        let cause = seen.error.as_deref().unwrap_or("the log has not answered");
+        let reason =
+            format!("how far partitions are behind has not been known for {seconds:.0} s: {}", cut(cause));
         return component("lag", State::Degraded, reason);
     }
-    let behind = view.sampled.lags.iter().max_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+    if seen.partitions.is_empty() {
+        return component("lag", State::Ok, "no partition of this process has been looked at yet");
+    }
+    let behind = seen.partitions.iter().max_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
     let Some((partition, lag)) = behind.filter(|(_, lag)| lag.records > 0) else {
         return component("lag", State::Ok, "all that is in the log is committed");
     };
@@ -341,10 +358,24 @@ mod tests {
         assert_eq!(reason, "lane 0 (cpu:0) is lost or not open yet, the breaker of lane 1 (cuda:0) is open");
 
         let (status, ready, reason) = assessed("lag", |view| {
-            view.sampled.lags.insert(1, Lag { records: 500, seconds: 20.0 });
+            view.sampled.lag.partitions.insert(1, Lag { records: 500, seconds: 20.0 });
         });
         assert_eq!((status, ready), (State::Degraded, true));
         assert_eq!(reason, "partition 1 is 500 records behind, the first for 20.0 s");
+
+        // A log that is away tells nothing, and least of all that everything is committed.
+        let (status, ready, reason) = assessed("lag", |view| view.sampled.lag.at_ns = NOW_NS - 7 * S);
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert_eq!(
+            reason,
+            "how far partitions are behind has not been known for 7 s: the log has not answered"
+        );
+
+        let (status, ready, reason) = assessed("log", |view| {
+            view.sampled.disk = Some(Disk { free: 1 << 20, size: 1 << 30 });
+        });
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert!(reason.starts_with("the disk below the log has 1.0 MiB left of 1.0 GiB"), "{reason}");
 
         let (status, ready, reason) = assessed("dead_letters", |view| {
             view.sampled.recent =

@@ -93,8 +93,8 @@ metrics! {
     KAFKA_QUEUED = Gauge "kafka_client_queued_records" "" ["client"] "Records that wait to be sent, or to be acknowledged.";
     KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99 % of the last requests had their answer within this time, by the slowest broker.";
 
-    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Records of ticks in the log that are not committed.";
-    LAG = Gauge "partition_lag" "seconds" ["partition"] "For how long the first of these records has been in the log, as the process has seen it come; as long as the process watches, for one that was there before.";
+    LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Records of ticks in the log that are not committed; absent while the log does not say where it ends.";
+    LAG = Gauge "partition_lag" "seconds" ["partition"] "For how long the first of these records has been in the log, as the process has seen it come; as long as the process watches, for one that was there before; absent likewise.";
     WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "How far the watermark, before which ticks are late, is behind the clock of this machine.";
     PARTITION_ROWS = Gauge "partition_waiting_rows" "" ["partition"] "Rows of the partition that wait on the host for a lane.";
     PARTITION_BYTES = Gauge "partition_waiting" "bytes" ["partition"] "Their bytes.";
@@ -113,6 +113,9 @@ metrics! {
     COMMITTING = Gauge "commit_under_way" "seconds" [] "For how long the transaction that is under way has been so; 0 where none is.";
     ABORTING = Gauge "commit_failing" "seconds" [] "For how long every transaction has been aborted; 0 where the last one was committed.";
     LOG_LOST = Gauge "log_lost" "seconds" [] "For how long the log has not answered; 0 where it does.";
+
+    DISK_FREE = Gauge "log_disk_free" "bytes" [] "What is left of the disk below the embedded log; absent on Kafka.";
+    DISK_SIZE = Gauge "log_disk_size" "bytes" [] "Size of that disk.";
 
     DECISIONS = Counter "decisions" "" ["kind"] "Decisions of the scheduler, each of which is in the journal.";
     BATCHES = Counter "batches" "" ["reason"] "Batches sent to lanes, by why they were sent then.";
@@ -162,6 +165,7 @@ metrics! {
 
     CPU = Counter "process_cpu" "seconds" [] "Processor time of the process.";
     RESIDENT = Gauge "process_resident_memory" "bytes" [] "Memory of the process that is in use.";
+    MEMORY_LIMIT = Gauge "process_memory_limit" "bytes" [] "Memory that the process may use: what its control group is allowed, or all of the machine's.";
     FILES = Gauge "process_open_files" "" [] "Files and sockets that the process has open.";
 }
 
@@ -328,9 +332,9 @@ impl Page {
     fn partitions(&mut self, view: &View<'_>) {
         let partitions = &view.engine.status.partitions;
         let name = |partition: i32| vec![partition.to_string()];
-        let lags = &view.sampled.lags;
-        self.numbers(LAG_RECORDS, lags.iter().map(|(&partition, lag)| (name(partition), lag.records as f64)));
-        self.numbers(LAG, lags.iter().map(|(&partition, lag)| (name(partition), lag.seconds)));
+        let lags = || view.sampled.lag.known(view.now_ns).into_iter().flatten();
+        self.numbers(LAG_RECORDS, lags().map(|(&partition, lag)| (name(partition), lag.records as f64)));
+        self.numbers(LAG, lags().map(|(&partition, lag)| (name(partition), lag.seconds)));
         let delays = partitions.iter().filter_map(|partition| {
             let delay_ns = view.now_ns.checked_sub(partition.watermark_ns?)?;
             Some((name(partition.partition), delay_ns as f64 / 1e9))
@@ -381,6 +385,10 @@ impl Page {
         self.number(COMMITTING, since_s(engine.status.committing_since_ns));
         self.number(ABORTING, since_s(engine.status.aborting_since_ns));
         self.number(LOG_LOST, view.lost.as_ref().map_or(0.0, |lost| lost.since.elapsed().as_secs_f64()));
+        if let Some(disk) = view.sampled.disk {
+            self.count(DISK_FREE, disk.free);
+            self.count(DISK_SIZE, disk.size);
+        }
     }
 
     fn decisions(&mut self, view: &View<'_>) {
@@ -493,6 +501,9 @@ impl Page {
         self.number(CPU, usage.cpu_s);
         if let Some(bytes) = usage.resident_bytes {
             self.count(RESIDENT, bytes);
+        }
+        if let Some(bytes) = usage.limit_bytes {
+            self.count(MEMORY_LIMIT, bytes);
         }
         if let Some(files) = usage.open_files {
             self.count(FILES, files);

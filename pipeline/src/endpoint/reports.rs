@@ -70,6 +70,8 @@ pub(super) fn performance(view: &View<'_>) -> Value {
     let per_second = |count: u64| if recent.seconds > 0.0 { count as f64 / recent.seconds } else { 0.0 };
     let progress = &view.watched.progress;
     let lanes = &view.engine.status.lanes;
+    // Where it is not known, null.
+    let lags = view.sampled.lag.known(view.now_ns);
     json!({
         "window_seconds": recent.seconds,
         "ticks_per_second": per_second(recent.ticks),
@@ -80,8 +82,8 @@ pub(super) fn performance(view: &View<'_>) -> Value {
         "tick_to_signal_ms": view.engine.latency_ms.map(|[p50, p99, p999]| json!({"p50": p50, "p99": p99, "p99.9": p999})),
         "waiting_rows": lanes.iter().map(|lane| lane.load.waiting_rows).sum::<i64>(),
         "in_flight_rows": lanes.iter().map(|lane| lane.load.in_flight_rows).sum::<i64>(),
-        "lag_records": view.sampled.lags.values().map(|lag| lag.records).sum::<i64>(),
-        "lag_seconds": view.sampled.lags.values().map(|lag| lag.seconds).fold(0.0, f64::max),
+        "lag_records": lags.map(|lags| lags.values().map(|lag| lag.records).sum::<i64>()),
+        "lag_seconds": lags.map(|lags| lags.values().map(|lag| lag.seconds).fold(0.0, f64::max)),
         "risk_tasks": view.engine.status.tasks,
     })
 }

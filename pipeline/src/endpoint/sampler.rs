@@ -1,8 +1,12 @@
-//! What is seen only by looking again and again: how far partitions are behind, how fast things go, and lanes that do not move.
+//! What is seen only by looking again and again: how far partitions are behind, how fast things go, lanes that do not move, and how much
+//! of the disk is left.
+//!
+//! The log is asked by a thread of its own: one that does not answer holds up nothing else, and what was last known of it ages.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,18 +23,68 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const ENDS_MAX: usize = 512;
 /// Time over which rates are told.
 const RATE_NS: i64 = 30_000_000_000;
+/// From this age on, what was seen of the log's ends says nothing any more.
+const SEEN_MAX_NS: i64 = 5_000_000_000;
+/// A disk is scarce of which less than so many bytes and less than one in so many are left.
+const FREE_MIN: u64 = 1 << 30;
+const FREE_SHARE_MIN: u64 = 10;
 
 /// What was seen so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampled {
-    /// By partition that is this process's.
-    pub(super) lags: BTreeMap<i32, Lag>,
-    /// Why the ends of partitions could not be asked for, the last time.
-    pub(super) error: Option<String>,
+    /// How far partitions are behind.
+    pub(super) lag: SeenLag,
+    /// The disk below the log, where the log is on one of this machine's.
+    pub(super) disk: Option<Disk>,
     /// By lane, for how long it has been at the same batch, in seconds; 0 without one.
     pub(super) stalls: Vec<f64>,
     /// What was done in the last half minute, or since the start.
     pub(super) recent: Recent,
+}
+
+/// How far partitions are behind, as far as that is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SeenLag {
+    /// When the log last told where its partitions end, or was first asked; ns since the epoch.
+    pub(super) at_ns: i64,
+    /// By partition that is this process's.
+    pub(super) partitions: BTreeMap<i32, Lag>,
+    /// Why the ends of partitions could not be asked for, the last time.
+    pub(super) error: Option<String>,
+}
+
+impl SeenLag {
+    /// For how long it has not been known how far partitions are behind, in seconds; `None` while it is.
+    pub(super) fn unknown_s(&self, now_ns: i64) -> Option<f64> {
+        let age_ns = now_ns - self.at_ns;
+        (age_ns >= SEEN_MAX_NS).then_some(age_ns as f64 / 1e9)
+    }
+
+    /// How far each partition is behind; nothing where that is not known.
+    pub(super) fn known(&self, now_ns: i64) -> Option<&BTreeMap<i32, Lag>> {
+        self.unknown_s(now_ns).is_none().then_some(&self.partitions)
+    }
+}
+
+/// A disk, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Disk {
+    /// What this process may still write.
+    pub(super) free: u64,
+    /// All of it.
+    pub(super) size: u64,
+}
+
+impl Disk {
+    fn below(folder: &std::path::Path) -> Option<Self> {
+        let stat = rustix::fs::statvfs(folder).ok()?;
+        Some(Self { free: stat.f_bavail * stat.f_frsize, size: stat.f_blocks * stat.f_frsize })
+    }
+
+    /// Whether a log that is written to will soon have none left.
+    pub(super) fn is_scarce(&self) -> bool {
+        self.free < FREE_MIN && self.free < self.size / FREE_SHARE_MIN
+    }
 }
 
 /// How far a partition is behind: what is in the log and not committed.
@@ -53,40 +107,74 @@ pub(super) struct Recent {
     pub(super) commits: u64,
 }
 
-/// A thread that looks, until this is dropped.
+/// Threads that look, until this is dropped.
 pub(super) struct Sampler {
     sampled: Arc<Mutex<Sampled>>,
-    /// Held: the thread ends when it is gone.
+    /// Held: the threads end when it is gone.
     _stop: Sender<()>,
 }
 
 impl Sampler {
     pub(super) fn start(watched: &Watched, log: Arc<dyn EventLog>, clock: Clock) -> std::io::Result<Self> {
-        let sampled = Arc::new(Mutex::new(Sampled::default()));
+        let lag = SeenLag { at_ns: clock.now_ns(), ..SeenLag::default() };
+        let sampled = Arc::new(Mutex::new(Sampled { lag, ..Sampled::default() }));
         let (stop, stopped) = bounded(0);
+        let progress = || watched.progress.clone();
         let mut looking = Looking {
-            log,
-            topic: watched.topics.ticks.clone(),
-            progress: watched.progress.clone(),
+            progress: progress(),
             clock,
-            reader: None,
-            ends: BTreeMap::new(),
+            disk: watched.disk.clone(),
             totals: VecDeque::new(),
             lanes: Vec::new(),
         };
+        let mut asking = Asking {
+            log,
+            topic: watched.topics.ticks.clone(),
+            progress: progress(),
+            clock,
+            reader: None,
+            ends: BTreeMap::new(),
+        };
+        let (of_thread, stops) = (sampled.clone(), stopped.clone());
+        each_interval("sampler", stops, move || {
+            let (disk, stalls, recent) = looking.look();
+            let mut sampled = lock(&of_thread);
+            (sampled.disk, sampled.stalls, sampled.recent) = (disk, stalls, recent);
+        })?;
         let of_thread = sampled.clone();
-        thread::Builder::new().name("sampler".to_owned()).spawn(move || {
-            looking.look_until(&stopped, &of_thread);
+        each_interval("lag", stopped, move || {
+            let seen = asking.ask();
+            let lag = &mut lock(&of_thread).lag;
+            *lag = SeenLag { at_ns: seen.at_ns.max(lag.at_ns), ..seen };
         })?;
         Ok(Self { sampled, _stop: stop })
     }
 
     pub(super) fn sampled(&self) -> Sampled {
-        self.sampled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.sampled).clone()
     }
 }
 
-struct Looking {
+fn lock(sampled: &Mutex<Sampled>) -> MutexGuard<'_, Sampled> {
+    sampled.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread that does something now and then, until there is no sender any more.
+fn each_interval(
+    name: &str,
+    stopped: Receiver<()>,
+    mut look: impl FnMut() + Send + 'static,
+) -> std::io::Result<()> {
+    let run = move || {
+        while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            look();
+        }
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
+}
+
+/// Who asks the log where its partitions end.
+struct Asking {
     log: Arc<dyn EventLog>,
     topic: String,
     progress: Arc<Progress>,
@@ -94,19 +182,11 @@ struct Looking {
     /// A reader of these partitions.
     reader: Option<(Vec<TopicPartition>, Box<dyn Consumer>)>,
     ends: BTreeMap<i32, Ends>,
-    totals: VecDeque<(i64, Recent)>,
-    lanes: Vec<Stall>,
 }
 
-impl Looking {
-    fn look_until(&mut self, stopped: &Receiver<()>, sampled: &Mutex<Sampled>) {
-        while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            let seen = self.look();
-            *sampled.lock().unwrap_or_else(PoisonError::into_inner) = seen;
-        }
-    }
-
-    fn look(&mut self) -> Sampled {
+impl Asking {
+    /// Its time is 0 where the log has not answered.
+    fn ask(&mut self) -> SeenLag {
         // Before the ends: what is committed meanwhile is not behind.
         let committed = self.committed();
         let asked = self.ask_ends(&committed);
@@ -119,11 +199,10 @@ impl Looking {
         let lags = committed.iter().filter_map(|(partition, &offset)| {
             self.ends.get(partition).map(|ends| (*partition, ends.lag(offset, now_ns)))
         });
-        Sampled {
-            lags: lags.collect(),
+        SeenLag {
+            at_ns: if asked.is_ok() { now_ns } else { 0 },
+            partitions: lags.collect(),
             error: asked.err().map(|error| error.to_string()),
-            stalls: self.stalls(now_ns),
-            recent: self.recent(now_ns),
         }
     }
 
@@ -155,6 +234,23 @@ impl Looking {
             self.ends.entry(place.partition).or_default().see(self.clock.now_ns(), end);
         }
         Ok(())
+    }
+}
+
+/// Who looks at everything but the log.
+struct Looking {
+    progress: Arc<Progress>,
+    clock: Clock,
+    /// A folder on the disk below the log.
+    disk: Option<PathBuf>,
+    totals: VecDeque<(i64, Recent)>,
+    lanes: Vec<Stall>,
+}
+
+impl Looking {
+    fn look(&mut self) -> (Option<Disk>, Vec<f64>, Recent) {
+        let now_ns = self.clock.now_ns();
+        (self.disk.as_deref().and_then(Disk::below), self.stalls(now_ns), self.recent(now_ns))
     }
 
     fn stalls(&mut self, now_ns: i64) -> Vec<f64> {
@@ -294,6 +390,24 @@ mod tests {
         // A partition that was deleted and made again.
         ends.see(6_000 * S, 10);
         assert_eq!(ends.lag(0, 6_001 * S), Lag { records: 10, seconds: 1.0 });
+    }
+
+    #[test]
+    fn lag_that_was_seen_long_ago_is_not_known() {
+        let lag = SeenLag { at_ns: 10 * S, ..SeenLag::default() };
+        assert!(lag.known(14 * S).is_some() && lag.unknown_s(14 * S).is_none());
+        assert!(lag.known(15 * S).is_none());
+        assert_eq!(lag.unknown_s(17 * S), Some(7.0));
+    }
+
+    #[test]
+    fn a_disk_is_scarce_by_its_size_and_by_what_a_log_needs() {
+        let is_scarce = |free: u64, size: u64| Disk { free, size }.is_scarce();
+        assert!(is_scarce(6 << 20, 64 << 20) && !is_scarce(7 << 20, 64 << 20));
+        assert!(is_scarce((1 << 30) - 1, 1 << 40) && !is_scarce(1 << 30, 1 << 40));
+        let here = Disk::below(std::path::Path::new(".")).expect("the disk of the repository");
+        assert!(here.size > here.free && here.size > 1 << 20, "{here:?}");
+        assert_eq!(Disk::below(std::path::Path::new("/nowhere")), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the endpoint tells of, at one moment.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ pub struct Watched {
     pub watch: Option<Arc<LogWatch>>,
     /// Hot state, where it is kept in Redis.
     pub hot_state: Option<Arc<HotStatus>>,
+    /// A folder on the disk that the log is on, where that is one of this machine's.
+    pub disk: Option<PathBuf>,
 }
 
 /// What is watched, at one moment.
@@ -88,7 +91,7 @@ pub(super) mod tests {
         use warptape_schemas::journal::BreakerState;
 
         use super::*;
-        use crate::endpoint::sampler::{Lag, Recent};
+        use crate::endpoint::sampler::{Disk, Lag, Recent, SeenLag};
 
         /// Seconds, in ns.
         pub(in super::super::super) const S: i64 = 1_000_000_000;
@@ -107,6 +110,7 @@ pub(super) mod tests {
                 progress: Arc::new(Progress::new(2)),
                 watch: None,
                 hot_state: None,
+                disk: None,
             }
         }
 
@@ -167,8 +171,12 @@ pub(super) mod tests {
             };
             let hot_state = HotFigures { connection: warptape_hot::Connection::Up, ..HotFigures::default() };
             let sampled = Sampled {
-                lags: BTreeMap::from([(3, Lag { records: 10, seconds: 0.1 })]),
-                error: None,
+                lag: SeenLag {
+                    at_ns: NOW_NS - S,
+                    partitions: BTreeMap::from([(3, Lag { records: 10, seconds: 0.1 })]),
+                    error: None,
+                },
+                disk: Some(Disk { free: 20 << 30, size: 100 << 30 }),
                 stalls: vec![0.0, 0.5],
                 recent: Recent { seconds: 30.0, records: 1_000, ..Recent::default() },
             };

@@ -1,6 +1,7 @@
 //! Faults that a test asks for by the environment. Builds without debug assertions have none.
 //!
-//! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it comes to the place for the N-th time.
+//! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it comes to the place for the N-th time; `LaneHangs:N` stops the lane that gets the
+//!   N-th batch of all, and nothing else.
 //! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail: an error at a launch, a hang of some
 //!   milliseconds, no memory (`memory:N` allocations work), a device that is gone (`gone:N` downloads work, or `upload:BYTES`).
 //!   `cuda:0/background` is the stream of that device for slices of risk tasks.
@@ -18,6 +19,8 @@ pub(super) enum Failpoint {
     DuringSnapshot,
     /// A snapshot is read and not installed yet.
     DuringRestore,
+    /// A lane has a batch.
+    LaneHangs,
 }
 
 #[cfg(not(debug_assertions))]
@@ -28,6 +31,7 @@ mod armed {
 
     pub(in super::super) fn reach(_: super::Failpoint) {}
     pub(in super::super) fn reach_soon(_: super::Failpoint) {}
+    pub(in super::super) fn hang(_: super::Failpoint) {}
     pub(crate) fn faulty(devices: Arc<dyn Devices>) -> Arc<dyn Devices> {
         devices
     }
@@ -82,6 +86,16 @@ mod armed {
         }
     }
 
+    /// Comes back no more, if it is time.
+    pub(in super::super) fn hang(failpoint: Failpoint) {
+        if is_due(failpoint) {
+            // One that is woken by chance goes on hanging.
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
     /// Dies in a moment, while the caller goes on.
     pub(in super::super) fn reach_soon(failpoint: Failpoint) {
         if is_due(failpoint) {
@@ -94,4 +108,4 @@ mod armed {
 }
 
 pub(crate) use armed::faulty;
-pub(super) use armed::{reach, reach_soon};
+pub(super) use armed::{hang, reach, reach_soon};

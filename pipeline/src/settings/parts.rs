@@ -1,5 +1,6 @@
 //! The typed settings of each part, built from checked values, and what the parts are told of them.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,6 +129,13 @@ impl Settings {
     /// Whether the log is a Kafka cluster.
     pub fn is_on_kafka(&self) -> bool {
         self.log.url.starts_with("kafka:")
+    }
+
+    /// The folder that an embedded log is in.
+    pub fn log_folder(&self) -> Option<PathBuf> {
+        let path = Path::new(self.log.url.strip_prefix("sqlite:")?);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Some(folder.unwrap_or(Path::new(".")).to_owned())
     }
 
     /// How topics are created.

@@ -19,18 +19,18 @@ const TICKS: &str = "60000";
 const CONFIGURATION: &str = "stages.bars = [\"1s\", \"tick:1\"]\nengine.commit_interval_ms = 20\n";
 
 /// Leaves the test out where it is 1.
-const NO_MOUNT: &str = "WARPTAPE_TEST_NO_MOUNT";
+pub const NO_MOUNT: &str = "WARPTAPE_TEST_NO_MOUNT";
 /// Is 1 for the test that runs again in a namespace.
-const IN_NAMESPACE: &str = "WARPTAPE_TEST_IN_NAMESPACE";
+pub const IN_NAMESPACE: &str = "WARPTAPE_TEST_IN_NAMESPACE";
 
 /// A small disk of its own.
-struct Disk {
+pub struct Disk {
     folder: TempDir,
 }
 
 impl Disk {
     /// `None` where this user may mount nothing.
-    fn mount() -> Option<Disk> {
+    pub fn mount() -> Option<Disk> {
         let folder = folder();
         let options = format!("size={DISK_MIB}m");
         let mount = Command::new("mount")
@@ -41,16 +41,17 @@ impl Disk {
         mount.is_ok_and(|status| status.success()).then(|| Disk { folder })
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Takes all space but a little.
-    fn fill(&self) {
+    /// Takes all space but so much.
+    pub fn fill(&self, left_kib: usize) {
         let available = self.available_kib();
-        let mut ballast = File::create(self.path().join("ballast")).expect("a file");
+        let path = self.path().join("ballast");
+        let mut ballast = File::options().create(true).append(true).open(path).expect("a file");
         let block = [1; 1024];
-        for _ in LEFT_KIB..available {
+        for _ in left_kib..available {
             ballast.write_all(&block).expect("there is space");
         }
     }
@@ -102,7 +103,7 @@ fn a_full_disk_is_named_and_costs_nothing() {
 }
 
 /// Runs a test again in a namespace of its own, in which this user may mount what only that sees.
-fn run_in_namespace(test: &str) {
+pub fn run_in_namespace(test: &str) {
     let output = Command::new("unshare")
         .arg("-rm")
         .arg(std::env::current_exe().expect("the test's own path"))
@@ -131,7 +132,7 @@ fn fill_and_make_space(disk: &Disk) {
     run_until_drained(&mut undisturbed, &uninterrupted, "warptape");
     undisturbed.stop("TERM");
 
-    disk.fill();
+    disk.fill(LEFT_KIB);
     let expect_full = |error: &str| {
         for part in [&*url, "the disk is full", "free some space"] {
             assert!(error.contains(part), "{part:?} is missing: {error}");
@@ -155,7 +156,7 @@ fn fill_and_make_space(disk: &Disk) {
     drop(log);
 
     let before = ticks(folder, &url);
-    disk.fill();
+    disk.fill(LEFT_KIB);
     let (_, error) = texts(&feed(folder, &url, "2"), 1);
     expect_full(&error);
     disk.make_space();

@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, SendError, Sender};
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::LaneId;
 
+use super::super::failpoint::{self, Failpoint};
 use super::super::measure::measure;
 use super::super::{Clock, EngineConfig};
 use super::slice_threads::{self, Reporter};
@@ -153,6 +154,9 @@ impl LaneWorker {
     }
 
     fn fail_if_due(&mut self, command: &LaneCommand) {
+        if matches!(command, LaneCommand::Run(_)) {
+            failpoint::hang(Failpoint::LaneHangs);
+        }
         if let (LaneCommand::Run(_), Some(left)) = (command, &mut self.fault) {
             assert!(*left > 0, "fault injected by configuration");
             *left -= 1;

@@ -1,0 +1,258 @@
+//! A real Prometheus with the project's rules, over the pipelines of a test: what it is asked, and which alerts fire when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::processes::{DEADLINE, Running, folder};
+
+/// The line of standard error that says where the endpoint of a pipeline is.
+const SAYS: &str = "metrics and health: ";
+/// How long a test waits before it looks again at what changes once a second.
+const LOOK: Duration = Duration::from_millis(200);
+/// Ports that are tried: one that was free may be taken a moment later.
+const PORTS_MAX: usize = 10;
+/// How far back alerts are looked for, in seconds: longer than any test takes.
+const HISTORY_S: f64 = 1_200.0;
+
+/// A file of the project's `deploy` folder.
+pub fn deployed(path: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Waits until the endpoint of a pipeline listens; its URL.
+#[track_caller]
+pub fn endpoint_of(run: &mut Running) -> String {
+    run.await_saying(SAYS);
+    let said = run.said();
+    let url = said.lines().find_map(|line| line.strip_prefix(SAYS)).expect("it was just there");
+    url.to_owned()
+}
+
+/// Status and text of a page; nothing where nobody answers.
+pub fn get(url: &str, query: &[(&str, &str)]) -> Option<(u16, String)> {
+    let agent = ureq::Agent::config_builder()
+        .timeout_global(Some(DEADLINE))
+        .http_status_as_error(false)
+        .build()
+        .new_agent();
+    let mut answer = agent.get(url).query_pairs(query.iter().copied()).call().ok()?;
+    Some((answer.status().as_u16(), answer.body_mut().read_to_string().ok()?))
+}
+
+/// What `/health` says of a component: its state and the reason.
+pub fn component(endpoint: &str, name: &str) -> Option<(String, String)> {
+    let (_, text) = get(&format!("{endpoint}/health"), &[])?;
+    let health: Value = serde_json::from_str(&text).expect("JSON");
+    let components = health["components"].as_array().expect("components");
+    let found = components.iter().find(|component| component["name"] == name)?;
+    let text = |key: &str| found[key].as_str().expect("a text").to_owned();
+    Some((text("state"), text("reason")))
+}
+
+/// A series: its labels and a value.
+pub type Series = (BTreeMap<String, String>, f64);
+
+/// A server, which is killed when dropped. It scrapes and evaluates once a second.
+pub struct Prometheus {
+    child: Child,
+    url: String,
+    _folder: TempDir,
+}
+
+impl Prometheus {
+    /// Starts a server that scrapes instances by their name and the URL of their endpoint, as native histograms or not.
+    pub fn start(instances: &[(&str, &str)], reads_native: bool) -> Prometheus {
+        for _ in 0..PORTS_MAX {
+            let folder = folder();
+            configure(folder.path(), instances);
+            let port = free_port();
+            let mut command = Command::new("prometheus");
+            command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"]);
+            command.arg(format!("--web.listen-address=127.0.0.1:{port}"));
+            if reads_native {
+                command.arg("--enable-feature=native-histograms");
+            }
+            let log = fs::File::create(folder.path().join("log")).expect("a file");
+            let child = command
+                .current_dir(folder.path())
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(log)
+                .spawn()
+                .expect("prometheus starts: tests/run installs it (tests/packages.sh; Debian: apt-get install prometheus)");
+            let url = format!("http://127.0.0.1:{port}");
+            let mut server = Prometheus { child, url, _folder: folder };
+            if server.answers() {
+                return server;
+            }
+        }
+        panic!("prometheus ended by itself on {PORTS_MAX} ports");
+    }
+
+    /// Waits until it is ready; false if it ended.
+    fn answers(&mut self) -> bool {
+        let started = Instant::now();
+        let ready = format!("{}/-/ready", self.url);
+        while get(&ready, &[]).is_none_or(|(status, _)| status != 200) {
+            if self.child.try_wait().expect("a child can be waited for").is_some() {
+                return false;
+            }
+            assert!(started.elapsed() < DEADLINE, "prometheus does not get ready");
+            std::thread::park_timeout(LOOK);
+        }
+        true
+    }
+
+    /// The data of an answer of its API.
+    #[track_caller]
+    fn ask(&self, path: &str, query: &[(&str, &str)]) -> Value {
+        let url = format!("{}/api/v1/{path}", self.url);
+        let (_, text) = get(&url, query).expect("prometheus answers");
+        let mut answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{query:?}: {text}"));
+        assert_eq!(answer["status"], "success", "{query:?}: {text}");
+        answer["data"].take()
+    }
+
+    /// How many series an expression has now. Those of native histograms count.
+    #[track_caller]
+    pub fn count(&self, expression: &str) -> usize {
+        self.ask("query", &[("query", expression)])["result"].as_array().expect("a vector").len()
+    }
+
+    /// The numbers that an expression has now.
+    #[track_caller]
+    pub fn query(&self, expression: &str) -> Vec<Series> {
+        let data = self.ask("query", &[("query", expression)]);
+        let series = data["result"].as_array().expect("a vector").iter();
+        series.map(|series| (labels(series), number(&series["value"][1]))).collect()
+    }
+
+    /// The number of the only series of an expression.
+    #[track_caller]
+    pub fn number(&self, expression: &str) -> Option<f64> {
+        let found = self.query(expression);
+        assert!(found.len() <= 1, "{expression}: {found:?}");
+        found.first().map(|(_, value)| *value)
+    }
+
+    /// When an expression first had a series, by the clock of the server.
+    #[track_caller]
+    fn first_s(&self, expression: &str) -> Option<f64> {
+        let now_s = number(&self.ask("query", &[("query", "time()")])["result"][1]);
+        let times = [now_s - HISTORY_S, now_s].map(|time_s| format!("{time_s:.3}"));
+        let range = [("query", expression), ("start", &times[0]), ("end", &times[1]), ("step", "0.5")];
+        let data = self.ask("query_range", &range);
+        let series = data["result"].as_array().expect("a matrix").iter();
+        series.filter_map(|series| series["values"][0][0].as_f64()).min_by(f64::total_cmp)
+    }
+
+    /// Names of alerts of an instance that fire now.
+    #[track_caller]
+    pub fn firing(&self, instance: &str) -> BTreeSet<String> {
+        self.alerts(&format!("ALERTS{{alertstate=\"firing\", instance=\"{instance}\"}}"))
+    }
+
+    /// Names of alerts of an instance that fire or have fired.
+    #[track_caller]
+    pub fn fired(&self, instance: &str) -> BTreeSet<String> {
+        let ever =
+            format!("last_over_time(ALERTS{{alertstate=\"firing\", instance=\"{instance}\"}}[{HISTORY_S}s])");
+        self.alerts(&ever)
+    }
+
+    #[track_caller]
+    fn alerts(&self, expression: &str) -> BTreeSet<String> {
+        self.query(expression).into_iter().filter_map(|(mut labels, _)| labels.remove("alertname")).collect()
+    }
+
+    /// Waits until an alert of an instance fires; the seconds by the clock of the server since `effect` first had a series, which is
+    /// what the fault does to the metrics.
+    #[track_caller]
+    pub fn await_alert(&self, alert: &str, instance: &str, effect: &str) -> f64 {
+        let fires =
+            format!("ALERTS{{alertname=\"{alert}\", alertstate=\"firing\", instance=\"{instance}\"}}");
+        self.run_until(&format!("{alert} of {instance} fires"), || {
+            self.first_s(&fires).zip(self.first_s(effect)).map(|(fired_s, effect_s)| fired_s - effect_s)
+        })
+    }
+
+    /// Waits until `reached` gives something.
+    #[track_caller]
+    pub fn run_until<T>(&self, what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
+        let started = Instant::now();
+        loop {
+            if let Some(found) = reached() {
+                return found;
+            }
+            if started.elapsed() >= DEADLINE {
+                let firing = self.query("ALERTS");
+                panic!("{what}: not within {DEADLINE:?}; alerts: {firing:?}");
+            }
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
+    /// Asserts that it has loaded the rules and evaluates each without an error; gives the names of alerts with what each says.
+    #[track_caller]
+    pub fn rules(&self) -> BTreeMap<String, Value> {
+        let groups = self.ask("rules", &[]);
+        let groups = groups["groups"].as_array().expect("groups").iter();
+        let rules = groups.flat_map(|group| group["rules"].as_array().expect("rules").clone());
+        let mut alerts = BTreeMap::new();
+        for rule in rules {
+            assert_eq!(rule["health"], "ok", "{rule}");
+            if rule["type"] == "alerting" {
+                alerts.insert(rule["name"].as_str().expect("a name").to_owned(), rule);
+            }
+        }
+        alerts
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn configure(folder: &Path, instances: &[(&str, &str)]) {
+    // The only difference to what is deployed.
+    let rules = deployed("prometheus/warptape.rules.yml").replace("interval: 5s", "interval: 1s");
+    fs::write(folder.join("warptape.rules.yml"), rules).expect("a file");
+    let targets = instances.iter().map(|(name, url)| {
+        let address = url.strip_prefix("http://").expect("an endpoint without TLS");
+        format!("      - targets: ['{address}']\n        labels: {{instance: '{name}'}}\n")
+    });
+    let configuration = format!(
+        "global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}\n\
+         rule_files: [warptape.rules.yml]\n\
+         scrape_configs:\n\
+         \x20 - job_name: warptape\n\
+         \x20   static_configs:\n{}",
+        targets.collect::<String>()
+    );
+    fs::write(folder.join("prometheus.yml"), configuration).expect("a file");
+}
+
+fn labels(series: &Value) -> BTreeMap<String, String> {
+    let labels = series["metric"].as_object().expect("labels").iter();
+    labels.map(|(name, value)| (name.clone(), value.as_str().expect("a text").to_owned())).collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound address").port()
+}
