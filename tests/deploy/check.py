@@ -100,6 +100,19 @@ def metrics(root):
             yield f"dashboards are looked for in {provider['options']['path']}, which is not mounted"
 
 
+def runbook(root):
+    """Alerts name sections of docs/operations.md that are there."""
+    lines = (root / "docs/operations.md").read_text().splitlines()
+    headings = [line.lstrip("#").strip() for line in lines if line.startswith("#")]
+    # As GitHub makes them: small letters, hyphens for spaces, nothing else.
+    there = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    for file in ("deploy/prometheus/warptape.rules.yml", "docs/alerts.md"):
+        named = set(re.findall(r"operations\.md#([a-z0-9-]+)", (root / file).read_text()))
+        if not named:
+            yield f"{file} names no section of docs/operations.md"
+        yield from (f"{file} names operations.md#{name}, which is no section" for name in sorted(named - there))
+
+
 def settings(root):
     """Settings that are given as environment variables exist: warptape.example.toml has all of them."""
     known = set()
@@ -330,6 +343,10 @@ PLANTED = {
         ("deploy/grafana/provisioning/datasources/prometheus.yml", "prometheus:9090", "prometheus:9091", "9091"),
         ("deploy/grafana/provisioning/dashboards/warptape.yml", "grafana/dashboards\n", "grafana/boards\n", "boards"),
     ],
+    runbook: [
+        ("docs/operations.md", "### Lag\n", "### Delay\n", "#lag"),
+        ("docs/alerts.md", "operations.md#gpu", "operations.md#gpus", "#gpus"),
+    ],
     settings: [
         ("docker-compose.yml", "WARPTAPE__HOT_STATE__URL", "WARPTAPE__HOTSTATE__URL", "hotstate.url"),
         (f"{CHART}/templates/_helpers.tpl", "TOPICS__JOURNAL_PARTITIONS", "TOPICS__JOURNALS", "topics.journals"),
@@ -366,7 +383,7 @@ PLANTED = {
         ("deploy/fly.toml", 'guest_path = "/etc/warptape/kafka-password"', 'guest_path = "/etc/password"', "not written"),
     ],
 }
-COPIED = ("Dockerfile", "docker-compose.yml", "warptape.example.toml", "deploy", *SCRIPTS)
+COPIED = ("Dockerfile", "docker-compose.yml", "warptape.example.toml", "deploy", "docs", *SCRIPTS)
 
 
 def main():
