@@ -46,13 +46,13 @@ pub(super) struct Orders {
     log: Arc<dyn EventLog>,
     topics: Topics,
     ordinal: i32,
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
     has_ended: Arc<AtomicBool>,
 }
 
 impl Orders {
     pub(super) fn new(log: Arc<dyn EventLog>, topics: Topics, ordinal: i32) -> Self {
-        Self { log, topics, ordinal, turn: Mutex::new(()), has_ended: Arc::default() }
+        Self { log, topics, ordinal, turn: Arc::default(), has_ended: Arc::default() }
     }
 
     /// Nobody waits for answers any more.
@@ -75,7 +75,7 @@ impl Orders {
                 &format!("timeout_s is a whole number from 1 to {TIMEOUT_S_MAX}"),
             );
         }
-        let Ok(_turn) = self.turn.try_lock() else {
+        let Ok(turn) = self.turn.clone().try_lock_owned() else {
             return told(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "another command is under way; try again when it is answered",
@@ -85,8 +85,12 @@ impl Orders {
             Order::new(posted.command, cut(posted.by, TEXT_BYTES_MAX), Duration::from_secs(posted.timeout_s));
         let (log, topics, ordinal) = (self.log.clone(), self.topics.clone(), self.ordinal);
         let (began, has_ended) = (Instant::now(), self.has_ended.clone());
-        let stopped: StoppedSince = Arc::new(move || has_ended.load(Ordering::Relaxed).then_some(began));
+        let until = began + Duration::from_secs(posted.timeout_s);
+        let stopped: StoppedSince =
+            Arc::new(move || (has_ended.load(Ordering::Relaxed) || Instant::now() >= until).then_some(began));
         let given = tokio::task::spawn_blocking(move || {
+            // The turn is over when the command is, also where nobody waits for it any more.
+            let _turn = turn;
             let mut result = None;
             let keep = |answered| {
                 result = Some(answered);

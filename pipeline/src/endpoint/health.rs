@@ -150,7 +150,7 @@ fn log(view: &View<'_>) -> Component {
 
 fn commits(view: &View<'_>) -> Component {
     let engine = &view.engine;
-    let since_s = |since_ns: i64| (view.now_ns - since_ns).max(0) as f64 / 1e9;
+    let since_s = |since_ns: i64| view.lasts_s(since_ns);
     if let Some(since_ns) = engine.status.aborting_since_ns {
         let cause = engine.committed.failing.as_deref().unwrap_or("the log does not say why");
         let (seconds, cause) = (since_s(since_ns), cut(cause));
@@ -190,13 +190,14 @@ fn lanes(view: &View<'_>) -> Component {
             wrong.push(format!("{name} has been at the same batch for {stalled_s:.0} s"));
         } else if lane.breaker == BreakerState::Open {
             wrong.push(format!("the breaker of {name} is open"));
-        } else {
+        } else if lane.load.in_service {
+            // One that an operator has drained is neither wrong nor at work.
             working += 1;
         }
     }
     let state = match (working, wrong.len()) {
+        (0, _) if !lanes.is_empty() => State::Down,
         (_, 0) => State::Ok,
-        (0, _) => State::Down,
         _ => State::Degraded,
     };
     let reason = if wrong.is_empty() { format!("lanes: {working}") } else { wrong.join(", ") };
@@ -356,6 +357,15 @@ mod tests {
         });
         assert_eq!((status, ready), (State::Down, false));
         assert_eq!(reason, "lane 0 (cpu:0) is lost or not open yet, the breaker of lane 1 (cuda:0) is open");
+
+        let (status, ready, _) = assessed("lanes", |view| {
+            view.engine.status.lanes[0].load.in_service = false;
+            view.sampled.stalls[1] = 12.0;
+        });
+        assert_eq!((status, ready), (State::Down, false));
+        let (status, ready, reason) =
+            assessed("lanes", |view| view.engine.status.lanes[0].load.in_service = false);
+        assert_eq!((status, ready, reason.as_str()), (State::Ok, true, "lanes: 1"));
 
         let (status, ready, reason) = assessed("lag", |view| {
             view.sampled.lag.partitions.insert(1, Lag { records: 500, seconds: 20.0 });

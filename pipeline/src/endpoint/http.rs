@@ -246,6 +246,8 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app:
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
+        // A connection is of one request, so that nobody keeps a place that others wait for.
+        .keep_alive(false)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     tokio::pin!(connection);
     // What a client does wrong is its own affair.

@@ -372,9 +372,7 @@ impl Page {
     }
 
     fn commits(&mut self, view: &View<'_>) {
-        let since_s = |since_ns: Option<i64>| {
-            since_ns.map_or(0.0, |since_ns| (view.now_ns - since_ns).max(0) as f64 / 1e9)
-        };
+        let since_s = |since_ns: Option<i64>| since_ns.map_or(0.0, |since_ns| view.lasts_s(since_ns));
         let (engine, committed) = (&view.engine, &view.engine.committed);
         let outcomes = [
             ("committed", view.watched.progress.commits.load(Ordering::Relaxed)),

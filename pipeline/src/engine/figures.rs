@@ -68,8 +68,9 @@ impl Figures {
         });
     }
 
-    /// Says that the engine begins what takes long, or that it has ended that.
-    pub(super) fn tell_doing(&self, doing: Option<String>) {
+    /// Says that the engine begins what takes long, and what it is at meanwhile, or that it has ended that.
+    pub(super) fn tell_doing(&mut self, now_ns: i64, core: &Core, doing: Option<String>) {
+        self.show_now(now_ns, core);
         self.progress.change_engine(|view| view.doing = doing);
     }
 

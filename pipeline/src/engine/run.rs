@@ -291,9 +291,10 @@ impl Shell {
                 self.command_source(SourceCommand::Seek { partition, offset, generation })?;
             }
             Command::Restore { partition, sealed_offset, is_new } => {
-                self.figures.tell_doing(Some(format!("restores partition {partition}")));
+                let doing = Some(format!("restores partition {partition}"));
+                self.figures.tell_doing(self.clock.now_ns(), &self.core, doing);
                 let restored = self.read_state(partition, sealed_offset, is_new)?;
-                self.figures.tell_doing(None);
+                self.figures.tell_doing(self.clock.now_ns(), &self.core, None);
                 failpoint::reach(Failpoint::DuringRestore);
                 self.core.on_restored(self.clock.now_ns(), partition, restored, sealed_offset)?;
             }
