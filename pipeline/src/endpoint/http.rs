@@ -18,6 +18,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
@@ -40,6 +41,8 @@ const HEAD_MAX: Duration = Duration::from_secs(5);
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
 /// Longest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Bytes of answers that the system keeps for a connection whose client does not read; left alone, it keeps megabytes of each.
+const UNREAD_BYTES_MAX: usize = 128 << 10;
 /// How long a page is given to all who ask for it.
 const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
 /// Pause after an accept that failed, for example because no file can be opened.
@@ -197,6 +200,8 @@ pub(super) fn serve(
     };
     let serving = async {
         listener.set_nonblocking(true)?;
+        // Connections take it from the listener.
+        SockRef::from(&listener).set_send_buffer_size(UNREAD_BYTES_MAX)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let app = Router::new().fallback(answer).with_state(served.clone());
         tokio::select! {
