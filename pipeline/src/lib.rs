@@ -10,6 +10,7 @@ pub mod endpoint;
 pub mod engine;
 mod exported;
 pub mod feed_ledger;
+mod http_agent;
 pub mod logging;
 mod new_file;
 pub mod open;

@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 
 use crate::cli::{DIVERGED, ReadyArgs};
 use crate::endpoint::{DEFAULT_PORT, reachable};
+use crate::http_agent::http_agent;
 use crate::printable::{printable_line, stdout};
 use crate::settings::EndpointSettings;
 
@@ -20,18 +19,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Asks, and prints the answer.
 pub fn execute(args: &ReadyArgs, settings: &EndpointSettings) -> anyhow::Result<ExitCode> {
     let url = args.url.clone().unwrap_or_else(|| url_of(settings));
-    let tls = TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .root_certs(RootCerts::PlatformVerifier)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build();
-    let agent = ureq::Agent::config_builder()
-        .timeout_global(Some(ANSWER_MAX))
-        .http_status_as_error(false)
-        .tls_config(tls)
-        .build()
-        .new_agent();
-    let asked = agent.get(&url).call();
+    let asked = http_agent(ANSWER_MAX, ANSWER_MAX).get(&url).call();
     let mut answer = asked
         .with_context(|| format!("{url} does not answer: does `warptape run` listen there (--listen)?"))?;
     let text =

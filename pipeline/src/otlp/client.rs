@@ -1,16 +1,15 @@
 //! How requests reach the receiver: over the shell's client of HTTP, from the thread that exports.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue};
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::cli::UsageError;
+use crate::http_agent::http_agent;
 use crate::settings::Secret;
 
 /// Longest wait for a connection.
@@ -36,21 +35,8 @@ impl std::fmt::Debug for HttpSender {
 
 impl HttpSender {
     pub(super) fn new(headers: Option<&Secret>) -> Result<Self, UsageError> {
-        let config = Agent::config_builder()
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(ANSWER_TIMEOUT))
-            .http_status_as_error(false)
-            // The system's authorities, among which a company has its own.
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                    .build(),
-            )
-            .user_agent(concat!("warptape/", env!("CARGO_PKG_VERSION")))
-            .build();
         let headers = headers.map_or(Ok(Vec::new()), |headers| parse_headers(headers.reveal()))?;
-        Ok(Self { agent: Agent::new_with_config(config), headers })
+        Ok(Self { agent: http_agent(CONNECT_TIMEOUT, ANSWER_TIMEOUT), headers })
     }
 }
 

@@ -3,7 +3,6 @@
 //! Written out over an HTTP client: `schema_registry_converter`, the crate there is, cannot set compatibility, and its
 //! blocking half brings reqwest with hyper and a runtime of its own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::http::{Response, StatusCode};
-use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 use super::{RegistryError, RegistryProblem};
+use crate::http_agent::http_agent;
 use crate::settings::{RegistrySettings, Secret};
 
 /// Longest wait for a connection.
@@ -49,25 +48,12 @@ struct Failure {
 impl RegistryClient {
     /// A client; nothing is asked yet.
     pub fn new(settings: &RegistrySettings) -> Self {
-        let config = Agent::config_builder()
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(ANSWER_TIMEOUT))
-            .http_status_as_error(false)
-            // The system's authorities, among which a company has its own.
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                    .build(),
-            )
-            .user_agent(concat!("warptape/", env!("CARGO_PKG_VERSION")))
-            .build();
         let authorization = (!settings.username.is_empty()).then(|| {
             let password = settings.password.as_ref().map_or("", Secret::reveal);
             let user = format!("{}:{password}", settings.username);
             Secret::new(format!("Basic {}", STANDARD.encode(user)))
         });
-        Self { agent: Agent::new_with_config(config), url: settings.url.clone(), authorization }
+        Self { agent: http_agent(CONNECT_TIMEOUT, ANSWER_TIMEOUT), url: settings.url.clone(), authorization }
     }
 
     /// The address, for messages.

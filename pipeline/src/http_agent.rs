@@ -1,0 +1,25 @@
+//! The shell's client of HTTP: who is trusted, and how long is waited.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::tls::{RootCerts, TlsConfig};
+
+/// A client with a longest wait for a connection and for a whole answer. It trusts the system's authorities, among which a company has
+/// its own; an answer with a status of failure is an answer.
+pub(crate) fn http_agent(connect_max: Duration, answer_max: Duration) -> Agent {
+    Agent::config_builder()
+        .timeout_connect(Some(connect_max))
+        .timeout_global(Some(answer_max))
+        .http_status_as_error(false)
+        .tls_config(
+            TlsConfig::builder()
+                .root_certs(RootCerts::PlatformVerifier)
+                .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .build(),
+        )
+        .user_agent(concat!("warptape/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .new_agent()
+}
