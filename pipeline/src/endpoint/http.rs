@@ -27,9 +27,9 @@ use warptape_eventlog::EventLog;
 
 use super::control::{self, Orders};
 use super::health::{self, assess};
-use super::metrics::{Format, scrape};
 use super::reports;
 use super::sampler::Sampler;
+use super::scrape::{Format, scrape};
 use super::view::Watched;
 use crate::clock::Clock;
 

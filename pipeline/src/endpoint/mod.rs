@@ -19,6 +19,7 @@ mod metrics;
 mod process;
 mod reports;
 mod sampler;
+mod scrape;
 mod view;
 
 use std::fs::File;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use warptape_schemas::journal::BreakerState;
 
 use super::health::device_troubles;
-use super::metrics::throttle_reasons;
+use super::scrape::throttle_reasons;
 use super::view::View;
 
 /// How each GPU fares, and the lanes on it.
