@@ -19,6 +19,8 @@ use crate::engine::Progress;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Time that a thread has to end.
+const END_MAX: Duration = Duration::from_secs(1);
 /// Looks at the end of a partition that are kept; where there are more, every other one of the older half goes.
 const ENDS_MAX: usize = 512;
 /// Time over which rates are told.
@@ -110,15 +112,14 @@ pub(super) struct Recent {
 /// Threads that look, until this is dropped.
 pub(super) struct Sampler {
     sampled: Arc<Mutex<Sampled>>,
-    /// Held: the threads end when it is gone.
-    _stop: Sender<()>,
+    /// Held: the threads end with them.
+    _threads: [EachInterval; 2],
 }
 
 impl Sampler {
     pub(super) fn start(watched: &Watched, log: Arc<dyn EventLog>, clock: Clock) -> std::io::Result<Self> {
         let lag = SeenLag { at_ns: clock.now_ns(), ..SeenLag::default() };
         let sampled = Arc::new(Mutex::new(Sampled { lag, ..Sampled::default() }));
-        let (stop, stopped) = bounded(0);
         let progress = || watched.progress.clone();
         let mut looking = Looking {
             progress: progress(),
@@ -135,19 +136,19 @@ impl Sampler {
             reader: None,
             ends: BTreeMap::new(),
         };
-        let (of_thread, stops) = (sampled.clone(), stopped.clone());
-        each_interval("sampler", stops, move || {
+        let of_thread = sampled.clone();
+        let looks = EachInterval::start("sampler", move || {
             let (disk, stalls, recent) = looking.look();
             let mut sampled = lock(&of_thread);
             (sampled.disk, sampled.stalls, sampled.recent) = (disk, stalls, recent);
         })?;
         let of_thread = sampled.clone();
-        each_interval("lag", stopped, move || {
+        let asks = EachInterval::start("lag", move || {
             let seen = asking.ask();
             let lag = &mut lock(&of_thread).lag;
             *lag = SeenLag { at_ns: seen.at_ns.max(lag.at_ns), ..seen };
         })?;
-        Ok(Self { sampled, _stop: stop })
+        Ok(Self { sampled, _threads: [looks, asks] })
     }
 
     pub(super) fn sampled(&self) -> Sampled {
@@ -159,18 +160,39 @@ fn lock(sampled: &Mutex<Sampled>) -> MutexGuard<'_, Sampled> {
     sampled.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread that does something now and then, until there is no sender any more.
-fn each_interval(
-    name: &str,
-    stopped: Receiver<()>,
-    mut look: impl FnMut() + Send + 'static,
-) -> std::io::Result<()> {
-    let run = move || {
-        while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            look();
+/// A thread that does something now and then, until this is dropped.
+struct EachInterval {
+    /// The thread ends when it is gone.
+    stop: Option<Sender<()>>,
+    /// Nothing is sent: it ends with the thread, and with all that the thread held.
+    ended: Receiver<()>,
+}
+
+impl EachInterval {
+    fn start(name: &str, mut act: impl FnMut() + Send + 'static) -> std::io::Result<Self> {
+        let ((stop, stopped), (ends, ended)) = (bounded(0), bounded::<()>(0));
+        let run = move || {
+            // Dropped behind what `act` holds.
+            let _ends = ends;
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                act();
+            }
+            drop(act);
+        };
+        thread::Builder::new().name(name.to_owned()).spawn(run)?;
+        Ok(Self { stop: Some(stop), ended })
+    }
+}
+
+impl Drop for EachInterval {
+    /// Waits for the thread, but for no log that does not answer. A process that ends while one of its threads has the embedded log
+    /// open leaves the write-ahead log beside the file.
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if self.ended.recv_timeout(END_MAX) == Err(RecvTimeoutError::Timeout) {
+            tracing::debug!("a thread of the endpoint is left behind: the log does not answer");
         }
-    };
-    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
+    }
 }
 
 /// Who asks the log where its partitions end.
@@ -409,6 +431,15 @@ mod tests {
         let here = Disk::below(std::path::Path::new(".")).expect("the disk of the repository");
         assert!(here.size > here.free && here.size > 1 << 20, "{here:?}");
         assert_eq!(Disk::below(std::path::Path::new("/nowhere")), None);
+    }
+
+    #[test]
+    fn what_a_thread_holds_is_gone_once_it_is_dropped() {
+        let held = Arc::new(());
+        let of_thread = held.clone();
+        let thread = EachInterval::start("test", move || drop(of_thread.clone())).expect("a thread");
+        drop(thread);
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 
     #[test]
