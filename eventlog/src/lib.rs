@@ -131,6 +131,15 @@ pub trait EventLog: Send + Sync {
     /// heard of: another one may have. Until they have it hides all that was committed behind them; [`OffsetRange::next`] and
     /// [`Consumer::position`] reach this offset then.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError>;
+    /// Where partitions end, in their order: asked all at once where the log can be.
+    fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
+        let mut reader = self.reader(partitions)?;
+        let end = |partition: &TopicPartition| {
+            let readable = reader.offsets(partition)?.next;
+            Ok(PartitionEnd { readable, written: self.written_end(partition)? })
+        };
+        partitions.iter().map(end).collect()
+    }
     /// The largest record that each of these topics takes of this client: bytes of key, value and headers together, before any
     /// compression. On Kafka it is what the cluster and the client's settings say now; producers that are started later keep
     /// to the limits of all topics that were asked about.
@@ -143,6 +152,15 @@ pub trait EventLog: Send + Sync {
     fn has_member(&self, group: &str) -> Result<bool, LogError>;
     /// How the log is named to users: `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     fn url(&self) -> String;
+}
+
+/// Where a partition ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartitionEnd {
+    /// As far as it can be read: [`OffsetRange::next`].
+    pub readable: i64,
+    /// Behind all that was written to it: [`EventLog::written_end`].
+    pub written: i64,
 }
 
 /// What a client of a log says of itself. What it counts begins at 0 with the client, which may be replaced.

@@ -19,7 +19,7 @@ use super::figures::Board;
 use super::native::NativeConsumer;
 use super::options::{BatchBytes, GroupProtocol, KafkaOptions};
 use crate::topic::{check_spec, conflict_of};
-use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
+use crate::{LogError, OffsetRange, PartitionEnd, TopicInfo, TopicPartition, TopicSpec};
 
 /// Wait of a first attempt; each further one waits twice as long. In between, what the client reported is looked at.
 const STEP: Duration = Duration::from_millis(500);
@@ -216,6 +216,17 @@ impl Cluster {
         let client = self.uncommitted()?;
         let (_, next) = self.ask(&doing, |_, timeout| watermarks(client, source, timeout))?;
         Ok(next)
+    }
+
+    /// Where partitions end: one request for each of their leaders, and another one for what transactions that have not ended wrote.
+    pub(super) fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
+        let doing = format!("looking up where {} partitions end", partitions.len());
+        let readable = self.ask(&doing, |client, timeout| ends(client, partitions, timeout))?;
+        let client = self.uncommitted()?;
+        // Asked later, so that no partition is read further than it was written.
+        let written = self.ask(&doing, |_, timeout| ends(client, partitions, timeout))?;
+        let end = |(readable, written)| PartitionEnd { readable, written };
+        Ok(readable.into_iter().zip(written).map(end).collect())
     }
 
     fn uncommitted(&self) -> Result<&BaseConsumer<Context>, LogError> {
@@ -508,6 +519,30 @@ fn watermarks(
         true => Err(KafkaError::MetadataFetch(RDKafkaErrorCode::LeaderNotAvailable)),
         false => Err(error),
     }
+}
+
+/// Where partitions end for a client, by its isolation level, in their order.
+fn ends(
+    client: &BaseConsumer<Context>,
+    partitions: &[TopicPartition],
+    timeout: Duration,
+) -> KafkaResult<Vec<i64>> {
+    let mut list = TopicPartitionList::with_capacity(partitions.len());
+    for TopicPartition { topic, partition } in partitions {
+        // In place of a time this asks for the end.
+        list.add_partition_offset(topic, *partition, Offset::End)?;
+    }
+    let found = client.offsets_for_times(list, timeout)?;
+    let end = |place: &TopicPartition| {
+        let end = found.find_partition(&place.topic, place.partition);
+        let end = end.ok_or(KafkaError::OffsetFetch(RDKafkaErrorCode::UnknownPartition))?;
+        end.error()?;
+        match end.offset() {
+            Offset::Offset(offset) => Ok(offset),
+            _ => Err(KafkaError::OffsetFetch(RDKafkaErrorCode::LeaderNotAvailable)),
+        }
+    };
+    partitions.iter().map(end).collect()
 }
 
 /// Waits for an answer of the administration client, which has a thread of its own.

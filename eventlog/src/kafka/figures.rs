@@ -64,6 +64,8 @@ pub(super) struct Reporter {
     board: Arc<Board>,
     number: u64,
     kind: &'static str,
+    /// Requests that failed, by the name of the broker: those stay that it does not know any more.
+    errors: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Reporter {
@@ -73,11 +75,16 @@ impl Reporter {
             told.clients += 1;
             told.clients
         };
-        Self { board: board.clone(), number, kind }
+        Self { board: board.clone(), number, kind, errors: Mutex::default() }
     }
 
     pub(super) fn report(&self, statistics: &Statistics) {
-        let figures = figures(self.kind, statistics);
+        let mut figures = figures(self.kind, statistics);
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, broker) in &statistics.brokers {
+            errors.insert(name.clone(), broker.txerrs + broker.rxerrs + broker.req_timeouts);
+        }
+        figures.errors = errors.values().sum();
         self.board.lock().live.insert(self.number, figures);
     }
 }
@@ -91,6 +98,7 @@ impl Drop for Reporter {
     }
 }
 
+/// All but the errors.
 fn figures(client: &'static str, statistics: &Statistics) -> ClientFigures {
     let count = |number: i64| u64::try_from(number).unwrap_or_default();
     // Besides those that are known there are the addresses that were configured, and the coordinator's.
@@ -103,7 +111,7 @@ fn figures(client: &'static str, statistics: &Statistics) -> ClientFigures {
         requests: count(statistics.tx),
         sent_bytes: count(statistics.tx_bytes),
         received_bytes: count(statistics.rx_bytes),
-        errors: brokers().map(|broker| broker.txerrs + broker.rxerrs + broker.req_timeouts).sum(),
+        errors: 0,
         queued_records: statistics.msg_cnt,
         round_trip_us: round_trips.map(|window| count(window.p99)).max(),
     }
@@ -111,6 +119,8 @@ fn figures(client: &'static str, statistics: &Statistics) -> ClientFigures {
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::statistics::Broker;
+
     use super::*;
 
     fn statistics(requests: i64, queued: u64) -> Statistics {
@@ -136,5 +146,20 @@ mod tests {
         assert_eq!(read(), [(MEMBER, 9, 90, 0), (PRODUCER, 8, 80, 6)]);
         drop(first);
         assert_eq!(read(), [(MEMBER, 9, 90, 0), (PRODUCER, 8, 80, 4)]);
+    }
+
+    #[test]
+    fn errors_of_brokers_stay_that_are_gone_and_those_of_addresses_count() {
+        let board = Arc::default();
+        let reporter = Reporter::new(&board, MEMBER);
+        let broker = |nodeid, txerrs| Broker { nodeid, txerrs, rxerrs: 1, ..Broker::default() };
+        let report = |brokers: &[(&str, Broker)]| {
+            let brokers = brokers.iter().map(|(name, broker)| ((*name).to_owned(), broker.clone())).collect();
+            reporter.report(&Statistics { brokers, ..Statistics::default() });
+            let figures = Board::read(&board).remove(0);
+            (figures.brokers, figures.errors)
+        };
+        assert_eq!(report(&[("a:9092/bootstrap", broker(-1, 3)), ("a:9092/1", broker(1, 0))]), (1, 5));
+        assert_eq!(report(&[("a:9092/bootstrap", broker(-1, 3)), ("b:9092/2", broker(2, 1))]), (1, 7));
     }
 }

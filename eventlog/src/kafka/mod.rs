@@ -17,7 +17,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::{ClientFigures, Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
+use crate::{
+    ClientFigures, Consumer, EventLog, LogError, PartitionEnd, Producer, TopicInfo, TopicPartition, TopicSpec,
+};
 
 mod caller;
 mod cluster;
@@ -140,6 +142,10 @@ impl EventLog for KafkaLog {
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
         self.cluster.check_partition(partition)?;
         self.cluster.written_end(partition)
+    }
+
+    fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
+        self.cluster.ends(partitions)
     }
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, TopicPartition, conformance,
+    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, PartitionEnd, TopicPartition,
+    conformance,
 };
 
 use crate::broker::{Broker, let_pass, service, shared, shared_log, unique};
@@ -57,7 +58,7 @@ fn values(log: &dyn EventLog, source: &TopicPartition) -> Vec<String> {
 fn the_end_of_what_is_written_is_reached_when_transactions_have_ended() {
     let log = shared_log();
     let name = unique("written");
-    topic(&log, &name, 1);
+    topic(&log, &name, 2);
     let source = at(&name, 0);
     let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
     let mut producer = log.producer(&unique("written")).unwrap();
@@ -68,8 +69,17 @@ fn the_end_of_what_is_written_is_reached_when_transactions_have_ended() {
         assert!(started.elapsed() < ARRIVAL_MAX, "it is not written");
     }
     assert_eq!(reader.offsets(&source).unwrap().next, 0, "it can be read");
+    let ends = |readable, written| vec![PartitionEnd::default(), PartitionEnd { readable, written }];
+    let both = [at(&name, 1), source.clone()];
+    assert_eq!(log.ends(&both).unwrap(), ends(0, 1));
     producer.commit().unwrap();
-    let end = log.written_end(&source).unwrap();
+    // The record, and the marker of the commit, which comes a little later.
+    let end = 2;
+    while log.ends(&both).unwrap() != ends(end, end) {
+        assert!(started.elapsed() < ARRIVAL_MAX, "{:?} after the commit", log.ends(&both));
+    }
+    assert_eq!(log.written_end(&source).unwrap(), end);
+    assert!(log.ends(&[at(&name, 7)]).is_err(), "a partition that is not there");
     poll_until(&mut *reader, |fetched| matches!(fetched, Fetched::Records { .. }));
     while reader.position(&source).unwrap() < end {
         assert!(started.elapsed() < ARRIVAL_MAX, "the end is not reached");

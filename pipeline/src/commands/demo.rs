@@ -162,9 +162,9 @@ pub fn execute(
     let started = Instant::now();
     let time_is_up = || args.seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds));
     let mut live = Live::new(progress.clone(), status, None, args.ticks, terminal);
-    let lag = || published.load(Ordering::Relaxed).saturating_sub(progress.ticks.load(Ordering::Relaxed));
+    let unread = || published.load(Ordering::Relaxed).saturating_sub(progress.ticks.load(Ordering::Relaxed));
     while !engine.is_finished() && !market.is_finished() && !time_is_up() && !interrupt.wait(REDRAW) {
-        live.show(Some(lag()));
+        live.show(Some(unread()));
     }
     drop(stop_market);
     let fed = market.join().expect("the market returns its errors");
@@ -174,7 +174,7 @@ pub fn execute(
     drop(stop_engine.send(Stop::At { ticks, requests }));
     // The interrupt may be set by now, so it is the engine's end that is waited for.
     while let Err(RecvTimeoutError::Timeout) = engine_gone.recv_timeout(REDRAW) {
-        live.show(Some(lag()));
+        live.show(Some(unread()));
     }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);

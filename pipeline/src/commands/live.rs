@@ -76,16 +76,16 @@ impl Live {
         }
     }
 
-    /// Shows the present state. `lag_ticks` is what is in the log and not read, where that is known.
-    pub(super) fn show(&mut self, lag_ticks: Option<u64>) {
+    /// Shows the present state. `unread_ticks` is what is in the log and not read, where that is known.
+    pub(super) fn show(&mut self, unread_ticks: Option<u64>) {
         let is_measured = self.measure();
         let lost = self.lost();
         // Where there is no display, news of it come at once.
         let is_news = lost.is_some() != self.was_lost;
         self.was_lost = lost.is_some();
         let line = match &lost {
-            Some(lost) => format!("{lost} · {}", self.line(lag_ticks)),
-            None => self.line(lag_ticks),
+            Some(lost) => format!("{lost} · {}", self.line(unread_ticks)),
+            None => self.line(unread_ticks),
         };
         if let Some(screen) = &self.screen {
             screen.ticks.set_position(self.progress.ticks.load(Ordering::Relaxed));
@@ -99,7 +99,7 @@ impl Live {
                 bar.set_message(printable_line(&describe(signal)).into_owned());
             }
         } else if is_measured || is_news {
-            self.log(&line, lag_ticks);
+            self.log(&line, unread_ticks);
             if let Some(status) = &self.hot_state {
                 to_stderr(format_args!("hot state  {status}"));
             }
@@ -107,14 +107,14 @@ impl Live {
     }
 
     /// Says how it goes, in words and, for machines, in numbers.
-    fn log(&self, line: &str, lag_ticks: Option<u64>) {
+    fn log(&self, line: &str, unread_ticks: Option<u64>) {
         let progress = &self.progress;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         tracing::info!(
             target: NOTICE,
             ticks = count(&progress.ticks),
             ticks_per_second = self.ticks_per_second as u64,
-            lag_ticks,
+            unread_ticks,
             signals = count(&progress.signals),
             decisions = count(&progress.decisions),
             commits = count(&progress.commits),
@@ -151,19 +151,19 @@ impl Live {
         true
     }
 
-    fn line(&self, lag_ticks: Option<u64>) -> String {
+    fn line(&self, unread_ticks: Option<u64>) -> String {
         let progress = &self.progress;
         let count = |counter: &AtomicU64| HumanCount(counter.load(Ordering::Relaxed));
         let ticks = count(&progress.ticks);
         let total = self.total_ticks.map(|total| format!(" of {}", HumanCount(total))).unwrap_or_default();
-        let lag = lag_ticks.map(|lag| format!(" · lag {}", HumanCount(lag))).unwrap_or_default();
+        let unread = unread_ticks.map(|ticks| format!(" · {} unread", HumanCount(ticks))).unwrap_or_default();
         let repeated = match progress.repeated_trades.load(Ordering::Relaxed) {
             0 => String::new(),
             repeated => format!(" · {} trade ids repeated", HumanCount(repeated)),
         };
         let waiting = HumanCount(progress.waiting_rows.load(Ordering::Relaxed).max(0) as u64);
         format!(
-            "{ticks}{total} ticks · {}/s{lag} · {} signals · {} decisions · {} commits · {waiting} rows wait{repeated}",
+            "{ticks}{total} ticks · {}/s{unread} · {} signals · {} decisions · {} commits · {waiting} rows wait{repeated}",
             HumanCount(self.ticks_per_second as u64),
             count(&progress.signals),
             count(&progress.decisions),

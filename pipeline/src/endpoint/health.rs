@@ -1,5 +1,7 @@
 //! Whether a pipeline fares well: component by component, with the reason where one does not. A pure function of what is seen.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use warptape_hot::Connection;
 use warptape_schemas::journal::BreakerState;
@@ -221,10 +223,13 @@ fn lag(view: &View<'_>) -> Component {
     };
     let is_behind = lag.seconds > view.watched.lag_max.as_secs_f64();
     let state = if is_behind { State::Degraded } else { State::Ok };
-    let reason = format!(
+    let mut reason = format!(
         "partition {partition} is {} records behind, the first for {:.1} s",
         lag.records, lag.seconds
     );
+    if lag.open_records > 0 {
+        reason += &format!("; {} of them wait for the end of a producer's transaction", lag.open_records);
+    }
     component("lag", state, reason)
 }
 
@@ -257,11 +262,12 @@ fn hot_state(view: &View<'_>) -> Option<Component> {
 /// How the GPUs fare, where there are some.
 fn devices(view: &View<'_>) -> Option<Component> {
     let samples = &view.engine.samples;
-    if samples.is_empty() {
+    let devices: BTreeSet<&String> = samples.keys().chain(view.engine.sampled_at.keys()).collect();
+    if devices.is_empty() {
         return None;
     }
-    let wrong: Vec<String> = samples
-        .keys()
+    let wrong: Vec<String> = devices
+        .into_iter()
         .flat_map(|device| {
             device_troubles(view, device).into_iter().map(move |trouble| format!("{device}: {trouble}"))
         })
@@ -273,12 +279,16 @@ fn devices(view: &View<'_>) -> Option<Component> {
 
 /// What is wrong with a device.
 pub(super) fn device_troubles(view: &View<'_>, device: &str) -> Vec<String> {
-    let Some(sample) = view.engine.samples.get(device) else { return Vec::new() };
     let mut troubles = Vec::new();
     let xids = view.engine.xids.get(device).copied().unwrap_or_default();
     if xids > 0 {
         troubles.push(format!("{xids} critical Xid errors"));
     }
+    let Some(sample) = view.engine.samples.get(device) else {
+        let since = view.engine.sampled_at.get(device).map(|&at| seconds_since(at));
+        troubles.push(format!("NVML has given no figures for {:.0} s", since.unwrap_or_default()));
+        return troubles;
+    };
     if let (Some(found), Some(max)) = (sample.temperature_c, sample.slowdown_c)
         && found >= max
     {
@@ -368,10 +378,11 @@ mod tests {
         assert_eq!((status, ready, reason.as_str()), (State::Ok, true, "lanes: 1"));
 
         let (status, ready, reason) = assessed("lag", |view| {
-            view.sampled.lag.partitions.insert(1, Lag { records: 500, seconds: 20.0 });
+            view.sampled.lag.partitions.insert(1, Lag { records: 500, seconds: 20.0, open_records: 300 });
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        assert_eq!(reason, "partition 1 is 500 records behind, the first for 20.0 s");
+        let expected = "partition 1 is 500 records behind, the first for 20.0 s; 300 of them wait for the end of a producer's transaction";
+        assert_eq!(reason, expected);
 
         // A log that is away tells nothing, and least of all that everything is committed.
         let (status, ready, reason) = assessed("lag", |view| view.sampled.lag.at_ns = NOW_NS - 7 * S);
@@ -407,6 +418,12 @@ mod tests {
         });
         assert_eq!((status, ready), (State::Degraded, true));
         assert_eq!(reason, "cuda:0: 1 critical Xid errors, cuda:0: 90 °C, at which it slows down");
+        let (status, ready, reason) = assessed("devices", |view| {
+            view.engine.samples.clear();
+            view.engine.sampled_at.insert("cuda:0".to_owned(), Instant::now());
+        });
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert_eq!(reason, "cuda:0: NVML has given no figures for 0 s");
 
         let (status, ready, reason) =
             assessed("engine", |view| view.engine.status.partitions[0].is_restored = false);

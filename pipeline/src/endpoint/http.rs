@@ -20,20 +20,21 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 use warptape_eventlog::EventLog;
 
+use super::connections::Connections;
 use super::control::{self, Orders};
 use super::health::{self, assess};
 use super::reports;
 use super::sampler::Sampler;
 use super::scrape::{Format, scrape};
+use super::tls::Tls;
 use super::view::Watched;
 use crate::clock::Clock;
 
-/// Connections at a time; those that come meanwhile wait to be accepted.
+/// Connections at a time; whoever opens more closes the oldest of the address that has most.
 const CONNECTIONS_MAX: usize = 512;
 /// How long a connection may take for TLS, and for the head of each request.
 const HEAD_MAX: Duration = Duration::from_secs(5);
@@ -190,7 +191,7 @@ pub(super) struct Served {
 /// Serves until the sender is gone.
 pub(super) fn serve(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     served: Arc<Served>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -218,20 +219,21 @@ pub(super) fn serve(
     runtime.shutdown_background();
 }
 
-async fn accept(listener: &tokio::net::TcpListener, tls: Option<TlsAcceptor>, app: Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+async fn accept(listener: &tokio::net::TcpListener, mut tls: Option<Tls>, app: Router) {
+    let connections = Connections::default();
     loop {
-        let place = places.clone().acquire_owned().await.expect("nobody closes the semaphore");
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let (tls, app) = (tls.clone(), app.clone());
-        tokio::spawn(async move {
+        let (tls, app) = (tls.as_mut().map(Tls::acceptor), app.clone());
+        let place = connections.enter(from.ip(), CONNECTIONS_MAX);
+        let number = place.number();
+        let serving = tokio::spawn(async move {
             let _place = place;
             match tls {
                 None => talk(stream, app).await,
@@ -242,6 +244,7 @@ async fn accept(listener: &tokio::net::TcpListener, tls: Option<TlsAcceptor>, ap
                 }
             }
         });
+        connections.served_by(number, serving.abort_handle());
     }
 }
 
@@ -309,11 +312,22 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
     if ![Method::GET, Method::HEAD].contains(method) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read with GET\n".to_owned());
     }
-    if !matches!(page, Page::Live | Page::Ready) && !served.guard.admits(headers) {
+    let is_admitted = served.guard.admits(headers);
+    if !matches!(page, Page::Live | Page::Ready) && !is_admitted {
         return unauthorized();
     }
     let made = served.pages.get(page);
+    if !is_admitted {
+        // A probe needs no token. The cause may name brokers and files, and is for those who have one.
+        return respond(made.status, made.content_type, Body::from(without_cause(&made.bytes)));
+    }
     respond(made.status, made.content_type, Body::from(made.bytes))
+}
+
+/// What a probe is told, up to the colon before the cause.
+fn without_cause(told: &[u8]) -> Vec<u8> {
+    let word = told.split(|byte| [b':', b'\n'].contains(byte)).next().unwrap_or_default();
+    [word, b"\n"].concat()
 }
 
 fn unauthorized() -> Response {
@@ -331,4 +345,18 @@ fn respond(status: StatusCode, content_type: &'static str, body: Body) -> Respon
     let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
     let response = response.header(header::CACHE_CONTROL, "no-store").body(body);
     response.expect("the parts of a response are valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_without_a_token_hear_no_cause() {
+        assert_eq!(without_cause(b"ready\n"), b"ready\n");
+        assert_eq!(
+            without_cause(b"not ready: broker db-7.example:9092 lost since 12 s: refused\n"),
+            b"not ready\n"
+        );
+    }
 }

@@ -74,6 +74,7 @@ metrics! {
     KAFKA_ROUND_TRIP = Gauge "kafka_client_round_trip_p99" "seconds" ["client"] "99 % of the last requests had their answer within this time, by the slowest broker.";
 
     LAG_RECORDS = Gauge "partition_lag_records" "" ["partition"] "Records of ticks in the log that are not committed; absent while the log does not say where it ends.";
+    OPEN_RECORDS = Gauge "partition_open_records" "" ["partition"] "Those of these records that nobody can read yet, because a producer's transaction before them has not ended; absent likewise.";
     LAG = Gauge "partition_lag" "seconds" ["partition"] "For how long the first of these records has been in the log, as the process has seen it come; as long as the process watches, for one that was there before; absent likewise.";
     WATERMARK_DELAY = Gauge "partition_watermark_delay" "seconds" ["partition"] "How far the watermark, before which ticks are late, is behind the clock of this machine.";
     PARTITION_ROWS = Gauge "partition_waiting_rows" "" ["partition"] "Rows of the partition that wait on the host for a lane.";

@@ -12,6 +12,7 @@
 //! of `warptape control` do. Pages are made at most a few times a
 //! second, however often they are asked for.
 
+mod connections;
 mod control;
 mod health;
 mod http;
@@ -20,26 +21,23 @@ mod process;
 mod reports;
 mod sampler;
 mod scrape;
+mod tls;
 mod view;
 
-use std::fs::File;
-use std::io::BufReader;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 use tokio::sync::oneshot;
-use tokio_rustls::TlsAcceptor;
 use warptape_eventlog::EventLog;
 
 use crate::settings::EndpointSettings;
 use control::Orders;
 use http::{Guard, Pages, Served};
 pub use metrics::METRICS;
+use tls::Tls;
 pub use view::Watched;
 
 /// The port that is usual for it.
@@ -86,7 +84,7 @@ impl Endpoint {
         watched: Watched,
         log: Arc<dyn EventLog>,
     ) -> Result<Self, EndpointError> {
-        let tls = tls_acceptor(settings)?;
+        let tls = Tls::new(&settings.tls_certificate, &settings.tls_key)?;
         let address = listener.local_addr().map_err(EndpointError::Thread)?;
         let url = format!("{}://{}", if tls.is_some() { "https" } else { "http" }, reachable(address));
         let guard = Guard::new(settings.token.as_ref().map(|token| token.reveal()));
@@ -130,31 +128,4 @@ pub fn reachable(mut address: SocketAddr) -> SocketAddr {
         });
     }
     address
-}
-
-fn tls_acceptor(settings: &EndpointSettings) -> Result<Option<TlsAcceptor>, EndpointError> {
-    let (certificate, key) = (&settings.tls_certificate, &settings.tls_key);
-    if certificate.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let wrong = |key, path: &Path, reason: String| EndpointError::Tls { key, path: path.to_owned(), reason };
-    let open = |key, path: &Path| {
-        File::open(path).map(BufReader::new).map_err(|error| wrong(key, path, error.to_string()))
-    };
-    let chain = CertificateDer::pem_reader_iter(open("tls_certificate", certificate)?)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| wrong("tls_certificate", certificate, error.to_string()))?;
-    if chain.is_empty() {
-        return Err(wrong("tls_certificate", certificate, "there is no certificate in it".to_owned()));
-    }
-    let private = PrivateKeyDer::from_pem_reader(open("tls_key", key)?)
-        .map_err(|error| wrong("tls_key", key, error.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider knows the versions")
-        .with_no_client_auth()
-        .with_single_cert(chain, private)
-        .map_err(|error| wrong("tls_certificate", certificate, error.to_string()))?;
-    Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }

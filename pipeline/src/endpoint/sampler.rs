@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use warptape_eventlog::{Consumer, EventLog, LogError, TopicPartition};
+use warptape_eventlog::{EventLog, LogError, PartitionEnd, TopicPartition};
 
 use super::view::Watched;
 use crate::clock::Clock;
@@ -96,6 +96,8 @@ pub(super) struct Lag {
     pub(super) records: i64,
     /// For how long the first of them has been there, by when the end of the partition was seen to be behind it.
     pub(super) seconds: f64,
+    /// Those of the records that nobody can read yet, because a producer's transaction before them has not ended.
+    pub(super) open_records: i64,
 }
 
 /// What was done within a time.
@@ -133,7 +135,6 @@ impl Sampler {
             topic: watched.topics.ticks.clone(),
             progress: progress(),
             clock,
-            reader: None,
             ends: BTreeMap::new(),
         };
         let of_thread = sampled.clone();
@@ -201,8 +202,6 @@ struct Asking {
     topic: String,
     progress: Arc<Progress>,
     clock: Clock,
-    /// A reader of these partitions.
-    reader: Option<(Vec<TopicPartition>, Box<dyn Consumer>)>,
     ends: BTreeMap<i32, Ends>,
 }
 
@@ -212,10 +211,6 @@ impl Asking {
         // Before the ends: what is committed meanwhile is not behind.
         let committed = self.committed();
         let asked = self.ask_ends(&committed);
-        if asked.is_err() {
-            // The next look begins with a new reader.
-            self.reader = None;
-        }
         let now_ns = self.clock.now_ns();
         self.ends.retain(|partition, _| committed.contains_key(partition));
         let lags = committed.iter().filter_map(|(partition, &offset)| {
@@ -246,14 +241,10 @@ impl Asking {
         if places.is_empty() {
             return Ok(());
         }
-        let reader = match self.reader.take() {
-            Some((of, reader)) if of == places => reader,
-            _ => self.log.reader(&places)?,
-        };
-        let (places, reader) = self.reader.insert((places, reader));
-        for place in places.iter() {
-            let end = reader.offsets(place)?.next;
-            self.ends.entry(place.partition).or_default().see(self.clock.now_ns(), end);
+        let ends = self.log.ends(&places)?;
+        let now_ns = self.clock.now_ns();
+        for (&partition, end) in partitions.keys().zip(ends) {
+            self.ends.entry(partition).or_default().see(now_ns, end);
         }
         Ok(())
     }
@@ -335,25 +326,31 @@ impl Stall {
     }
 }
 
-/// When a partition's end was seen where.
+/// When a partition's end was seen where: the end of what is written, since a producer that hangs in a transaction hides from its
+/// readers what comes behind it.
 #[derive(Clone, Debug, Default)]
-struct Ends(VecDeque<(i64, i64)>);
+struct Ends {
+    written: VecDeque<(i64, i64)>,
+    readable: i64,
+}
 
 impl Ends {
-    fn see(&mut self, at_ns: i64, end: i64) {
-        if self.0.back().is_some_and(|&(_, last)| last > end) {
+    fn see(&mut self, at_ns: i64, end: PartitionEnd) {
+        self.readable = end.readable;
+        let (end, seen) = (end.written.max(end.readable), &mut self.written);
+        if seen.back().is_some_and(|&(_, last)| last > end) {
             // The partition was made anew.
-            self.0.clear();
+            seen.clear();
         }
         // Where it stands still, the first and the last time that it was seen there are enough.
-        let is_still = self.0.iter().rev().take(2).filter(|&&(_, last)| last == end).count() == 2;
+        let is_still = seen.iter().rev().take(2).filter(|&&(_, last)| last == end).count() == 2;
         if is_still {
-            self.0.pop_back();
+            seen.pop_back();
         }
-        self.0.push_back((at_ns, end));
-        if self.0.len() > ENDS_MAX {
+        seen.push_back((at_ns, end));
+        if seen.len() > ENDS_MAX {
             let mut number = 0;
-            self.0.retain(|_| {
+            seen.retain(|_| {
                 number += 1;
                 number > ENDS_MAX / 2 || number % 2 == 1
             });
@@ -362,13 +359,14 @@ impl Ends {
 
     /// How far behind is who has committed up to an offset. Between two looks the partition is taken to have grown evenly.
     fn lag(&self, committed: i64, now_ns: i64) -> Lag {
-        let Some(&(_, end)) = self.0.back() else { return Lag::default() };
+        let seen = &self.written;
+        let Some(&(_, end)) = seen.back() else { return Lag::default() };
         if committed >= end {
             return Lag::default();
         }
-        let after = self.0.partition_point(|&(_, end)| end <= committed);
-        let (after_ns, after_end) = self.0[after];
-        let appeared_ns = match after.checked_sub(1).map(|before| self.0[before]) {
+        let after = seen.partition_point(|&(_, end)| end <= committed);
+        let (after_ns, after_end) = seen[after];
+        let appeared_ns = match after.checked_sub(1).map(|before| seen[before]) {
             Some((before_ns, before_end)) => {
                 let share = (committed - before_end) as f64 / (after_end - before_end) as f64;
                 before_ns + ((after_ns - before_ns) as f64 * share) as i64
@@ -376,7 +374,11 @@ impl Ends {
             // It was there when the first look was taken: it is as old at least.
             None => after_ns,
         };
-        Lag { records: end - committed, seconds: (now_ns - appeared_ns).max(0) as f64 / 1e9 }
+        Lag {
+            records: end - committed,
+            seconds: (now_ns - appeared_ns).max(0) as f64 / 1e9,
+            open_records: end - self.readable.max(committed),
+        }
     }
 }
 
@@ -386,33 +388,56 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
+    fn behind(records: i64, seconds: f64) -> Lag {
+        Lag { records, seconds, open_records: 0 }
+    }
+
+    /// Where all that is written can be read.
+    fn at(end: i64) -> PartitionEnd {
+        PartitionEnd { readable: end, written: end }
+    }
+
     #[test]
     fn a_partition_is_behind_since_the_first_record_that_is_not_committed_came() {
         let mut ends = Ends::default();
-        ends.see(10 * S, 100);
-        ends.see(11 * S, 100);
-        ends.see(12 * S, 300);
-        ends.see(13 * S, 400);
+        ends.see(10 * S, at(100));
+        ends.see(11 * S, at(100));
+        ends.see(12 * S, at(300));
+        ends.see(13 * S, at(400));
         let lag = |committed, now_s: i64| ends.lag(committed, now_s * S);
         assert_eq!(lag(400, 20), Lag::default());
         assert_eq!(lag(401, 20), Lag::default());
-        assert_eq!(lag(300, 20), Lag { records: 100, seconds: 8.0 });
+        assert_eq!(lag(300, 20), behind(100, 8.0));
         // Half of what came between 11 s and 12 s.
-        assert_eq!(lag(200, 20), Lag { records: 200, seconds: 8.5 });
-        assert_eq!(lag(0, 20), Lag { records: 400, seconds: 10.0 });
+        assert_eq!(lag(200, 20), behind(200, 8.5));
+        assert_eq!(lag(0, 20), behind(400, 10.0));
+    }
+
+    #[test]
+    fn what_a_transaction_hides_that_has_not_ended_is_behind_as_well() {
+        let mut ends = Ends::default();
+        ends.see(10 * S, at(100));
+        (11..=60).for_each(|second| {
+            ends.see(second * S, PartitionEnd { readable: 100, written: 50 + 10 * second });
+        });
+        let hidden = |records, seconds| Lag { records, seconds, open_records: records };
+        assert_eq!(ends.lag(100, 60 * S), hidden(550, 50.0));
+        assert_eq!(ends.lag(90, 60 * S), Lag { records: 560, seconds: 50.0, open_records: 550 });
+        ends.see(61 * S, at(650));
+        assert_eq!(ends.lag(650, 61 * S), Lag::default());
     }
 
     #[test]
     fn many_looks_are_thinned_and_the_oldest_stays() {
         let mut ends = Ends::default();
-        (0..5_000).for_each(|second| ends.see(second * S, second + 1));
-        assert!(ends.0.len() <= ENDS_MAX);
-        assert_eq!(ends.lag(0, 6_000 * S), Lag { records: 5_000, seconds: 6_000.0 });
+        (0..5_000).for_each(|second| ends.see(second * S, at(second + 1)));
+        assert!(ends.written.len() <= ENDS_MAX);
+        assert_eq!(ends.lag(0, 6_000 * S), behind(5_000, 6_000.0));
         let lag = ends.lag(2_500, 6_000 * S);
         assert_eq!((lag.records, lag.seconds.round() as i64), (2_500, 3_501));
         // A partition that was deleted and made again.
-        ends.see(6_000 * S, 10);
-        assert_eq!(ends.lag(0, 6_001 * S), Lag { records: 10, seconds: 1.0 });
+        ends.see(6_000 * S, at(10));
+        assert_eq!(ends.lag(0, 6_001 * S), behind(10, 1.0));
     }
 
     #[test]

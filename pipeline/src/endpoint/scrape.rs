@@ -186,6 +186,10 @@ impl Page {
         let name = |partition: i32| vec![partition.to_string()];
         let lags = || view.sampled.lag.known(view.now_ns).into_iter().flatten();
         self.numbers(LAG_RECORDS, lags().map(|(&partition, lag)| (name(partition), lag.records as f64)));
+        self.numbers(
+            OPEN_RECORDS,
+            lags().map(|(&partition, lag)| (name(partition), lag.open_records as f64)),
+        );
         self.numbers(LAG, lags().map(|(&partition, lag)| (name(partition), lag.seconds)));
         let delays = partitions.iter().filter_map(|partition| {
             let delay_ns = view.now_ns.checked_sub(partition.watermark_ns?)?;

@@ -40,6 +40,9 @@ pub struct Watched {
     pub disk: Option<PathBuf>,
 }
 
+/// A GPU tells its figures once a second; those that are older say nothing of it any more.
+const SAMPLE_AGE_MAX: Duration = Duration::from_secs(10);
+
 /// What is watched, at one moment.
 pub(super) struct View<'a> {
     pub(super) watched: &'a Watched,
@@ -64,10 +67,14 @@ impl View<'_> {
 
 impl Watched {
     pub(super) fn view(&self, clock: Clock, sampled: Sampled, clients: Vec<ClientFigures>) -> View<'_> {
+        let mut engine = self.progress.engine();
+        engine
+            .samples
+            .retain(|device, _| engine.sampled_at.get(device).is_none_or(|at| at.elapsed() < SAMPLE_AGE_MAX));
         View {
             watched: self,
             now_ns: clock.now_ns(),
-            engine: self.progress.engine(),
+            engine,
             lost: self.watch.as_ref().and_then(|watch| watch.lost()),
             hot_state: self.hot_state.as_ref().map(|status| status.figures()),
             sampled,
@@ -89,6 +96,22 @@ pub(super) fn seconds_since(since: Instant) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    #[test]
+    fn figures_of_a_gpu_that_are_old_are_not_told() {
+        let watched = full_view::watched();
+        let view = || watched.view(Clock::start(), Sampled::default(), Vec::new());
+        let tell = |at| {
+            watched.progress.change_engine(|view| {
+                view.samples.insert("cuda:0".to_owned(), warptape_kernels::device::Sample::default());
+                view.sampled_at.insert("cuda:0".to_owned(), at);
+            });
+        };
+        tell(Instant::now());
+        assert_eq!(view().engine.samples.len(), 1);
+        tell(Instant::now().checked_sub(SAMPLE_AGE_MAX).expect("the machine has run for so long"));
+        assert_eq!(view().engine.samples.len(), 0);
+    }
 
     /// A pipeline that has something of everything.
     pub(in super::super) mod full_view {
@@ -182,7 +205,7 @@ pub(super) mod tests {
             let sampled = Sampled {
                 lag: SeenLag {
                     at_ns: NOW_NS - S,
-                    partitions: BTreeMap::from([(3, Lag { records: 10, seconds: 0.1 })]),
+                    partitions: BTreeMap::from([(3, Lag { records: 10, seconds: 0.1, open_records: 4 })]),
                     error: None,
                 },
                 disk: Some(Disk { free: 20 << 30, size: 100 << 30 }),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use warptape_engine::{Accepted, CommitAttempt, CommitRequest, Core, LaneCommand, LaneNews, Receipt};
@@ -79,6 +80,7 @@ impl Figures {
         self.progress.change_engine(|view| {
             *view.xids.entry(device.to_owned()).or_default() += u64::from(sample.xid.is_some());
             view.samples.insert(device.to_owned(), sample.clone());
+            view.sampled_at.insert(device.to_owned(), Instant::now());
         });
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig, exponential_buckets};
 use warptape_engine::Status;
@@ -97,6 +98,8 @@ pub struct EngineView {
     pub has_ended: bool,
     /// The last sample of each device.
     pub samples: BTreeMap<String, Sample>,
+    /// When it was taken.
+    pub sampled_at: BTreeMap<String, Instant>,
     /// Xid errors of each device.
     pub xids: BTreeMap<String, u64>,
 }
@@ -142,7 +145,7 @@ impl Progress {
         lock(&self.engine).clone()
     }
 
-    pub(super) fn change_engine(&self, change: impl FnOnce(&mut EngineView)) {
+    pub(crate) fn change_engine(&self, change: impl FnOnce(&mut EngineView)) {
         change(&mut lock(&self.engine));
     }
 

@@ -1,6 +1,7 @@
 //! How requests reach the receiver: over the shell's client of HTTP, from the thread that exports.
 
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -69,6 +70,48 @@ impl HttpClient for HttpSender {
         let (parts, mut body) = sent?.into_parts();
         let body = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
         Ok(Response::from_parts(parts, body.into()))
+    }
+}
+
+/// Sends metrics, and says when they cannot be sent, and when they can again: the library that asks tells nobody.
+#[derive(Debug)]
+pub(super) struct MetricsSender {
+    sender: HttpSender,
+    endpoint: String,
+    /// Whether the last export failed.
+    fails: AtomicBool,
+}
+
+impl MetricsSender {
+    pub(super) fn new(sender: HttpSender, endpoint: &str) -> Self {
+        Self { sender, endpoint: endpoint.to_owned(), fails: AtomicBool::new(false) }
+    }
+
+    fn tell(&self, error: Option<String>) {
+        let failed = self.fails.swap(error.is_some(), Ordering::Relaxed);
+        match error {
+            None if failed => tracing::warn!(endpoint = self.endpoint, "metrics are exported again"),
+            None => {}
+            Some(error) if failed => tracing::debug!(error, "metrics are not exported"),
+            Some(error) => tracing::warn!(
+                endpoint = self.endpoint,
+                error,
+                "metrics cannot be exported; the next ones have the sums of those that are lost, and the pipeline goes on"
+            ),
+        }
+    }
+}
+
+#[async_trait]
+impl HttpClient for MetricsSender {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let answer = self.sender.send_bytes(request).await;
+        self.tell(match &answer {
+            Ok(answer) if answer.status().is_success() => None,
+            Ok(answer) => Some(format!("the receiver answers {}", answer.status())),
+            Err(error) => Some(error.to_string()),
+        });
+        answer
     }
 }
 

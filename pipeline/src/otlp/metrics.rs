@@ -11,7 +11,7 @@ use opentelemetry_otlp::{
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 
-use super::client::{ANSWER_TIMEOUT, HttpSender};
+use super::client::{ANSWER_TIMEOUT, MetricsSender};
 use super::trace::SpanCounts;
 use crate::engine::{LaneProgress, Progress};
 use crate::settings::OtlpSettings;
@@ -19,7 +19,7 @@ use crate::settings::OtlpSettings;
 /// Starts the thread that exports them.
 pub(super) fn start(
     settings: &OtlpSettings,
-    sender: HttpSender,
+    sender: MetricsSender,
     resource: Resource,
     progress: &Arc<Progress>,
     counts: &Arc<SpanCounts>,

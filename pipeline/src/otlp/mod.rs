@@ -28,7 +28,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 
 use crate::engine::Progress;
 use crate::settings::Settings;
-use client::HttpSender;
+use client::{HttpSender, MetricsSender};
 use trace::SpanCounts;
 pub use trace::{Trace, TraceSender, TracedSpan, trace_id};
 
@@ -79,7 +79,8 @@ impl Otlp {
             .build()?;
         spans.set_resource(&resource);
         let counts = Arc::new(SpanCounts::default());
-        let meters = metrics::start(otlp, sender, resource, progress, &counts)?;
+        let meters =
+            metrics::start(otlp, MetricsSender::new(sender, &otlp.endpoint), resource, progress, &counts)?;
         let (waiting, traces) = bounded(WAITING_MAX);
         let (stop, stopped) = bounded(1);
         let (alive, exporter) = bounded(0);

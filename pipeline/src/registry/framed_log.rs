@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::{
-    ClientFigures, Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, Producer, Record,
-    TopicInfo, TopicPartition, TopicSpec,
+    ClientFigures, Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, PartitionEnd, Producer,
+    Record, TopicInfo, TopicPartition, TopicSpec,
 };
 use warptape_schemas::{fingerprint_of, registry_id_of, to_registry_frame, to_single_object};
 
@@ -71,6 +71,10 @@ impl EventLog for FramedLog {
 
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
         self.log.written_end(partition)
+    }
+
+    fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
+        self.log.ends(partitions)
     }
 
     /// A registry's frame is the shorter one.

@@ -361,6 +361,10 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
     let after = resident_mib(run.id());
     assert!(after < before + 64, "{before} MiB before, {after} MiB with 300 clients");
 
+    // More connections than there may be: probes are answered nevertheless.
+    clients.extend((0..300).map(|_| connect()));
+    assert_eq!(get(&url, "/readyz", &[]).0, 200);
+
     // Those that say nothing are shown the door, though nobody asks for it.
     let mut silent = clients.swap_remove(0);
     let ended = silent.read(&mut [0; 1]);

@@ -252,6 +252,7 @@ fn a_receiver_that_hangs_or_refuses_costs_spans_and_nothing_else() {
     feed(folder, "2");
     let said = run(folder, &url, &all, || {});
     assert_eq!(said.matches("traces cannot be exported").count(), 1, "{said}");
+    assert_eq!(said.matches("metrics cannot be exported").count(), 1, "{said}");
     assert!(said.contains("spans were not exported spans="), "{said}");
     verify(folder);
 

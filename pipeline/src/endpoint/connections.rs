@@ -1,0 +1,100 @@
+//! The connections that are open, of which there are only so many: whoever opens more closes their own.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+/// Connections by number, which rises; each with the address that it came from.
+#[derive(Clone, Default)]
+pub(super) struct Connections(Arc<Mutex<Open>>);
+
+#[derive(Default)]
+struct Open {
+    last: u64,
+    /// There is a handle once the connection is served.
+    of: BTreeMap<u64, (IpAddr, Option<AbortHandle>)>,
+}
+
+/// One of the connections, until this is dropped.
+pub(super) struct Place {
+    connections: Connections,
+    number: u64,
+}
+
+impl Connections {
+    /// Takes a place for a connection. Where there are `most` already, the oldest one is closed of the address that has most of them.
+    pub(super) fn enter(&self, from: IpAddr, most: usize) -> Place {
+        let mut open = self.lock();
+        if open.of.len() >= most {
+            open.close_one();
+        }
+        open.last += 1;
+        let number = open.last;
+        open.of.insert(number, (from, None));
+        Place { connections: self.clone(), number }
+    }
+
+    /// Says how a connection is closed.
+    pub(super) fn served_by(&self, number: u64, handle: AbortHandle) {
+        if let Some((_, of)) = self.lock().of.get_mut(&number) {
+            *of = Some(handle);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        // Each holder leaves whole values behind, also when it panics.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn close_one(&mut self) {
+        let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
+        for (&number, &(address, _)) in &self.of {
+            by_address.entry(address).or_insert((0, number)).0 += 1;
+        }
+        let most = by_address.into_values().max_by_key(|&(connections, _)| connections);
+        let closed = most.and_then(|(_, oldest)| self.of.remove(&oldest));
+        if let Some((_, Some(handle))) = closed {
+            handle.abort();
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.lock().of.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_most_connections_loses_the_oldest() {
+        let connections = Connections::default();
+        let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse::<IpAddr>().expect("an address"));
+        let numbers = || connections.lock().of.keys().copied().collect::<Vec<_>>();
+        let places: Vec<Place> =
+            [one, other, other, one, other].map(|from| connections.enter(from, 5)).into();
+        assert_eq!(numbers(), [1, 2, 3, 4, 5]);
+        let newest = connections.enter(one, 5);
+        assert_eq!(numbers(), [1, 3, 4, 5, 6]);
+        // Now the other address has fewer.
+        let last = connections.enter(one, 5);
+        assert_eq!(numbers(), [3, 4, 5, 6, 7]);
+        drop((places, newest));
+        assert_eq!(numbers(), [7]);
+        drop(last);
+        assert!(numbers().is_empty());
+    }
+}
