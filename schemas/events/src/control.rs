@@ -8,10 +8,11 @@ use crate::wire::Wire;
 /// Bytes that a text of a command may have at most: its id, who sent it, a tenant or a policy.
 pub const TEXT_BYTES_MAX: usize = 256;
 
-/// A command for one process: that whose partition of the topic it lies in.
+/// A command for one process of a group: that whose number is the partition of the topic in which the record lies. Each is answered by one
+/// ControlResult.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Control {
-    /// Name by which the answer is found, chosen by the sender.
+    /// Name by which the answer is found, chosen by the sender; up to 256 bytes, as all texts here.
     pub id: String,
     /// When it was sent, in nanoseconds since the epoch.
     pub at_ns: i64,
@@ -61,21 +62,21 @@ pub enum ControlCommand {
     ChoosePolicy(ChoosePolicy),
 }
 
-/// See [`ControlCommand::DrainLane`].
+/// A lane is to give its groups to others, and to get nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct DrainLane {
     /// The lane.
     pub lane: LaneId,
 }
 
-/// See [`ControlCommand::UndrainLane`].
+/// A drained lane is to be used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct UndrainLane {
     /// The lane.
     pub lane: LaneId,
 }
 
-/// See [`ControlCommand::WeighLane`].
+/// A lane is to have another weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct WeighLane {
     /// The lane.
@@ -84,11 +85,11 @@ pub struct WeighLane {
     pub weight: i32,
 }
 
-/// See [`ControlCommand::Rebalance`].
+/// Groups are to move where they would be placed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Rebalance {}
 
-/// See [`ControlCommand::WeighTenant`].
+/// A tenant is to have another share of lanes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct WeighTenant {
     /// The tenant.
@@ -97,7 +98,7 @@ pub struct WeighTenant {
     pub weight: i32,
 }
 
-/// See [`ControlCommand::SetBreaker`].
+/// A lane's breaker is to be held, or to judge by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SetBreaker {
     /// The lane.
@@ -119,7 +120,7 @@ pub enum BreakerMode {
     Closed,
 }
 
-/// See [`ControlCommand::ChoosePolicy`].
+/// Another policy is to decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ChoosePolicy {
     /// What it decides on: `tasks` or `placement`.
@@ -138,7 +139,7 @@ pub enum ControlOutcome {
     Refused,
 }
 
-/// The answer to a command: one for each record of the topic, in the transaction of the journal entry that has its effects.
+/// The answer of a process to a command, in the transaction of the journal entry that has its effects. Key: the id of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct ControlResult {
     /// Id of the command; empty where it could not be read.
@@ -155,6 +156,7 @@ pub struct ControlResult {
     pub outcome: ControlOutcome,
     /// What was done, or why not, in words.
     pub detail: String,
-    /// Sequence of the journal entry with its effects; `None` where it came to no decision.
+    /// Sequence of the journal entry with its effects; null where it came to no decision.
+    #[wire(default = "null")]
     pub sequence: Option<i64>,
 }

@@ -2,10 +2,12 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::wire::{Wire, put_bytes};
+use crate::shape::{Content, FieldShape, Named, Shape};
+use crate::wire::Wire;
 
 /// Why a record was rejected, in classes that a dashboard can count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Wire)]
+#[wire(default = "Other")]
 pub enum DeadLetterReason {
     /// It starts with neither of the headers.
     NotFramed,
@@ -89,9 +91,9 @@ impl DeadLetterReason {
     }
 }
 
-/// A rejected record with the reason and its original bytes, or as many as a letter holds: a function of the source record alone, so that a rerun
-/// writes the same bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A record that could not be used, with the reason and its original bytes, or as many of them as a letter holds. A function of the source
+/// record alone: a rerun writes the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct DeadLetter {
     /// Source topic.
     pub topic: String,
@@ -99,15 +101,16 @@ pub struct DeadLetter {
     pub partition: i32,
     /// Offset of the record.
     pub offset: i64,
-    /// Why it was rejected: [`DecodeError::reason`].
+    /// Why it was rejected.
     pub reason: DeadLetterReason,
-    /// The same in words: the error's message.
+    /// The same in words, with row and field where there is one.
     pub detail: String,
-    /// Key of the record, if it had one: its first [`DeadLetter::KEY_BYTES_MAX`].
+    /// Key of the record, if it had one: its first 4,096 bytes.
     pub key: Option<Vec<u8>>,
-    /// Value of the record, unchanged: its first [`DeadLetter::VALUE_BYTES_MAX`].
+    /// Value of the record, unchanged: its first 524,288 bytes.
     pub value: Vec<u8>,
     /// What is not whole; `None` where key and value are.
+    #[wire(default = "null")]
     pub cut: Option<DeadLetterCut>,
 }
 
@@ -168,7 +171,27 @@ impl DeadLetter {
     }
 }
 
+const DIGEST: Shape = Shape::Named(&Named {
+    name: "DeadLetterDigest",
+    doc: "A BLAKE3 hash.",
+    content: Content::Fixed(blake3::OUT_LEN),
+});
+
+const fn field(name: &'static str, doc: &'static str, shape: Shape) -> FieldShape {
+    FieldShape { name, doc, shape, default: None }
+}
+
 impl Wire for DeadLetterCut {
+    const SHAPE: Shape = Shape::Named(&Named {
+        name: "DeadLetterCut",
+        doc: "What a letter does not hold whole.",
+        content: Content::Record(&[
+            field("key_bytes", "Length of the whole key; 0 if there was none.", Shape::Long),
+            field("value_bytes", "Length of the whole value.", Shape::Long),
+            field("digest", "BLAKE3 of the whole key followed by the whole value.", DIGEST),
+        ]),
+    });
+
     fn put(&self, out: &mut Vec<u8>) {
         let Self { key_bytes, value_bytes, digest } = self;
         key_bytes.put(out);
@@ -181,43 +204,6 @@ impl Wire for DeadLetterCut {
             key_bytes: Wire::get(cursor)?,
             value_bytes: Wire::get(cursor)?,
             digest: *cursor.take(blake3::OUT_LEN)?.as_array().expect("so many were taken"),
-        })
-    }
-}
-
-impl Wire for DeadLetter {
-    fn put(&self, out: &mut Vec<u8>) {
-        let Self { topic, partition, offset, reason, detail, key, value, cut } = self;
-        topic.put(out);
-        partition.put(out);
-        offset.put(out);
-        reason.put(out);
-        detail.put(out);
-        match key {
-            None => out.push(0),
-            Some(key) => {
-                out.push(2);
-                put_bytes(key, out);
-            }
-        }
-        put_bytes(value, out);
-        cut.put(out);
-    }
-
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            topic: Wire::get(cursor)?,
-            partition: Wire::get(cursor)?,
-            offset: Wire::get(cursor)?,
-            reason: Wire::get(cursor)?,
-            detail: Wire::get(cursor)?,
-            key: match cursor.long()? {
-                0 => None,
-                1 => Some(cursor.bytes()?.to_vec()),
-                _ => return Err(cursor.malformed("no such branch of a nullable field")),
-            },
-            value: cursor.bytes()?.to_vec(),
-            cut: Wire::get(cursor)?,
         })
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::wire::Wire;
 
-/// How far a source of ticks is in the log: written in the transaction of its ticks, so that they are published once. The
-/// newest record of a key counts.
+/// How far a source of ticks is in the log: written in the transaction of its ticks, so that they are published once. The newest record of
+/// a key counts; the key is the source and the digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 pub struct Feed {
-    /// Kind of the source with all that its ticks depend on besides its bytes, such as `csv venue=BINANCE`.
+    /// Kind of the source with all that its ticks depend on besides its bytes, such as: csv venue=BINANCE.
     pub source: String,
     /// Name of the file, for people; empty where there is none.
     pub name: String,

@@ -1,7 +1,6 @@
 //! What goes into and comes out of the scheduler, and the journal entry that records both.
 //!
-//! These types are the journal's interface: `schemas/avro/journal_entry.avsc` describes the same shape, and a test
-//! holds the two together. They carry no behaviour beyond encoding and what a device's name says; the rules that
+//! These types are the journal's interface: `schemas/avro/journal_entry.avsc` is written of them, comments included. They carry no behaviour beyond encoding and what a device's name says; the rules that
 //! produce decisions are in the `scheduler` crate.
 
 mod tasks;
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
 use crate::hex;
+use crate::shape::Shape;
 use crate::wire::{Wire, put_bytes};
 
 pub use crate::control::{
@@ -56,13 +56,19 @@ pub struct SchedulerConfig {
     /// A paused partition is resumed when no more than this many of its rows wait on the host.
     pub low_water_rows: i64,
     /// Time between looks at which groups are better off on lanes of the other kind, in nanoseconds; 0: never.
+    #[wire(default = "0")]
     pub route_interval_ns: i64,
     /// Limits and weights of risk tasks.
+    #[wire(
+        default = r#"{"slice_ns": 500000, "tasks_max": 10000, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 268435456, "quantum_ns": 0, "policy": "", "price_interval_ns": 0, "critical_percent": 0, "ageing_ns": 0, "predictor": 0, "queues": {"quotas": [], "delay_target_ns": 0, "delay_interval_ns": 0, "in_flight_min": 0}, "explore_ppm": 0, "steals": false}"#
+    )]
     pub risk: RiskConfig,
     /// When lanes are taken out of service; `None`: never, as before version 7 of the journal.
+    #[wire(default = "null")]
     pub breakers: Option<BreakerConfig>,
     /// Length of a window in which the placement policy `balanced` measures what lanes have to do, and after which it moves groups, in
     /// nanoseconds; 0: it measures nothing and moves none.
+    #[wire(default = "0")]
     pub balance_interval_ns: i64,
 }
 
@@ -103,12 +109,16 @@ pub struct LaneSpec {
     pub weight: i32,
     /// Lanes of one class are alike: GPUs of one model and MIG profile, or the processor with one instruction set. Speeds are
     /// learnt by class. Empty, as before version 7 of the journal: the class is the lane's kind.
+    #[wire(default = r#""""#)]
     pub class: String,
     /// Memory of the lane's device, in bytes; 0: not known.
+    #[wire(default = "0")]
     pub memory_bytes: i64,
-    /// NUMA node of the host that the device is attached to; `None`: not known.
+    /// NUMA node of the host that the device is attached to; null: not known.
+    #[wire(default = "null")]
     pub numa_node: Option<i32>,
     /// Lanes whose device memory can be copied to without the host, by index.
+    #[wire(default = "[]")]
     pub peers: Vec<Peer>,
 }
 
@@ -214,7 +224,7 @@ pub enum Input {
     CommitEnded(CommitEnded),
 }
 
-/// See [`Input::Started`].
+/// A process began, or began again after a crash: the state is reset to this configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Started {
     /// Name of the process in its group.
@@ -229,7 +239,7 @@ pub struct Started {
     pub lanes: Vec<LaneSpec>,
 }
 
-/// See [`Input::PartitionAssigned`].
+/// A partition is owned and its stage state is restored; its groups can be placed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PartitionAssigned {
     /// The partition.
@@ -242,14 +252,14 @@ pub struct PartitionAssigned {
     pub snapshot_offset: i64,
 }
 
-/// See [`Input::PartitionRevoked`].
+/// A partition is no longer owned; everything known about it is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PartitionRevoked {
     /// The partition.
     pub partition: PartitionId,
 }
 
-/// See [`Input::Arrived`].
+/// Source records were decoded into rows that wait in group queues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Arrived {
     /// The partition.
@@ -260,7 +270,7 @@ pub struct Arrived {
     pub groups: Vec<GroupArrival>,
 }
 
-/// See [`Input::Completed`].
+/// A lane finished a batch; its credit returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Completed {
     /// The lane.
@@ -269,11 +279,12 @@ pub struct Completed {
     pub batch: i64,
     /// Time the lane worked on it, in nanoseconds.
     pub service_ns: i64,
-    /// How the lane's device fared, in journals from before [`Input::Sampled`]; `None` since.
+    /// How the lane's device fared, before version 7, which has Sampled for that; null since.
+    #[wire(default = "null")]
     pub sample: Option<DeviceSample>,
 }
 
-/// See [`Input::Sampled`].
+/// How a lane's device fares, about once a second, whether the lane has something to do or not; nothing is told of lanes on the processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Sampled {
     /// The lane.
@@ -282,7 +293,7 @@ pub struct Sampled {
     pub sample: DeviceSample,
 }
 
-/// See [`Input::Control`].
+/// An operator's command, as it was read from its topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Control {
     /// Its offset in the process's partition of the topic.
@@ -297,7 +308,8 @@ pub struct Control {
     pub command: ControlCommand,
 }
 
-/// See [`Input::Checkpoint`]. A large state is in several entries, which follow each other; it is that before the first of them.
+/// The scheduler's state before this entry, so that a replay may begin here. A large state is in several entries, which follow each other;
+/// it is that before the first of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Checkpoint {
     /// How the process began; in the first part alone.
@@ -306,7 +318,7 @@ pub struct Checkpoint {
     pub part: i32,
     /// Number of parts.
     pub parts: i32,
-    /// The part of the state's bytes, which the scheduler alone reads.
+    /// The part of the state's bytes, which the scheduler alone reads; the first of them is their version.
     pub state: StateBytes,
 }
 
@@ -337,6 +349,8 @@ impl TryFrom<String> for StateBytes {
 }
 
 impl Wire for StateBytes {
+    const SHAPE: Shape = Shape::Bytes;
+
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(&self.0, out);
     }
@@ -346,7 +360,7 @@ impl Wire for StateBytes {
     }
 }
 
-/// How a lane's device fares. What the device does not say is `None`.
+/// How a lane's device fares. What the device does not say is null.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct DeviceSample {
     /// Memory of the lane's slots, in bytes.
@@ -356,30 +370,41 @@ pub struct DeviceSample {
     /// Its memory for what kernels hand on, in bytes.
     pub work_bytes: i64,
     /// Memory of the device in use by anybody, in bytes.
+    #[wire(default = "null")]
     pub memory_used_bytes: Option<i64>,
     /// Memory of the device that nobody uses, in bytes.
+    #[wire(default = "null")]
     pub memory_free_bytes: Option<i64>,
     /// Share of the last moments in which a kernel ran.
+    #[wire(default = "null")]
     pub utilization_percent: Option<i64>,
-    /// Temperature of the chip.
+    /// Temperature of the chip, in degrees Celsius.
+    #[wire(default = "null")]
     pub temperature_c: Option<i64>,
-    /// Power drawn.
+    /// Power drawn, in milliwatts.
+    #[wire(default = "null")]
     pub power_mw: Option<i64>,
-    /// Clock of the multiprocessors.
+    /// Clock of the multiprocessors, in MHz.
+    #[wire(default = "null")]
     pub sm_clock_mhz: Option<i64>,
-    /// Clock of the memory.
+    /// Clock of the memory, in MHz.
+    #[wire(default = "null")]
     pub memory_clock_mhz: Option<i64>,
     /// Why the clocks are not higher, as NVML's bits.
+    #[wire(default = "null")]
     pub throttle_bits: Option<i64>,
     /// Memory errors since the driver was loaded that could not be corrected.
+    #[wire(default = "null")]
     pub ecc_errors_uncorrected: Option<i64>,
     /// The last critical Xid error since the sample before; after it nothing of the device can be trusted.
+    #[wire(default = "null")]
     pub xid: Option<i64>,
     /// Temperature at which the device lowers its clocks.
+    #[wire(default = "null")]
     pub slowdown_c: Option<i64>,
 }
 
-/// See [`Input::LaneLost`].
+/// A lane stopped working.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneLost {
     /// The lane.
@@ -388,25 +413,26 @@ pub struct LaneLost {
     pub reason: String,
     /// Whether the rows that its groups have had since their last states are still there: then the groups alone are
     /// placed again, and rows that were in flight arrive again; otherwise their partitions are restored.
+    #[wire(default = "false")]
     pub kept: bool,
 }
 
-/// See [`Input::LaneReady`].
+/// A lane works, or works again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct LaneReady {
     /// The lane.
     pub lane: LaneId,
 }
 
-/// See [`Input::Woke`].
+/// The time asked for with WakeAt was reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Woke {}
 
-/// See [`Input::Draining`].
+/// The shell drains: whatever waits is released as credit allows, deadlines notwithstanding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Draining {}
 
-/// See [`Input::Measured`].
+/// What a lane takes for batches of some sizes, measured when it began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Measured {
     /// The lane.
@@ -424,7 +450,7 @@ pub struct ServicePoint {
     pub service_ns: i64,
 }
 
-/// See [`Input::Released`].
+/// A lane has finished what it had of a group, as Release asked, and has given its state back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Released {
     /// Partition of the group.
@@ -437,15 +463,15 @@ pub struct Released {
     pub epoch: i64,
 }
 
-/// See [`Input::Sealed`]. A partition that is revoked before it commits is left out of the transaction, which the
-/// [`Input::PartitionRevoked`] says that follows.
+/// What complete records caused is handed to the log, in the transaction of this entry. A partition that is revoked before it commits is
+/// left out of the transaction, which its PartitionRevoked says that follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Sealed {
     /// The partitions that have something in the transaction, ascending.
     pub partitions: Vec<SealedPartition>,
 }
 
-/// What one partition of the source has in a transaction.
+/// What one partition of the source has in the transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SealedPartition {
     /// The partition.
@@ -465,11 +491,13 @@ pub struct SealedPartition {
     pub dead_letters: i64,
     /// Risk results in the transaction.
     pub risk_results: i64,
-    /// First risk request without a result as of this commit; `None` where the transaction commits no offset of requests.
+    /// First risk request without a result as of this commit; null where the transaction commits no offset of requests.
+    #[wire(default = "null")]
     pub next_request: Option<i64>,
 }
 
-/// See [`Input::CommitEnded`].
+/// What became of an attempt to commit a transaction of this process. It lies in a later transaction, and that of the last one of a process
+/// life is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct CommitEnded {
     /// Sequence of the last entry that the transaction was sealed with, which names it: its [`Input::Sealed`], where it moves offsets.
@@ -480,7 +508,7 @@ pub struct CommitEnded {
     pub sent_ns: i64,
     /// When its outcome was known to who wrote it, ns since the epoch. The entry's own time is when the engine learnt it.
     pub ended_ns: i64,
-    /// What became of it.
+    /// COMMITTED: it is durable and visible. ABORTED: nothing of it was written.
     pub outcome: CommitOutcome,
     /// Whether the log did not tell the outcome, so that it was looked up there.
     pub looked_up: bool,
@@ -609,7 +637,7 @@ pub struct LaneTelemetry {
     pub service_ps_per_row: i64,
 }
 
-/// See [`Decision::Place`].
+/// A group now belongs to a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Place {
     /// Partition of the group.
@@ -632,8 +660,8 @@ pub struct Place {
     pub random_counter: i64,
     /// Probability that the policy chooses this lane, in parts per million: 1,000,000 for a deterministic policy.
     pub propensity_ppm: i32,
-    /// Why on a lane of this kind; `None` where that was not asked, because all lanes are of one kind or nothing is known
-    /// yet.
+    /// Why on a lane of this kind; null where that was not asked, because all lanes are of one kind or nothing is known yet.
+    #[wire(default = "null")]
     pub route: Option<Route>,
 }
 
@@ -655,7 +683,8 @@ pub struct Route {
     pub kind: LaneKind,
     /// Rows that all lanes of the group's kind got together with it, smoothed.
     pub rows: i64,
-    /// The fewest rows together at which devices are predicted to be faster; `None` if they never are.
+    /// The fewest rows together at which devices are predicted to be faster; null if they never are.
+    #[wire(default = "null")]
     pub break_even_rows: Option<i64>,
     /// What the ready lanes on the processor are predicted to take for them, each for its share, in nanoseconds.
     pub host_ns: i64,
@@ -690,7 +719,7 @@ pub enum ReleaseReason {
     Drain,
 }
 
-/// See [`Decision::Dispatch`].
+/// Rows go to a lane as one batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Dispatch {
     /// Number of the batch, rising by one from 0 in each process life.
@@ -707,13 +736,13 @@ pub struct Dispatch {
     pub reason: ReleaseReason,
     /// What was known of the lane.
     pub telemetry: LaneTelemetry,
-    /// Arrival of the oldest row, ns since the epoch.
+    /// Arrival of the oldest row, in nanoseconds since the epoch.
     pub oldest_arrival_ns: i64,
-    /// Predicted end of the batch, ns since the epoch.
+    /// Predicted end of the batch, in nanoseconds since the epoch.
     pub predicted_finish_ns: i64,
 }
 
-/// See [`Decision::Pause`].
+/// Stop reading a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Pause {
     /// The partition.
@@ -724,7 +753,7 @@ pub struct Pause {
     pub high_water_rows: i64,
 }
 
-/// See [`Decision::Resume`].
+/// Read a paused partition again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Resume {
     /// The partition.
@@ -735,7 +764,7 @@ pub struct Resume {
     pub low_water_rows: i64,
 }
 
-/// See [`Decision::Fence`].
+/// A lane is cut off: results it still sends are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Fence {
     /// The lane.
@@ -746,7 +775,7 @@ pub struct Fence {
     pub reason: String,
 }
 
-/// See [`Decision::Restore`].
+/// Stage state of a partition is lost in part: discard what is uncommitted, restore it from snapshot plus tail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Restore {
     /// The partition.
@@ -755,14 +784,14 @@ pub struct Restore {
     pub lost_lane: LaneId,
 }
 
-/// See [`Decision::WakeAt`].
+/// Send Woke at this time unless another input comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct WakeAt {
-    /// The time, ns since the epoch.
+    /// The time, in nanoseconds since the epoch.
     pub at_ns: i64,
 }
 
-/// See [`Decision::Release`].
+/// A lane is to let go of a group once it has finished what it has of it. Its rows wait until Released.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Release {
     /// Partition of the group.
@@ -773,11 +802,14 @@ pub struct Release {
     pub lane: LaneId,
     /// The group's epoch on that lane.
     pub epoch: i64,
-    /// Of [`ReleaseCause::Route`]: what both kinds of lanes are predicted to take.
+    /// Of the cause ROUTE: what both kinds of lanes are predicted to take.
+    #[wire(default = "null")]
     pub route: Option<Route>,
     /// Why.
+    #[wire(default = r#""ROUTE""#)]
     pub cause: ReleaseCause,
-    /// Of [`ReleaseCause::Balance`]: what the move gains and costs.
+    /// Of the cause BALANCE: what the move gains and costs.
+    #[wire(default = "null")]
     pub imbalance: Option<Imbalance>,
 }
 
@@ -817,7 +849,7 @@ pub enum ReleaseCause {
     Balance,
 }
 
-/// See [`Decision::Breaker`].
+/// A lane's breaker changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Breaker {
     /// The lane.
@@ -863,7 +895,7 @@ pub enum BreakerReason {
     Recovered,
 }
 
-/// See [`Decision::Headroom`].
+/// The temperature of a lane's device changes how much of its weight counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Headroom {
     /// The lane.
@@ -876,7 +908,7 @@ pub struct Headroom {
     pub limit_c: i64,
 }
 
-/// See [`Decision::Controlled`].
+/// What becomes of an operator's command. Its effects are decisions of their own, in this step and those that follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Controlled {
     /// Id of the command.
@@ -887,12 +919,12 @@ pub struct Controlled {
     pub detail: String,
 }
 
-/// One step of the scheduler, as recorded.
+/// One step of the scheduler as recorded: what it was told, what it decided, and the hashes that prove both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct JournalEntry {
     /// Rises by one from 0 over the life of the journal, restarts included.
     pub sequence: i64,
-    /// Time the shell gave to the step, ns since the epoch; never falls within a process life.
+    /// Time the shell gave to the step, in nanoseconds since the epoch; never falls within a process life.
     pub at_ns: i64,
     /// What the scheduler was told.
     pub input: Input,
@@ -900,7 +932,8 @@ pub struct JournalEntry {
     pub decisions: Vec<Decision>,
     /// Hash of the scheduler's state before the step, as 16 lower-case hex digits.
     pub state_hash: String,
-    /// Hash of the previous entry's `hash` followed by this entry's encoding up to here, as 64 lower-case hex digits:
-    /// the chain that shows an entry was changed, removed or added.
+    /// BLAKE3 of the previous entry's hash (64 zeros for the first entry) followed by the Avro encoding of this entry up to here, without
+    /// the 10 bytes of the single-object header; 64 lower-case hex digits. The chain shows that an entry was changed, removed or added.
+    /// This field stays the last one in every version.
     pub hash: String,
 }

@@ -32,6 +32,8 @@ pub mod hex;
 pub mod late_tick;
 #[doc(hidden)]
 pub mod long_field;
+/// What an `.avsc` says of a record.
+pub mod shape;
 #[doc(hidden)]
 pub mod signal_wire;
 #[doc(hidden)]

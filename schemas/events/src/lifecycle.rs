@@ -4,6 +4,7 @@ use crate::wire::Wire;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
+#[wire(default = "Unknown")]
 pub enum LifecycleEvent {
     /// An event of a later version.
     Unknown,
@@ -31,10 +32,10 @@ pub enum LifecycleEvent {
     LaneReady,
 }
 
-/// One event in the life of a process. Not part of any transaction: an abort must not erase its own evidence.
+/// Something that happened to a process of the pipeline. Not part of any transaction: an abort must not erase its own evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Lifecycle {
-    /// When, ns since the epoch.
+    /// When, in nanoseconds since the epoch.
     pub at_ns: i64,
     /// Name of the process in its group.
     pub node: String,

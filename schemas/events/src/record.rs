@@ -38,7 +38,8 @@ pub fn encode_journal_entry(entry: &JournalEntry, out: &mut Vec<u8>) {
 
 /// Appends a snapshot with its checksum.
 pub fn encode_snapshot(snapshot: &Snapshot, out: &mut Vec<u8>) {
-    encode(known::SNAPSHOT, snapshot, out);
+    out.extend_from_slice(&frame::header(known::SNAPSHOT.fingerprint));
+    snapshot.put_with_checksum(out);
 }
 
 /// Appends a late tick.

@@ -2,11 +2,11 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::wire::{Wire, put_bytes};
+use crate::wire::Wire;
 
 /// One part of the stage state at an offset, in device-neutral bytes. The record ends with a BLAKE3 checksum of all of
 /// it, which is written and checked by the codec.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Snapshot {
     /// Partition of the source topic.
     pub partition: i32,
@@ -34,31 +34,18 @@ impl Snapshot {
     pub const SEGMENT: i32 = -2;
 }
 
-impl Wire for Snapshot {
-    fn put(&self, out: &mut Vec<u8>) {
+impl Snapshot {
+    /// Appends it with its checksum.
+    pub fn put_with_checksum(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        let Self { partition, group, offset, part, parts, state_version, state } = self;
-        partition.put(out);
-        group.put(out);
-        offset.put(out);
-        part.put(out);
-        parts.put(out);
-        state_version.put(out);
-        put_bytes(state, out);
+        self.put(out);
         let checksum = blake3::hash(&out[start..]);
         out.extend_from_slice(checksum.as_bytes());
     }
 
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        let snapshot = Self {
-            partition: Wire::get(cursor)?,
-            group: Wire::get(cursor)?,
-            offset: Wire::get(cursor)?,
-            part: Wire::get(cursor)?,
-            parts: Wire::get(cursor)?,
-            state_version: Wire::get(cursor)?,
-            state: cursor.bytes()?.to_vec(),
-        };
+    /// Reads it, and its checksum, which [`check_checksum`] compares.
+    pub fn get_with_checksum(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        let snapshot = Self::get(cursor)?;
         cursor.take(CHECKSUM_SIZE)?;
         Ok(snapshot)
     }

@@ -1,27 +1,68 @@
 //! How our event types lie in their Avro datum: a struct's fields in schema order, a union as branch index and branch,
-//! an enum as index. `#[derive(Wire)]` makes it of a type's declaration.
+//! an enum as index. `#[derive(Wire)]` makes it, and the schema, of a type's declaration.
 //!
 //! Written out by the compiler rather than walked by schema at run time: a journal entry goes with every step of the scheduler. The
-//! tests decode the bytes with apache-avro by the `.avsc` and compare, which holds declaration and schema together.
+//! tests decode the bytes with apache-avro by the `.avsc`, which is written of the declarations, and compare.
 
 pub use warptape_events_derive::Wire;
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
+use crate::shape::Shape;
 use crate::varint::put_long;
 
 /// A value with an Avro encoding.
 pub trait Wire: Sized {
+    /// Its Avro type.
+    const SHAPE: Shape;
+    /// The Avro type of many of them.
+    const MANY: Shape = Shape::Array(&Self::SHAPE);
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
     /// Reads it.
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError>;
+
+    /// Appends many.
+    fn put_many(items: &[Self], out: &mut Vec<u8>) {
+        if !items.is_empty() {
+            put_long(items.len() as i64, out);
+            for item in items {
+                item.put(out);
+            }
+        }
+        out.push(0);
+    }
+
+    /// Reads many.
+    fn get_many(cursor: &mut Cursor<'_>) -> Result<Vec<Self>, DecodeError> {
+        let mut items = Vec::new();
+        loop {
+            let count = cursor.block()?;
+            if count == 0 {
+                return Ok(items);
+            }
+            // A damaged count is at most the bytes left; reserve little ahead of what is really there.
+            items.reserve(count.min(256));
+            for _ in 0..count {
+                items.push(Self::get(cursor)?);
+            }
+        }
+    }
 }
 
-/// An enum of another crate: names every symbol, in schema order.
+/// An enum of another crate: says what it is, and names every symbol in schema order.
 macro_rules! wire_enum {
-    ($type:ident { $($index:literal => $symbol:ident),* $(,)? }) => {
+    ($doc:literal, $type:ident { $($index:literal => $symbol:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $type {
+            const SHAPE: $crate::shape::Shape = $crate::shape::Shape::Named(&$crate::shape::Named {
+                name: stringify!($type),
+                doc: $doc,
+                content: $crate::shape::Content::Enum {
+                    variants: &[$((stringify!($symbol), "")),*],
+                    default: None,
+                },
+            });
+
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(match self {
                     $(Self::$symbol => $index << 1,)*
@@ -41,6 +82,8 @@ macro_rules! wire_enum {
 pub(crate) use wire_enum;
 
 impl Wire for i64 {
+    const SHAPE: Shape = Shape::Long;
+
     fn put(&self, out: &mut Vec<u8>) {
         put_long(*self, out);
     }
@@ -51,6 +94,8 @@ impl Wire for i64 {
 }
 
 impl Wire for i32 {
+    const SHAPE: Shape = Shape::Int;
+
     fn put(&self, out: &mut Vec<u8>) {
         put_long(i64::from(*self), out);
     }
@@ -61,6 +106,8 @@ impl Wire for i32 {
 }
 
 impl Wire for f64 {
+    const SHAPE: Shape = Shape::Double;
+
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_le_bytes());
     }
@@ -71,6 +118,8 @@ impl Wire for f64 {
 }
 
 impl Wire for bool {
+    const SHAPE: Shape = Shape::Boolean;
+
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
@@ -85,6 +134,8 @@ impl Wire for bool {
 }
 
 impl Wire for String {
+    const SHAPE: Shape = Shape::String;
+
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self.as_bytes(), out);
     }
@@ -96,6 +147,8 @@ impl Wire for String {
 
 /// `["null", T]`.
 impl<T: Wire> Wire for Option<T> {
+    const SHAPE: Shape = Shape::Nullable(&T::SHAPE);
+
     fn put(&self, out: &mut Vec<u8>) {
         match self {
             None => out.push(0),
@@ -116,29 +169,39 @@ impl<T: Wire> Wire for Option<T> {
 }
 
 impl<T: Wire> Wire for Vec<T> {
+    const SHAPE: Shape = T::MANY;
+
     fn put(&self, out: &mut Vec<u8>) {
-        if !self.is_empty() {
-            put_long(self.len() as i64, out);
-            for item in self {
-                item.put(out);
-            }
-        }
-        out.push(0);
+        T::put_many(self, out);
     }
 
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        let mut items = Vec::new();
-        loop {
-            let count = cursor.block()?;
-            if count == 0 {
-                return Ok(items);
-            }
-            // A damaged count is at most the bytes left; reserve little ahead of what is really there.
-            items.reserve(count.min(256));
-            for _ in 0..count {
-                items.push(T::get(cursor)?);
-            }
+        T::get_many(cursor)
+    }
+}
+
+/// Only many of them occur: `bytes`.
+impl Wire for u8 {
+    const SHAPE: Shape = Shape::Bytes;
+    const MANY: Shape = Shape::Bytes;
+
+    fn put(&self, out: &mut Vec<u8>) {
+        Self::put_many(&[*self], out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        match cursor.bytes()? {
+            [byte] => Ok(*byte),
+            _ => Err(cursor.malformed("one byte is wanted")),
         }
+    }
+
+    fn put_many(items: &[Self], out: &mut Vec<u8>) {
+        put_bytes(items, out);
+    }
+
+    fn get_many(cursor: &mut Cursor<'_>) -> Result<Vec<Self>, DecodeError> {
+        cursor.bytes().map(<[u8]>::to_vec)
     }
 }
 

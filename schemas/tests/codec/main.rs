@@ -2,6 +2,7 @@
 
 mod avro;
 mod damaged;
+mod declared;
 mod golden;
 mod journal_chain;
 mod reason_words;

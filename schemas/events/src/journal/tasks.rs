@@ -13,36 +13,50 @@ pub type TaskId = i64;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct RiskConfig {
     /// Time that a lane is to work on one slice of a task, in nanoseconds: batches of ticks that come share the processor with it so long.
+    #[wire(default = "500000")]
     pub slice_ns: i64,
     /// Tasks known at a time; a further one is rejected.
+    #[wire(default = "10000")]
     pub tasks_max: i32,
     /// How units of tasks are shared out.
+    #[wire(default = r#""DYNAMIC""#)]
     pub split: SplitPolicy,
     /// Tenants with a weight of their own, by name; all others have a weight of 1.
+    #[wire(default = "[]")]
     pub tenant_weights: Vec<TenantWeight>,
     /// Bytes of the requests of tasks known at a time; a further one is rejected, unless there is no other.
+    #[wire(default = "268435456")]
     pub bytes_max: i64,
     /// Service of a task, in nanoseconds, after which tasks of its tenant that had less go before it, and a share of slices goes
     /// to less urgent classes; 0, as before there was this field: tasks of a tenant one after the other, and classes strictly.
+    #[wire(default = "0")]
     pub quantum_ns: i64,
     /// The task policy: `NAME` or `NAME@VERSION`. Empty, as before there was this field: `fair`.
+    #[wire(default = r#""""#)]
     pub policy: String,
     /// Time between looks at whether prices of kinds of tasks are to be found anew, in nanoseconds; 0: never.
+    #[wire(default = "0")]
     pub price_interval_ns: i64,
     /// Share of a lane's time, in percent, that slices of critical tasks may take beside batches of ticks; 0, as before there was this
     /// field: a lane that has ticks begins no slice.
+    #[wire(default = "0")]
     pub critical_percent: i32,
     /// Time without a slice, in nanoseconds, after which a task is aged: of every sixteen slices one is for the task that has waited
     /// longest, whatever its class. 0, as before there was this field: never.
+    #[wire(default = "0")]
     pub ageing_ns: i64,
     /// Version of what predicts the time of slices by their size; 0, as before there was this field: time is in proportion to cost.
+    #[wire(default = "0")]
     pub predictor: i32,
     /// Who may have how many tasks, and what follows when tasks wait for too long.
+    #[wire(default = r#"{"quotas": [], "delay_target_ns": 0, "delay_interval_ns": 0, "in_flight_min": 0}"#)]
     pub queues: QueueConfig,
     /// Share of choices of a task by a lane, or of a lane for a task, that are drawn at random among all that could be made, in parts per
     /// million; 0, as before there was this field: none.
+    #[wire(default = "0")]
     pub explore_ppm: i32,
     /// Whether lanes that have nothing to do take units of shares that were fixed for others; as before there was this field: they do not.
+    #[wire(default = "false")]
     pub steals: bool,
 }
 
@@ -73,12 +87,16 @@ impl Default for RiskConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct QueueConfig {
     /// Quotas of tenants; a parent comes before those that name it.
+    #[wire(default = "[]")]
     pub quotas: Vec<Quota>,
     /// Time that a task may wait to begin, in nanoseconds: when the most urgent ones wait longer for an interval, tasks are shed; 0: never.
+    #[wire(default = "0")]
     pub delay_target_ns: i64,
     /// That interval, in nanoseconds.
+    #[wire(default = "0")]
     pub delay_interval_ns: i64,
     /// Tasks that may be known at least, however long they wait: in between and `tasks_max` the limit follows the delay; 0: it is `tasks_max`.
+    #[wire(default = "0")]
     pub in_flight_min: i32,
 }
 
@@ -122,7 +140,7 @@ pub struct TenantWeight {
     pub weight: i32,
 }
 
-/// See [`Input::TaskArrived`](super::Input::TaskArrived).
+/// A risk request came in, or the next round of one: units of work for any lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TaskArrived {
     /// Number of the task: rises with every request of a process life; a later round has the number of the first.
@@ -137,7 +155,8 @@ pub struct TaskArrived {
     pub tenant: String,
     /// How urgent it is.
     pub class: TaskClass,
-    /// Time at which it expires unless all units are done before, ns since the epoch; `None`: never.
+    /// Time at which it expires unless all units are done before, in nanoseconds since the epoch; null: never.
+    #[wire(default = "null")]
     pub deadline_ns: Option<i64>,
     /// What the speed of its units is known by, such as `asian/f64`: tasks with the same key take as long for a unit's cost.
     pub rate_key: String,
@@ -155,6 +174,7 @@ pub struct TaskArrived {
     /// The market state that it reads, by partition; empty if it brings its own.
     pub as_of: Vec<AsOf>,
     /// Bytes of its request record, and about as many as its work may come to take.
+    #[wire(default = "0")]
     pub bytes: i64,
 }
 
@@ -183,7 +203,7 @@ pub struct AsOf {
     pub next_offset: i64,
 }
 
-/// See [`Input::SliceDone`](super::Input::SliceDone).
+/// A lane finished a slice of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct SliceDone {
     /// The lane.
@@ -194,14 +214,14 @@ pub struct SliceDone {
     pub service_ns: i64,
 }
 
-/// See [`Input::TaskDropped`](super::Input::TaskDropped).
+/// The shell withdraws a task; slices of it that run are finished for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct TaskDropped {
     /// The task.
     pub task: TaskId,
 }
 
-/// See [`Input::Priced`](super::Input::Priced).
+/// The capacity problem of AskPrices is solved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Priced {
     /// The question that is answered, as numbered by [`Decision::AskPrices`](super::Decision::AskPrices).
@@ -210,7 +230,7 @@ pub struct Priced {
     pub prices: Vec<i64>,
 }
 
-/// See [`Decision::AskPrices`](super::Decision::AskPrices).
+/// Kinds of tasks, their rates or lanes have changed: solve the capacity problem and report its prices as Priced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct AskPrices {
     /// Number of the question, rising by one from 0 in each process life.
@@ -232,7 +252,7 @@ pub struct KindDemand {
     pub fs_per_cost: Vec<i64>,
 }
 
-/// See [`Decision::Assign`](super::Decision::Assign).
+/// A task joins the queue of one lane, as a whole; what a lost lane does not do goes to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Assign {
     /// The task.
@@ -246,13 +266,15 @@ pub struct Assign {
     /// What it is predicted to take for this one, in nanoseconds; 0 while unknown.
     pub task_ns: i64,
     /// Why this lane: `ORDER`, or `EXPLORED`.
+    #[wire(default = r#""ORDER""#)]
     pub reason: SliceReason,
     /// How likely the choice was, in parts per million, besides what the policy itself draws: by the draws of `lane/explore` that the number of
     /// the task addresses.
+    #[wire(default = "1000000")]
     pub propensity_ppm: i32,
 }
 
-/// See [`Decision::Admit`](super::Decision::Admit).
+/// A task is accepted: it will run, or expire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Admit {
     /// The task.
@@ -281,7 +303,7 @@ pub enum RejectReason {
     Congested,
 }
 
-/// See [`Decision::Reject`](super::Decision::Reject).
+/// A task is refused and forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reject {
     /// The task.
@@ -292,17 +314,21 @@ pub struct Reject {
     pub tasks: i32,
     /// Tasks that may be known; where the rate is the reason, requests that the quota may make in a second.
     pub tasks_max: i32,
-    /// Its deadline, ns since the epoch; `None`: none.
+    /// Its deadline, in nanoseconds since the epoch; null: none.
+    #[wire(default = "null")]
     pub deadline_ns: Option<i64>,
     /// Bytes of the requests of the tasks known, and of this one.
+    #[wire(default = "0")]
     pub bytes: i64,
     /// Bytes of requests that may be known.
+    #[wire(default = "268435456")]
     pub bytes_max: i64,
     /// The quota that is the reason; empty where none is.
+    #[wire(default = r#""""#)]
     pub quota: String,
 }
 
-/// See [`Decision::Shed`](super::Decision::Shed).
+/// A task that has not begun is given up because tasks wait for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Shed {
     /// The task.
@@ -340,7 +366,7 @@ pub struct Share {
     pub score: i64,
 }
 
-/// See [`Decision::Split`](super::Decision::Split).
+/// The units of a task are shared out among lanes for good; what a lost lane does not do goes to the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Split {
     /// The task.
@@ -353,7 +379,7 @@ pub struct Split {
     pub shares: Vec<Share>,
 }
 
-/// See [`Decision::Reserve`](super::Decision::Reserve).
+/// A gang is next and not all of its lanes are free: those that are take no slices until the others are free too, or for so long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Reserve {
     /// The task.
@@ -362,11 +388,11 @@ pub struct Reserve {
     pub lanes: Vec<LaneId>,
     /// Those among them that are not free.
     pub busy: Vec<LaneId>,
-    /// When the gang lets others go first for as long, ns since the epoch.
+    /// When the gang lets others go first for as long, in nanoseconds since the epoch.
     pub until_ns: i64,
 }
 
-/// See [`Decision::RunSlice`](super::Decision::RunSlice).
+/// A lane works on units of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct RunSlice {
     /// Number of the slice, rising by one from 0 in each process life.
@@ -390,17 +416,21 @@ pub struct RunSlice {
     pub tenant_service_ns: i64,
     /// Smoothed service time of a unit of cost on lanes of this kind, in femtoseconds; 0 while unknown.
     pub service_fs_per_cost: i64,
-    /// Predicted end of the slice, ns since the epoch.
+    /// Predicted end of the slice, in nanoseconds since the epoch.
     pub predicted_finish_ns: i64,
     /// Why it is the turn of this task.
+    #[wire(default = r#""ORDER""#)]
     pub reason: SliceReason,
     /// Time that nineteen of twenty such slices are predicted to keep, in nanoseconds; 0 where nothing is known, or slices are not predicted
     /// by their size. The mean is that until the predicted end; what it took is in `SliceDone`.
+    #[wire(default = "0")]
     pub upper_ns: i64,
     /// How likely the choice was, in parts per million: below a million where choices are drawn, by the draws of `task/explore` that the
     /// number of the slice addresses.
+    #[wire(default = "1000000")]
     pub propensity_ppm: i32,
     /// The lane whose share the units were of, where the reason is `STOLEN`.
+    #[wire(default = "null")]
     pub stolen_from: Option<LaneId>,
 }
 
@@ -421,18 +451,18 @@ pub enum SliceReason {
     Stolen,
 }
 
-/// See [`Decision::Expire`](super::Decision::Expire).
+/// The deadline of a task has passed: it is forgotten, and what still runs of it is finished for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Expire {
     /// The task.
     pub task: TaskId,
-    /// Its deadline, ns since the epoch.
+    /// Its deadline, in nanoseconds since the epoch.
     pub deadline_ns: i64,
     /// Slices of it that lanes are working on.
     pub slices_running: i32,
 }
 
-/// See [`Decision::Finish`](super::Decision::Finish).
+/// All units of a task's round are done: it is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Finish {
     /// The task.
@@ -442,10 +472,11 @@ pub struct Finish {
     /// Time that lanes worked on them, in nanoseconds.
     pub service_ns: i64,
     /// Time that they were predicted to take, in nanoseconds; 0 where slices are not predicted by their size.
+    #[wire(default = "0")]
     pub predicted_ns: i64,
 }
 
-/// See [`Decision::Drift`](super::Decision::Drift).
+/// Slices of a kind of tasks take other times than predicted, again and again: what was known of them on a class of lanes is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Drift {
     /// The slice that showed it.

@@ -89,6 +89,7 @@ pub struct HistoricalRisk {
     /// How far ahead, in years, where returns are taken from the market: a whole number of samples; null: one
     /// sample. Null where returns are given, whose horizon is that of their rows.
     #[serde(default)]
+    #[wire(default = "null")]
     pub horizon_years: Option<f64>,
 }
 
@@ -194,7 +195,7 @@ pub struct OptimisationProblem {
     pub expected_returns: Vec<f64>,
     /// Covariance of yearly returns by rows.
     pub covariance: Matrix,
-    /// Minimise `aversion/2 · variance` - return; null where a return is wanted.
+    /// Minimise aversion/2 * variance - return; null where a return is wanted.
     #[serde(default)]
     pub risk_aversion: Option<f64>,
     /// Minimise the variance at this return; null where an aversion is given.

@@ -34,6 +34,7 @@ pub struct RiskRequest {
     /// Whether all lanes begin a round of units at once, each with its share by score: free ones wait for the
     /// others, for a bounded time. False: lanes take units as they are free.
     #[serde(default)]
+    #[wire(default = "false")]
     pub gang: bool,
     /// What is asked.
     pub problem: RiskProblem,
@@ -41,6 +42,7 @@ pub struct RiskRequest {
     /// is then an error of code EXPIRED that names this request. What is asked besides does not matter: no
     /// options, for instance. Null: nothing is cancelled.
     #[serde(default)]
+    #[wire(default = "null")]
     pub cancels: Option<String>,
 }
 
@@ -175,6 +177,7 @@ pub struct DigitalOption {
     pub pays: DigitalPayout,
     /// How much of it, from 1e-12 to 1e15.
     #[serde(default = "one")]
+    #[wire(default = "1.0")]
     pub amount: f64,
 }
 
@@ -218,5 +221,5 @@ impl RiskProblem {
     }
 }
 
-wire_enum!(OptionKind { 0 => Call, 1 => Put });
-wire_enum!(DigitalPayout { 0 => Cash, 1 => Asset });
+wire_enum!("Right to buy (CALL) or to sell (PUT).", OptionKind { 0 => Call, 1 => Put });
+wire_enum!("What is paid: CASH, or units of the ASSET.", DigitalPayout { 0 => Cash, 1 => Asset });

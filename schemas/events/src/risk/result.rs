@@ -46,17 +46,21 @@ pub struct RiskResult {
     /// Time of one core that it was estimated to take before it was admitted, in nanoseconds: a function of the
     /// request. 0 where it was refused before.
     #[serde(default)]
+    #[wire(default = "0")]
     pub cost_ns: i64,
     /// What the process admitted at most (risk.cost_max_s), in nanoseconds; 0 where it was refused before.
     #[serde(default)]
+    #[wire(default = "0")]
     pub cost_max_ns: i64,
     /// Of a request that cancels another: the id of that one. It is cancelled unless this is an error.
     #[serde(default)]
+    #[wire(default = "null")]
     pub cancels: Option<String>,
     /// Where a request that asks the market was refused and the scheduler was not asked: the markets in which its
     /// symbols were looked up, by partition. Empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[later]
+    #[wire(default = "[]")]
     pub judged_on: Vec<AsOf>,
 }
 
@@ -90,6 +94,7 @@ pub struct OptionValue {
     pub volga: f64,
     /// Why this option has no numbers, which are not a number (NaN) then; empty otherwise.
     #[serde(default)]
+    #[wire(default = r#""""#)]
     pub error: String,
 }
 
@@ -125,6 +130,7 @@ pub struct SimulationResult {
     pub greeks: Vec<SimulatedGreek>,
     /// Whether the standard error of the price is no greater than the one wanted; null where none was wanted.
     #[serde(default)]
+    #[wire(default = "null")]
     pub standard_error_met: Option<bool>,
 }
 
@@ -158,12 +164,15 @@ pub struct PortfolioResult {
     pub positions: Vec<PositionRisk>,
     /// Standard error of the value at risk of all; null where scenarios are not drawn.
     #[serde(default)]
+    #[wire(default = "null")]
     pub value_at_risk_error: Option<f64>,
     /// Standard error of the expected shortfall of all; null where scenarios are not drawn.
     #[serde(default)]
+    #[wire(default = "null")]
     pub expected_shortfall_error: Option<f64>,
     /// How far ahead, in years; null where returns were given, whose horizon only the asker knows.
     #[serde(default)]
+    #[wire(default = "null")]
     pub horizon_years: Option<f64>,
 }
 
@@ -335,8 +344,10 @@ pub struct MarketAsOf {
     pub volatility: Option<f64>,
     /// Sampled returns that a volatility or a matrix was made of; 0 where neither was taken.
     #[serde(default)]
+    #[wire(default = "0")]
     pub returns: i32,
     /// Event time from the first of their samples to the last, in nanoseconds.
     #[serde(default)]
+    #[wire(default = "0")]
     pub window_ns: i64,
 }

@@ -148,5 +148,9 @@ pub enum Sampling {
     Sobol,
 }
 
-wire_enum!(BarrierKind { 0 => UpOut, 1 => UpIn, 2 => DownOut, 3 => DownIn });
-wire_enum!(Precision { 0 => F64, 1 => Mixed });
+wire_enum!(
+    "Which touch does what: the price rises (UP) or falls (DOWN) to the barrier, and the option ends (OUT) or begins (IN) by that.",
+    BarrierKind { 0 => UpOut, 1 => UpIn, 2 => DownOut, 3 => DownIn });
+wire_enum!(
+    "What paths are computed in: F64, or MIXED (paths in f32, sums in f64), which is faster.",
+    Precision { 0 => F64, 1 => Mixed });

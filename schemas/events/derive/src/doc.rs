@@ -1,0 +1,45 @@
+//! Comments as readers of a schema see them, who have no links to follow.
+
+use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+
+/// The comment on an item as one line, without the marks of links and code.
+pub(crate) fn doc_of(attributes: &[Attribute]) -> String {
+    let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(named) if named.path.is_ident("doc") => match &named.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+            _ => None,
+        },
+        _ => None,
+    });
+    plain(&lines.collect::<Vec<_>>().join(" "))
+}
+
+/// Without backquotes, with `null` for `None`, and with the last part of a path in place of a link to it.
+fn plain(text: &str) -> String {
+    let mut told = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once("[`") {
+        told += before;
+        let (path, after) = link.split_once("`]").unwrap_or((link, ""));
+        told += path.rsplit("::").next().unwrap_or(path);
+        // Where the link leads, if it says so.
+        let target = after.strip_prefix('(').and_then(|target| target.split_once(')'));
+        rest = target.map_or(after, |(_, after)| after);
+    }
+    (told + rest).replace("`None`", "null").replace('`', "").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_code_are_words() {
+        assert_eq!(
+            plain("Recorded in [`Input::Started`], with `cpu:0`."),
+            "Recorded in Started, with cpu:0."
+        );
+        assert_eq!(plain("By [`RunSlice`](super::Decision::RunSlice) (once)."), "By RunSlice (once).");
+        assert_eq!(plain("`None`: not known."), "null: not known.");
+    }
+}

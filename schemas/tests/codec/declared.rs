@@ -1,0 +1,165 @@
+//! The schemas of records whose types declare them: their files are written of the declarations.
+//!
+//! `WARPTAPE_UPDATE_SCHEMAS=1 cargo test -p warptape-schemas --test codec` writes them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use warptape_schemas::control::{Control, ControlResult};
+use warptape_schemas::journal::JournalEntry;
+use warptape_schemas::known::{self, KnownSchema};
+use warptape_schemas::risk::{RiskRequest, RiskResult};
+use warptape_schemas::shape::{Content, FieldShape, Named, Shape};
+use warptape_schemas::wire::Wire;
+use warptape_schemas::{DeadLetter, Feed, Lifecycle};
+
+const DECLARED: [(KnownSchema, Shape); 8] = [
+    (known::JOURNAL_ENTRY, JournalEntry::SHAPE),
+    (known::CONTROL, Control::SHAPE),
+    (known::CONTROL_RESULT, ControlResult::SHAPE),
+    (known::RISK_REQUEST, RiskRequest::SHAPE),
+    (known::RISK_RESULT, RiskResult::SHAPE),
+    (known::FEED, Feed::SHAPE),
+    (known::LIFECYCLE, Lifecycle::SHAPE),
+    (known::DEAD_LETTER, DeadLetter::SHAPE),
+];
+/// Longest list that stays on one line, in characters.
+const LINE_MAX: usize = 80;
+
+#[test]
+fn schemas_are_what_types_declare() {
+    for (schema, shape) in DECLARED {
+        let written = Writer::default().schema(shape);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("avro").join(format!("{}.avsc", schema.file));
+        if std::env::var_os("WARPTAPE_UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&path, &written).expect("the file can be written");
+        }
+        let found = std::fs::read_to_string(&path).expect("the file can be read");
+        assert!(found == written, "{} is not what {} declares: see above", path.display(), schema.name);
+    }
+}
+
+/// Writes types of Avro, each with a name where it first occurs.
+#[derive(Default)]
+struct Writer {
+    written: BTreeSet<&'static str>,
+}
+
+impl Writer {
+    fn schema(mut self, shape: Shape) -> String {
+        self.shape(shape, 0) + "\n"
+    }
+
+    fn shape(&mut self, shape: Shape, depth: usize) -> String {
+        match shape {
+            Shape::Boolean => quoted("boolean"),
+            Shape::Int => quoted("int"),
+            Shape::Long => quoted("long"),
+            Shape::Double => quoted("double"),
+            Shape::String => quoted("string"),
+            Shape::Bytes => quoted("bytes"),
+            Shape::Array(items) => {
+                let items = self.shape(*items, depth + 1);
+                object(&[("type", quoted("array")), ("items", items)], depth)
+            }
+            Shape::Nullable(other) => {
+                let other = self.shape(*other, depth + 1);
+                list(&[quoted("null"), other], depth)
+            }
+            Shape::Union(branches) => {
+                let branches: Vec<_> =
+                    branches.iter().map(|branch| self.shape(**branch, depth + 1)).collect();
+                list(&branches, depth)
+            }
+            Shape::Named(named) => self.named(named, depth),
+        }
+    }
+
+    fn named(&mut self, named: &Named, depth: usize) -> String {
+        if !self.written.insert(named.name) {
+            return quoted(named.name);
+        }
+        let kind = match named.content {
+            Content::Record(_) => "record",
+            Content::Enum { .. } => "enum",
+            Content::Fixed(_) => "fixed",
+        };
+        let mut members = vec![("type", quoted(kind)), ("name", quoted(named.name))];
+        if depth == 0 {
+            members.push(("namespace", quoted("warptape")));
+        }
+        members.push(("doc", quoted(&documented(named))));
+        match named.content {
+            Content::Record(fields) => {
+                let fields: Vec<_> = fields.iter().map(|field| self.field(field, depth + 2)).collect();
+                members.push(("fields", list(&fields, depth + 1)));
+            }
+            Content::Enum { variants, default } => {
+                let symbols: Vec<_> = variants.iter().map(|(variant, _)| quoted(&symbol(variant))).collect();
+                members.push(("symbols", list(&symbols, depth + 1)));
+                members.extend(default.map(|default| ("default", quoted(&symbol(default)))));
+            }
+            Content::Fixed(bytes) => members.push(("size", bytes.to_string())),
+        }
+        object(&members, depth)
+    }
+
+    fn field(&mut self, field: &FieldShape, depth: usize) -> String {
+        let kind = self.shape(field.shape, depth + 1);
+        let mut members = vec![("name", quoted(field.name)), ("type", kind)];
+        members.extend(field.default.map(|default| ("default", default.to_owned())));
+        members.push(("doc", quoted(field.doc)));
+        object(&members, depth)
+    }
+}
+
+/// The comment of a type, with those of an enum's variants.
+fn documented(named: &Named) -> String {
+    let mut doc = named.doc.to_owned();
+    if let Content::Enum { variants, .. } = named.content {
+        for (variant, told) in variants.iter().filter(|(_, told)| !told.is_empty()) {
+            doc += &format!(" {}: {told}", symbol(variant));
+        }
+    }
+    doc
+}
+
+/// `NOT_FRAMED` of `NotFramed`.
+fn symbol(variant: &str) -> String {
+    let mut symbol = String::new();
+    for letter in variant.chars() {
+        if letter.is_uppercase() && !symbol.is_empty() {
+            symbol.push('_');
+        }
+        symbol.extend(letter.to_uppercase());
+    }
+    symbol
+}
+
+fn quoted(text: &str) -> String {
+    assert!(!text.is_empty(), "a type or a field without a comment");
+    serde_json::Value::from(text).to_string()
+}
+
+fn object(members: &[(&str, String)], depth: usize) -> String {
+    let members: Vec<_> = members.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
+    let line = members.join(", ");
+    match members.iter().any(|member| member.starts_with("\"doc\"") || member.contains('\n')) {
+        false => format!("{{{line}}}"),
+        true => lines('{', &members, '}', depth),
+    }
+}
+
+fn list(items: &[String], depth: usize) -> String {
+    let line = items.join(", ");
+    match line.len() <= LINE_MAX && !line.contains('\n') {
+        true => format!("[{line}]"),
+        false => lines('[', items, ']', depth),
+    }
+}
+
+fn lines(open: char, items: &[String], close: char, depth: usize) -> String {
+    let indent = "  ".repeat(depth);
+    let items: Vec<_> = items.iter().map(|item| format!("{indent}  {item}")).collect();
+    format!("{open}\n{}\n{indent}{close}", items.join(",\n"))
+}
