@@ -12,13 +12,16 @@
 
 pub mod clairvoyant;
 mod draws;
+mod faults;
+pub mod figures;
 pub mod files;
 mod fleet;
+mod lanes;
 mod outcome;
 mod run;
 mod workload;
 
-pub use fleet::{Class, Fleet};
-pub use outcome::{Interval, Outcome, PARTS, interval, jain};
+pub use fleet::{Class, Failure, Fleet, Outage, Throttling};
+pub use outcome::{Interval, Outcome, PARTS, Ran, interval, jain};
 pub use run::{Options, run};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};
