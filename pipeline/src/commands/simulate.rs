@@ -1,5 +1,7 @@
 //! `warptape simulate`: files in, runs on all cores, figures with their intervals out. What is simulated, and how, is the simulator's.
 
+mod experiment;
+mod pictures;
 mod print;
 mod seeds;
 
@@ -13,9 +15,10 @@ use serde::de::DeserializeOwned;
 use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::figures::{self, Row};
 use warptape_simulator::files::{FleetFile, WorkloadFile, trace};
-use warptape_simulator::{Fleet, Options, Process, Workload, run};
+use warptape_simulator::pictures::Series;
+use warptape_simulator::{BASELINES, Fleet, Options, Process, Workload, run};
 
-use crate::cli::{SimulateArgs, UsageError};
+use crate::cli::{Experiment, SimulateArgs, UsageError};
 use crate::logging::NOTICE;
 use crate::printable::stdout;
 use print::Printed;
@@ -35,23 +38,31 @@ pub fn execute(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
-    if let Some(unknown) = args.policy.iter().find(|policy| !TASK_POLICIES.contains(&policy.as_str())) {
-        let known = TASK_POLICIES.join(", ");
+    if let Some(Experiment::Adlro) = args.experiment {
+        return experiment::run(args.seeds, out);
+    }
+    let (Some(fleet_file), Some(workload_file)) = (&args.fleet, &args.workload) else {
+        return Err(UsageError("--fleet and --workload say what is simulated".to_owned()).into());
+    };
+    let known = || TASK_POLICIES.into_iter().chain(BASELINES);
+    if let Some(unknown) = args.policy.iter().find(|policy| !known().any(|known| known == policy.as_str())) {
+        let known = known().collect::<Vec<_>>().join(", ");
         return Err(UsageError(format!("--policy {unknown:?} is not known; there are: {known}")).into());
     }
     if let Some(load) = args.load.iter().find(|load| !LOADS.contains(load)) {
         return Err(UsageError(format!("--load is {load}; it must be from 0.01 to 10")).into());
     }
     let mut loads = args.load.clone();
-    let mut workload = read_workload(&args.workload, loads[0])?;
+    let mut workload = read_workload(workload_file, loads[0])?;
     let has_load = !matches!(workload.process, Process::Recorded(_) | Process::Closed(_));
     loads.truncate(if has_load { usize::MAX } else { 1 });
     let fleet =
-        read_toml::<FleetFile>(&args.fleet)?.fleet(workload.kinds.iter().map(|kind| kind.name.as_str()));
-    let fleet = fleet.map_err(|error| UsageError(format!("{}: {error}", args.fleet.display())))?;
+        read_toml::<FleetFile>(fleet_file)?.fleet(workload.kinds.iter().map(|kind| kind.name.as_str()));
+    let fleet = fleet.map_err(|error| UsageError(format!("{}: {error}", fleet_file.display())))?;
     // Schedules that know all sizes are one more row.
     let runs = loads.len() * (args.policy.len() + 1) * args.seeds as usize;
     let mut progress = Progress::new(runs as u64);
+    let mut series: Vec<Series> = Vec::new();
     for load in loads {
         workload.load = load;
         if has_load && load >= 1.0 {
@@ -62,9 +73,14 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
             );
         }
         let (rows, remarks) = rows(args, &fleet, &workload, &mut progress);
+        pictures::extend(&mut series, load, &rows);
         let (load, tasks) = (has_load.then_some(load), workload.tasks);
         let printed = Printed { load, seeds: args.seeds, tasks, rows: &rows, remarks: &remarks };
         print::print(out, args.output, &printed)?;
+    }
+    if let Some(folder) = &args.svg {
+        progress.say("pictures".to_owned());
+        pictures::write(folder, args, &fleet, &workload, has_load.then_some(&series[..]))?;
     }
     progress.finish();
     Ok(())
@@ -112,6 +128,14 @@ fn rows(
         let outcomes =
             progress.over_seeds(args.seeds, workload.tasks, |seed| run(fleet, workload, &options, seed));
         rows.push(figures::row(policy, &outcomes, fleet, workload));
+    }
+    let baselines: Vec<&str> =
+        args.policy.iter().map(String::as_str).filter(|policy| BASELINES.contains(policy)).collect();
+    if !baselines.is_empty() {
+        let names = baselines.join(", ");
+        remarks.push(format!(
+            "Of the simulator alone, not for production: {names} (docs/scheduling.md says why)."
+        ));
     }
     let ideals = if workload.tasks <= CLAIRVOYANT_TASKS_MAX {
         progress.say("schedules that know all sizes".to_owned());

@@ -176,6 +176,14 @@ impl Fleet {
         self.solution(mix).prices
     }
 
+    /// Time that each class gives to each kind in the capacity problem for a mix of kinds, by class, in lanes.
+    ///
+    /// # Panics
+    /// Where a kind can be done by nobody.
+    pub(crate) fn allocation(&self, mix: &[f64]) -> Vec<Vec<f64>> {
+        self.solution(mix).allocation
+    }
+
     fn solution(&self, mix: &[f64]) -> Capacity {
         let lanes: Vec<f64> = self.classes.iter().map(|class| class.lanes as f64).collect();
         let speeds: Vec<Vec<f64>> = self.classes.iter().map(|class| class.speeds.clone()).collect();

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
 
+use crate::baseline::Baseline;
 use crate::faults::{self, Loss, Slowness};
 use crate::fleet::Fleet;
 use crate::lanes::{Lanes, Running};
@@ -15,7 +16,7 @@ use crate::workload::{Arrival, Workload};
 /// How the scheduler is configured in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The task policy.
+    /// The task policy, of the scheduler's or of [`crate::BASELINES`].
     pub policy: String,
     /// How tasks are split.
     pub split: SplitPolicy,
@@ -73,10 +74,18 @@ struct Model<'a> {
     warmup: usize,
 }
 
+/// Who decides.
+enum Decider<'a> {
+    /// The scheduler of production.
+    Scheduler(Box<Scheduler>),
+    /// A baseline of the simulator.
+    Baseline(Box<Baseline<'a>>),
+}
+
 /// A run under way.
 struct Run<'a> {
     model: Model<'a>,
-    scheduler: Scheduler,
+    decider: Decider<'a>,
     lanes: Lanes,
     slowness: Slowness,
     /// Lanes that are not lost, or come back.
@@ -173,6 +182,11 @@ fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
 impl<'a> Run<'a> {
     fn new(fleet: &'a Fleet, workload: &'a Workload, options: &'a Options, seed: u64) -> Self {
         let arrivals = workload.arrivals(fleet, seed);
+        let baseline = Baseline::new(&options.policy, fleet, workload, options.slice_ns, seed);
+        let decider = match baseline {
+            Some(baseline) => Decider::Baseline(Box::new(baseline)),
+            None => Decider::Scheduler(Box::new(Scheduler::new())),
+        };
         let is_open = workload.senders().is_none();
         let last_ns = arrivals.last().filter(|_| is_open).map_or(0, |arrival| arrival.at_ns);
         let model = Model {
@@ -185,7 +199,7 @@ impl<'a> Run<'a> {
         };
         Self {
             model,
-            scheduler: Scheduler::new(),
+            decider,
             lanes: Lanes::new(fleet),
             slowness: Slowness::new(fleet),
             lanes_left: fleet.lanes(),
@@ -324,8 +338,13 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, at_ns: i64, input: &Input) {
         let mut decisions = Vec::new();
-        if let Err(error) = self.scheduler.step(at_ns, input, &mut decisions) {
-            panic!("the scheduler refused {input:?}: {error}");
+        match &mut self.decider {
+            Decider::Scheduler(scheduler) => {
+                if let Err(error) = scheduler.step(at_ns, input, &mut decisions) {
+                    panic!("the scheduler refused {input:?}: {error}");
+                }
+            }
+            Decider::Baseline(baseline) => baseline.step(at_ns, input, &mut decisions),
         }
         self.outcome.steps += 1;
         self.outcome.decisions += decisions.len() as u64;

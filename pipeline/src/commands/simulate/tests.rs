@@ -7,12 +7,14 @@ const EXAMPLES: &str = "../examples/simulate";
 
 fn simulated(change: impl FnOnce(&mut SimulateArgs)) -> anyhow::Result<String> {
     let mut args = SimulateArgs {
-        fleet: format!("{EXAMPLES}/unequal-cpu-lanes.toml").into(),
-        workload: format!("{EXAMPLES}/three-kinds.toml").into(),
+        fleet: Some(format!("{EXAMPLES}/unequal-cpu-lanes.toml").into()),
+        workload: Some(format!("{EXAMPLES}/three-kinds.toml").into()),
         policy: vec!["fair".to_owned(), "lp-price".to_owned()],
         seeds: 2,
         load: vec![0.5],
         slice_us: 20_000,
+        svg: None,
+        experiment: None,
         output: SimulateFormat::Json,
     };
     change(&mut args);
@@ -70,18 +72,18 @@ fn bad_input_is_said_with_its_file() {
     };
     check(&|args| args.policy = vec!["dice".to_owned()], "--policy \"dice\" is not known; there are: fair, ");
     check(&|args| args.load = vec![0.0], "--load is 0; it must be from 0.01 to 10");
-    check(&|args| args.fleet = "nowhere.toml".into(), "nowhere.toml: ");
+    check(&|args| args.fleet = Some("nowhere.toml".into()), "nowhere.toml: ");
     let fleet = file("fleet.toml", "slice_overhead_us = 1");
-    check(&|args| args.fleet = fleet.clone(), "fleet.toml: missing field `classes`");
+    check(&|args| args.fleet = Some(fleet.clone()), "fleet.toml: missing field `classes`");
     let other = file("other.toml", "tasks = 1\nkinds = [{name = \"gpu\", share = 1, mean_s = 1}]");
     check(
-        &|args| args.workload = other.clone(),
+        &|args| args.workload = Some(other.clone()),
         "no class of the fleet has a speed for tasks of the kind \"gpu\"",
     );
     let unknown = file("unknown.toml", "tasks = 1\nkinds = []\nsize = 3");
-    check(&|args| args.workload = unknown.clone(), "unknown field");
+    check(&|args| args.workload = Some(unknown.clone()), "unknown field");
     let trace = file("trace.csv", "time_s,kind,size_s,class,tenant,deadline_s\n1,a,-1,batch,x,\n");
-    check(&|args| args.workload = trace.clone(), "trace.csv: line 2: size_s is -1");
+    check(&|args| args.workload = Some(trace.clone()), "trace.csv: line 2: size_s is -1");
 }
 
 /// In a closed loop what arrives depends on the schedule, and the table says so.
@@ -92,7 +94,7 @@ fn a_closed_loop_says_why_there_is_no_schedule_that_knows_all_sizes() {
     let kind = "kinds = [{name = \"simulation\", share = 1, mean_s = 0.2, divisible = false}]";
     std::fs::write(&closed, format!("tasks = 200\narrivals = \"closed\"\nsenders = 8\n{kind}")).unwrap();
     let out = simulated(|args| {
-        args.workload = closed.clone();
+        args.workload = Some(closed.clone());
         args.output = SimulateFormat::Table;
     });
     let out = out.unwrap();
@@ -113,7 +115,7 @@ fn fleets_of_the_examples_are_run() {
     assert_eq!(found, names);
     let outs = fleets.iter().map(|fleet| {
         simulated(|args| {
-            args.fleet = fleet.clone();
+            args.fleet = Some(fleet.clone());
             args.output = SimulateFormat::Table;
         })
     });
@@ -126,4 +128,57 @@ fn fleets_of_the_examples_are_run() {
         outs[2]
     );
     assert!(!outs[4].contains("without failures"), "{}", outs[4]);
+}
+
+/// Pictures are XML, the same for the same seeds, and their points are the figures that are printed.
+#[test]
+fn pictures_are_of_the_figures_and_the_same_for_the_same_seeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = |name: &str| {
+        let to = folder.path().join(name);
+        let out = simulated(|args| {
+            args.svg = Some(to.clone());
+            args.load = vec![0.4, 0.7];
+            args.policy = vec!["fair".to_owned(), "shortest-rest".to_owned()];
+        });
+        let names = ["completion", "timeline-fair", "utilisation-fair", "timeline-shortest-rest"];
+        (out.unwrap(), names.map(|name| std::fs::read_to_string(to.join(format!("{name}.svg"))).unwrap()))
+    };
+    let (out, pictures) = drawn("one");
+    assert_eq!(pictures, drawn("other").1);
+    assert!(pictures.iter().all(|text| text.starts_with("<svg xmlns=") && text.ends_with("</svg>\n")));
+    let means = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let means: Vec<_> = means
+        .filter(|row| row["policy"] == "fair")
+        .map(|row| row["figures"]["mean_s"]["mean"].as_f64())
+        .collect();
+    assert_eq!(means.len(), 2);
+    for (load, mean) in [0.4, 0.7].iter().zip(means) {
+        let tip = format!("fair: load {load}, {:.4} ±", mean.unwrap());
+        assert!(pictures[0].contains(&tip), "{tip}: {}", pictures[0]);
+    }
+}
+
+#[test]
+fn baselines_of_the_simulator_are_told_apart() {
+    let out = simulated(|args| {
+        args.policy = vec!["fair".to_owned(), "max-min".to_owned()];
+        args.output = SimulateFormat::Table;
+    });
+    let out = out.unwrap();
+    assert!(out.contains("Of the simulator alone, not for production: max-min"), "{out}");
+}
+
+/// The experiment's page has all methods in all loops, and the same seeds give the same page.
+#[test]
+fn the_experiment_is_a_page() {
+    let page = || {
+        let mut out = Vec::new();
+        super::experiment::run_jobs(2, 100, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let one = page();
+    assert_eq!(one, page());
+    assert!(one.contains("| FCFS, blind queues by turns | 25.8 s, 6.2, 58.1 % |"), "{one}");
+    assert_eq!(one.matches("| `lp-price` of production |").count(), 3, "{one}");
 }
