@@ -44,7 +44,7 @@ pub use risk::{
 };
 pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
-pub use simulate::{SimulateArgs, SimulateFormat};
+pub use simulate::{Experiment, SimulateArgs, SimulateFormat};
 
 use crate::commands;
 use crate::logging::{self, LogFormat, NOTICE};

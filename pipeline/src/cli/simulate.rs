@@ -10,15 +10,16 @@ use clap::{Args, ValueEnum};
 Tasks arrive at a modelled fleet in virtual time, and the scheduler of production decides. All policies meet the same arrivals, and the same seeds
 give the same output. Figures are means over seeds with half of their 95 % interval. See docs/scheduling.md.
 
-Example: warptape simulate --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --policy fair,lp-price")]
+Example: warptape simulate --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --policy fair,lp-price
+         warptape simulate --experiment adlro --seeds 20")]
 pub struct SimulateArgs {
     /// Lanes: their classes, how many each has, and how fast each is at each kind of tasks (TOML)
-    #[arg(long, value_name = "FILE")]
-    pub fleet: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "experiment")]
+    pub fleet: Option<PathBuf>,
     /// Tasks: their kinds, sizes and arrivals (TOML), or recorded tasks (a name that ends in .csv)
-    #[arg(long, value_name = "FILE")]
-    pub workload: PathBuf,
-    /// Task policies, as risk.policy has them
+    #[arg(long, value_name = "FILE", required_unless_present = "experiment")]
+    pub workload: Option<PathBuf>,
+    /// Task policies, as risk.policy has them, and baselines of the simulator, which docs/scheduling.md lists
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "fair,lp-price")]
     pub policy: Vec<String>,
     /// Runs of each policy at each load
@@ -30,6 +31,12 @@ pub struct SimulateArgs {
     /// Time that a lane is to work on one slice, in microseconds
     #[arg(long, value_name = "US", default_value_t = 4_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub slice_us: i64,
+    /// Folder that gets pictures: completion time against load, and for each policy utilisation and lanes over time
+    #[arg(long, value_name = "FOLDER")]
+    pub svg: Option<PathBuf>,
+    /// A published experiment, with its own fleet, workloads and policies, as a page of Markdown
+    #[arg(long, value_enum, conflicts_with_all = ["fleet", "workload", "policy", "load", "slice_us", "svg", "output"])]
+    pub experiment: Option<Experiment>,
     /// Format of the output
     #[arg(short, long, value_enum, default_value_t = SimulateFormat::Table)]
     pub output: SimulateFormat,
@@ -44,4 +51,11 @@ pub enum SimulateFormat {
     Json,
     /// A line for each figure
     Csv,
+}
+
+/// A published experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiment {
+    /// 16 GPUs, three kinds of jobs, in a closed loop and in an open one
+    Adlro,
 }

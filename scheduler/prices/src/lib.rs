@@ -28,6 +28,8 @@ pub struct Capacity {
     pub work_per_s: f64,
     /// Price of each kind's work, in the order of the question; the work of the mix costs 1 together.
     pub prices: Vec<f64>,
+    /// Lanes' worth of time that each class gives to each kind, by class and kind: the `x_ck` of the problem. Where several are best, one of them.
+    pub allocation: Vec<Vec<f64>>,
 }
 
 /// Solves the capacity problem: `mix` is the share of each kind in the work, `lanes` the number of lanes of each class and
@@ -76,7 +78,14 @@ pub fn capacity(mix: &[f64], lanes: &[f64], speeds: &[Vec<f64>]) -> Option<Capac
     match solver.solution.status {
         SolverStatus::Solved | SolverStatus::AlmostSolved => {
             let prices = solver.solution.x[..kinds].iter().map(|price| price.max(0.0)).collect();
-            Some(Capacity { work_per_s: solver.solution.obj_val, prices })
+            // The time that a class gives to a kind is the dual of the price's limit there; limits stand in the order in which they were set.
+            let mut duals = solver.solution.z[1..].iter();
+            let mut time = |speed: &f64| match *speed > 0.0 {
+                true => duals.next().map_or(0.0, |time| time.max(0.0)),
+                false => 0.0,
+            };
+            let allocation = speeds.iter().map(|speeds| speeds.iter().map(&mut time).collect()).collect();
+            Some(Capacity { work_per_s: solver.solution.obj_val, prices, allocation })
         }
         _ => None,
     }
@@ -131,6 +140,15 @@ mod tests {
         close(mixed.work_per_s, 8.0 + 4.0 * 0.743 + 4.0 * 0.970);
         // So all kinds are worth the same on Volta, and no class has a kind that is worth more than its own.
         mixed.prices.iter().for_each(|price| close(*price, 1.0));
+        // Each class gives all of its time, and each kind gets its third of the work.
+        for (lanes, times) in [8.0, 4.0, 4.0].iter().zip(&mixed.allocation) {
+            assert!((times.iter().sum::<f64>() - lanes).abs() < 1e-4, "{times:?}");
+        }
+        for kind in 0..3 {
+            let of_classes = speeds.iter().zip(&mixed.allocation);
+            let work: f64 = of_classes.map(|(speeds, times)| speeds[kind] * times[kind]).sum();
+            assert!((work / mixed.work_per_s - 1.0 / 3.0).abs() < 1e-4, "kind {kind}: {work}");
+        }
     }
 
     #[test]

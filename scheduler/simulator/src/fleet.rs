@@ -1,6 +1,8 @@
-//! Fleets: classes of lanes, how many there are, and how fast each is at each kind of tasks.
+//! Fleets: classes of lanes, how many there are, how fast each is at each kind of tasks, and when lanes are lost or slower.
 
-use warptape_events::journal::LaneSpec;
+use std::ops::Range;
+
+use warptape_events::journal::{LaneId, LaneKind, LaneSpec, Link, Peer};
 use warptape_prices::Capacity;
 
 /// Lanes that are alike.
@@ -12,33 +14,97 @@ pub struct Class {
     pub lanes: usize,
     /// Work done in a second of a lane by kind, in seconds of the reference class.
     pub speeds: Vec<f64>,
+    /// Whether its lanes are GPUs or processors.
+    pub device: LaneKind,
+    /// Memory of each lane's device, in bytes; 0: not known.
+    pub memory_bytes: i64,
+    /// How its devices are connected with each other; none: not known.
+    pub link: Option<Link>,
+    /// NUMA node of the host that its devices are attached to; none: not known.
+    pub numa_node: Option<i32>,
+}
+
+impl Class {
+    /// GPUs of which nothing is known but how fast they are.
+    pub fn new(name: &str, lanes: usize, speeds: &[f64]) -> Self {
+        Self {
+            name: name.to_owned(),
+            lanes,
+            speeds: speeds.to_vec(),
+            device: LaneKind::Device,
+            memory_bytes: 0,
+            link: None,
+            numa_node: None,
+        }
+    }
+}
+
+/// When lanes are lost, and when they are back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outage {
+    /// All at once at a time.
+    At {
+        /// When, in seconds.
+        at_s: f64,
+        /// How long after that they are back, in seconds; none: never.
+        back_after_s: Option<f64>,
+    },
+    /// Each by itself, again and again, at times that are exponentially distributed.
+    Drawn {
+        /// Mean time that a lane works, in seconds.
+        mtbf_s: f64,
+        /// Mean time that it is lost, in seconds.
+        mttr_s: f64,
+    },
+}
+
+/// Lanes that are lost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// Their numbers.
+    pub lanes: Range<usize>,
+    /// When.
+    pub outage: Outage,
+}
+
+/// Lanes that are slower for a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Throttling {
+    /// Their numbers.
+    pub lanes: Range<usize>,
+    /// From when on, in seconds.
+    pub from_s: f64,
+    /// Until when, in seconds.
+    pub until_s: f64,
+    /// Their speed meanwhile, as a share of what it is otherwise.
+    pub factor: f64,
 }
 
 /// All lanes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
     /// Lanes are numbered class by class.
     pub classes: Vec<Class>,
     /// Time that a slice takes beside its units, in nanoseconds.
     pub slice_overhead_ns: i64,
+    /// When lanes are lost.
+    pub failures: Vec<Failure>,
+    /// When lanes are slower.
+    pub throttling: Vec<Throttling>,
 }
 
 impl Fleet {
     /// The fleet of the published experiment: 8 Volta V100, 4 Turing and 4 Radeon VII, with speeds relative to Volta for
     /// simulation, data processing and machine learning as they were measured (see docs/scheduling.md for the sources).
     pub fn volta_turing_radeon() -> Self {
-        let class = |name: &str, lanes, speeds: [f64; 3]| Class {
-            name: name.to_owned(),
-            lanes,
-            speeds: speeds.into(),
-        };
         Self {
             classes: vec![
-                class("Volta", 8, [1.0, 1.0, 1.0]),
-                class("Turing", 4, [0.447, 0.662, 0.743]),
-                class("Radeon", 4, [0.841, 0.970, 0.80]),
+                Class::new("Volta", 8, &[1.0, 1.0, 1.0]),
+                Class::new("Turing", 4, &[0.447, 0.662, 0.743]),
+                Class::new("Radeon", 4, &[0.841, 0.970, 0.80]),
             ],
             slice_overhead_ns: 20_000,
+            ..Self::default()
         }
     }
 
@@ -59,15 +125,36 @@ impl Fleet {
         panic!("lane {lane} is not of this fleet")
     }
 
+    /// Whether a lane is lost at some time and does not come back.
+    pub(crate) fn is_lost_for_ever(&self, lane: usize) -> bool {
+        self.failures.iter().any(|failure| {
+            let ends = matches!(failure.outage, Outage::At { back_after_s: None, .. });
+            ends && failure.lanes.contains(&lane)
+        })
+    }
+
     /// The lanes as the scheduler is told of them. A lane's weight is its mean speed.
     pub(crate) fn specs(&self) -> Vec<LaneSpec> {
+        let classes: Vec<usize> = (0..self.lanes()).map(|lane| self.class_of(lane)).collect();
         let spec = |lane: usize| {
-            let class = &self.classes[self.class_of(lane)];
+            let class = &self.classes[classes[lane]];
             let mean = class.speeds.iter().sum::<f64>() / class.speeds.len() as f64;
             let weight = ((mean * 1_000.0) as i32).max(1);
+            let device = match class.device {
+                LaneKind::Host => format!("cpu:{lane}"),
+                LaneKind::Device => format!("cuda:{lane}"),
+            };
+            let is_peer = |peer: &usize| *peer != lane && classes[*peer] == classes[lane];
+            let peers = class.link.into_iter().flat_map(|link| {
+                let peer = move |lane: usize| Peer { lane: lane as LaneId, link };
+                (0..classes.len()).filter(is_peer).map(peer).collect::<Vec<_>>()
+            });
             LaneSpec {
                 class: class.name.clone(),
-                ..LaneSpec::new(lane as i32, format!("cuda:{lane}"), weight)
+                memory_bytes: class.memory_bytes,
+                numa_node: class.numa_node,
+                peers: peers.collect(),
+                ..LaneSpec::new(lane as LaneId, device, weight)
             }
         };
         (0..self.lanes()).map(spec).collect()
@@ -89,9 +176,38 @@ impl Fleet {
         self.solution(mix).prices
     }
 
+    /// Time that each class gives to each kind in the capacity problem for a mix of kinds, by class, in lanes.
+    ///
+    /// # Panics
+    /// Where a kind can be done by nobody.
+    pub(crate) fn allocation(&self, mix: &[f64]) -> Vec<Vec<f64>> {
+        self.solution(mix).allocation
+    }
+
     fn solution(&self, mix: &[f64]) -> Capacity {
         let lanes: Vec<f64> = self.classes.iter().map(|class| class.lanes as f64).collect();
         let speeds: Vec<Vec<f64>> = self.classes.iter().map(|class| class.speeds.clone()).collect();
         warptape_prices::capacity(mix, &lanes, &speeds).expect("every kind can be done")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_is_told_of_memory_and_topology() {
+        let mut fleet = Fleet::volta_turing_radeon();
+        fleet.classes[1].link = Some(Link::Nvlink);
+        fleet.classes[1].memory_bytes = 48 << 30;
+        fleet.classes[2] = Class { device: LaneKind::Host, numa_node: Some(1), ..fleet.classes[2].clone() };
+        let specs = fleet.specs();
+        let links: Vec<_> = specs[9].peers.iter().map(|peer| (peer.lane, peer.link)).collect();
+        assert_eq!(links, [8, 10, 11].map(|lane| (lane, Link::Nvlink)));
+        assert_eq!((specs[9].memory_bytes, specs[0].memory_bytes, specs[0].peers.len()), (48 << 30, 0, 0));
+        assert_eq!(
+            (specs[13].device.as_str(), specs[13].kind(), specs[13].numa_node),
+            ("cpu:13", LaneKind::Host, Some(1))
+        );
     }
 }

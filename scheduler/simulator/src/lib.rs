@@ -2,23 +2,30 @@
 //! as it does in production.
 //!
 //! ```text
-//!   Workload ──► arrivals ──┐                       ┌──► Outcome: completion times, misses, fairness, busy time
-//!   Fleet ─────► speeds ────┴──► run ◄──► Scheduler ┘
-//!                                 └─ AskPrices ──► warptape_prices ──► Priced
+//!   Workload ──► arrivals ────────┐                       ┌──► Outcome: completion times, misses, fairness, busy time ──► figures, pictures
+//!   Fleet ─────► speeds, losses ──┴──► run ◄──► Scheduler ┘
+//!                                       └─ AskPrices ──► warptape_prices ──► Priced
 //! ```
 //!
 //! All policies meet the same arrivals: each task's time, kind, size and tenant is drawn from the seed by its number. It owns the model of lanes
-//! and arrivals; it must not schedule anything.
+//! and arrivals, and the baselines that cannot run in production; no policy of production is made again here.
 
+mod baseline;
 pub mod clairvoyant;
 mod draws;
+pub mod experiment;
+mod faults;
+pub mod figures;
 pub mod files;
 mod fleet;
+mod lanes;
 mod outcome;
+pub mod pictures;
 mod run;
 mod workload;
 
-pub use fleet::{Class, Fleet};
-pub use outcome::{Interval, Outcome, PARTS, interval, jain};
+pub use baseline::BASELINES;
+pub use fleet::{Class, Failure, Fleet, Outage, Throttling};
+pub use outcome::{Interval, Outcome, PARTS, Ran, interval, jain};
 pub use run::{Options, run};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};

@@ -12,15 +12,23 @@ pub struct Outcome {
     pub rejected: usize,
     /// Tasks of those that are measured that met their deadline first.
     pub expired: usize,
+    /// Tasks of those that are measured that nothing became of, because no lane was left.
+    pub unfinished: usize,
+    /// Tasks of those that are measured by how urgent they are: critical, interactive, batch.
+    pub ended_by_class: [usize; 3],
+    /// Those of them that were not done in time.
+    pub missed_by_class: [usize; 3],
     /// Work of the tasks that are measured, in seconds of the reference class.
     pub offered_s: f64,
     /// Work of those of them that were done in time, likewise.
     pub in_time_s: f64,
     /// Number of tasks that were there, in the mean over time, for each of [`PARTS`] equal parts of the time from the first arrival to the last.
     pub present: Vec<f64>,
-    /// Busy time of lanes by class, from the first arrival to the last.
+    /// Lane time by class, from the begin of the run to the last arrival, in which lanes worked.
     pub busy_s: Vec<f64>,
-    /// From the first arrival to the last.
+    /// Likewise, in which lanes were lost.
+    pub lost_s: Vec<f64>,
+    /// From the begin of the run to the last arrival.
     pub arrivals_s: f64,
     /// From the first arrival that is measured to the last.
     pub measured_s: f64,
@@ -32,17 +40,44 @@ pub struct Outcome {
     pub decisions: u64,
     /// Steps of the scheduler.
     pub steps: u64,
+    /// Slices that lanes began.
+    pub slices: u64,
+    /// Tasks that joined the queue of one lane as a whole.
+    pub assigned: u64,
+    /// Slices that a lane took of the share of another one.
+    pub stolen: u64,
+    /// Slices that a lane had when it was lost, so that others did them again.
+    pub redone: u64,
+    /// What each lane did, in the order in which it ended; where [`crate::Options::records`] says so.
+    pub ran: Vec<Ran>,
+}
+
+/// A slice as a lane worked on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// The lane, by its number.
+    pub lane: usize,
+    /// The task, by its number.
+    pub task: usize,
+    /// Kind of the task, by its index.
+    pub kind: usize,
+    /// When it began, in nanoseconds from the begin of the run.
+    pub from_ns: i64,
+    /// When it ended, likewise.
+    pub to_ns: i64,
+    /// Whether it ended because the lane was lost.
+    pub is_lost: bool,
 }
 
 impl Outcome {
-    /// Mean completion time.
+    /// Mean completion time; not a number where nothing was done.
     pub fn mean_s(&self) -> f64 {
         self.completions_s.iter().sum::<f64>() / self.completions_s.len() as f64
     }
 
     /// Share of the measured tasks that were not done in time.
     pub fn missed(&self) -> f64 {
-        let missed = self.rejected + self.expired;
+        let missed = self.rejected + self.expired + self.unfinished;
         missed as f64 / (missed + self.completions_s.len()).max(1) as f64
     }
 

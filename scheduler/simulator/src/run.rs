@@ -6,14 +6,17 @@ use std::collections::{BTreeSet, BinaryHeap};
 use warptape_events::journal::*;
 use warptape_scheduler::Scheduler;
 
+use crate::baseline::Baseline;
+use crate::faults::{self, Loss, Slowness};
 use crate::fleet::Fleet;
-use crate::outcome::{Outcome, PARTS};
+use crate::lanes::{Lanes, Running};
+use crate::outcome::{Outcome, PARTS, Ran};
 use crate::workload::{Arrival, Workload};
 
 /// How the scheduler is configured in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The task policy.
+    /// The task policy, of the scheduler's or of [`crate::BASELINES`].
     pub policy: String,
     /// How tasks are split.
     pub split: SplitPolicy,
@@ -25,6 +28,8 @@ pub struct Options {
     pub price_interval_ns: i64,
     /// Share of the tasks, from the first on, that are not measured: the fleet is empty when they come.
     pub warmup: f64,
+    /// Whether the outcome has what each lane did.
+    pub records: bool,
 }
 
 impl Default for Options {
@@ -37,6 +42,7 @@ impl Default for Options {
             quantum_ns: 0,
             price_interval_ns: 1_000_000_000,
             warmup: 0.1,
+            records: false,
         }
     }
 }
@@ -49,9 +55,11 @@ const PRICING_NS: i64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Woke,
-    SliceDone { lane: LaneId, slice: i64, service_ns: i64, task: TaskId },
+    SliceDone { lane: LaneId, slice: i64, service_ns: i64 },
     Priced { question: i64, prices: Vec<i64> },
     Arrives,
+    Lost(Loss),
+    Back { lane: LaneId },
 }
 
 /// What is run.
@@ -61,15 +69,27 @@ struct Model<'a> {
     seed: u64,
     /// By number; in a closed loop a task has its time when it arrives.
     arrivals: Vec<Arrival>,
-    class_of_lane: Vec<usize>,
+    options: &'a Options,
     /// Number of the first task that is measured.
     warmup: usize,
+}
+
+/// Who decides.
+enum Decider<'a> {
+    /// The scheduler of production.
+    Scheduler(Box<Scheduler>),
+    /// A baseline of the simulator.
+    Baseline(Box<Baseline<'a>>),
 }
 
 /// A run under way.
 struct Run<'a> {
     model: Model<'a>,
-    scheduler: Scheduler,
+    decider: Decider<'a>,
+    lanes: Lanes,
+    slowness: Slowness,
+    /// Lanes that are not lost, or come back.
+    lanes_left: usize,
     /// Events by time, those of one time in the order in which they were known.
     events: BinaryHeap<Reverse<(i64, u64, Event)>>,
     events_known: u64,
@@ -95,15 +115,20 @@ pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> 
     let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
     run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
     run.send_first();
+    for loss in faults::first(fleet, seed) {
+        run.at(BEGIN_NS + loss.at_ns, Event::Lost(loss));
+    }
     let mut at_ns = BEGIN_NS;
     while let Some(Reverse((event_ns, _, event))) = run.events.pop() {
         at_ns = event_ns;
         run.count_present(event_ns);
         run.happen(event_ns, event);
-        if run.known.is_empty() && run.arrived == run.model.arrivals.len() {
+        let is_done = run.known.is_empty() && run.arrived == run.model.arrivals.len();
+        if is_done || run.lanes_left == 0 {
             break;
         }
     }
+    run.close(at_ns);
     let Run { model, mut outcome, last_arrival_ns, .. } = run;
     outcome.arrivals_s = seconds(last_arrival_ns - BEGIN_NS);
     let first_measured = model.arrivals.get(model.warmup).map(|first| BEGIN_NS + first.at_ns);
@@ -155,21 +180,29 @@ fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
 }
 
 impl<'a> Run<'a> {
-    fn new(fleet: &'a Fleet, workload: &'a Workload, options: &Options, seed: u64) -> Self {
+    fn new(fleet: &'a Fleet, workload: &'a Workload, options: &'a Options, seed: u64) -> Self {
         let arrivals = workload.arrivals(fleet, seed);
+        let baseline = Baseline::new(&options.policy, fleet, workload, options.slice_ns, seed);
+        let decider = match baseline {
+            Some(baseline) => Decider::Baseline(Box::new(baseline)),
+            None => Decider::Scheduler(Box::new(Scheduler::new())),
+        };
         let is_open = workload.senders().is_none();
         let last_ns = arrivals.last().filter(|_| is_open).map_or(0, |arrival| arrival.at_ns);
         let model = Model {
             fleet,
             workload,
             seed,
-            class_of_lane: (0..fleet.lanes()).map(|lane| fleet.class_of(lane)).collect(),
+            options,
             warmup: (options.warmup * arrivals.len() as f64) as usize,
             arrivals,
         };
         Self {
             model,
-            scheduler: Scheduler::new(),
+            decider,
+            lanes: Lanes::new(fleet),
+            slowness: Slowness::new(fleet),
+            lanes_left: fleet.lanes(),
             events: BinaryHeap::new(),
             events_known: 0,
             sent: 0,
@@ -178,6 +211,7 @@ impl<'a> Run<'a> {
             known: BTreeSet::new(),
             outcome: Outcome {
                 busy_s: vec![0.0; fleet.classes.len()],
+                lost_s: vec![0.0; fleet.classes.len()],
                 service_by_weight: vec![0.0; workload.tenants.len()],
                 present: vec![0.0; if is_open { PARTS } else { 0 }],
                 ..Outcome::default()
@@ -247,10 +281,18 @@ impl<'a> Run<'a> {
     fn happen(&mut self, at_ns: i64, event: Event) {
         let input = match event {
             Event::Woke => Input::Woke(Woke {}),
-            Event::SliceDone { lane, slice, service_ns, .. } => {
+            Event::SliceDone { lane, slice, service_ns } => {
+                // What a lane had when it was lost comes to no end.
+                let Some(running) = self.lanes.end(lane, slice) else { return };
+                self.account(lane, running, at_ns, false);
                 Input::SliceDone(SliceDone { lane, slice, service_ns })
             }
             Event::Priced { question, prices } => Input::Priced(Priced { question, prices }),
+            Event::Lost(loss) => return self.lose(at_ns, loss),
+            Event::Back { lane } => {
+                self.account_lost(lane, at_ns);
+                Input::LaneReady(LaneReady { lane })
+            }
             Event::Arrives => {
                 let task = self.arrived;
                 self.arrived += 1;
@@ -296,8 +338,13 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, at_ns: i64, input: &Input) {
         let mut decisions = Vec::new();
-        if let Err(error) = self.scheduler.step(at_ns, input, &mut decisions) {
-            panic!("the scheduler refused {input:?}: {error}");
+        match &mut self.decider {
+            Decider::Scheduler(scheduler) => {
+                if let Err(error) = scheduler.step(at_ns, input, &mut decisions) {
+                    panic!("the scheduler refused {input:?}: {error}");
+                }
+            }
+            Decider::Baseline(baseline) => baseline.step(at_ns, input, &mut decisions),
         }
         self.outcome.steps += 1;
         self.outcome.decisions += decisions.len() as u64;
@@ -314,16 +361,19 @@ impl<'a> Run<'a> {
             }
             Decision::Reject(reject) => {
                 self.outcome.rejected += usize::from(self.is_measured(reject.task));
+                self.ended(reject.task, true);
                 self.send_after(at_ns, reject.task);
             }
             Decision::Expire(expire) => {
                 self.forget(expire.task);
                 self.send_after(at_ns, expire.task);
                 self.outcome.expired += usize::from(self.is_measured(expire.task));
+                self.ended(expire.task, true);
             }
             Decision::Finish(finish) => {
                 let task = self.forget(finish.task);
                 self.send_after(at_ns, finish.task);
+                self.ended(finish.task, false);
                 if self.is_measured(finish.task) {
                     let arrived_ns = BEGIN_NS + self.model.arrivals[task].at_ns;
                     self.outcome.completions_s.push(seconds(at_ns - arrived_ns));
@@ -331,6 +381,7 @@ impl<'a> Run<'a> {
                 }
             }
             Decision::RunSlice(slice) => self.run_slice(at_ns, &slice),
+            Decision::Assign(_) => self.outcome.assigned += 1,
             Decision::AskPrices(question) => {
                 let prices = warptape_prices::solve(&question);
                 self.at(at_ns + PRICING_NS, Event::Priced { question: question.question, prices });
@@ -347,23 +398,100 @@ impl<'a> Run<'a> {
         task as usize
     }
 
+    /// A lane is lost, and what it had is for the others, unless it is lost already.
+    fn lose(&mut self, at_ns: i64, loss: Loss) {
+        let Loss { lane, back_ns, .. } = loss;
+        if let Some(next) = faults::next(self.model.fleet, loss, self.model.seed) {
+            self.at(BEGIN_NS + next.at_ns, Event::Lost(next));
+        }
+        if self.lanes.is_lost(lane) {
+            return;
+        }
+        match back_ns {
+            Some(back_ns) => self.at(BEGIN_NS + back_ns, Event::Back { lane }),
+            None => self.lanes_left -= 1,
+        }
+        if let Some(running) = self.lanes.take(lane) {
+            self.outcome.redone += u64::from(self.known.contains(&running.task));
+            self.account(lane, running, at_ns, true);
+        }
+        self.lanes.lose(lane, at_ns);
+        // Rows of ticks are not at stake: there are none.
+        let lost = LaneLost { lane, reason: "simulated".to_owned(), kept: true };
+        self.step(at_ns, &Input::LaneLost(lost));
+    }
+
+    /// Counts the time for which a lane was lost, if it was.
+    fn account_lost(&mut self, lane: LaneId, at_ns: i64) {
+        if let Some(lost_ns) = self.lanes.come_back(lane) {
+            self.outcome.lost_s[self.lanes.class(lane)] += self.counted_s(lost_ns, at_ns);
+        }
+    }
+
+    /// Counts a task that is measured by its class.
+    fn ended(&mut self, task: TaskId, is_missed: bool) {
+        if self.is_measured(task) {
+            let class = self.model.arrivals[task as usize].class as usize;
+            self.outcome.ended_by_class[class] += 1;
+            self.outcome.missed_by_class[class] += usize::from(is_missed);
+        }
+    }
+
     fn run_slice(&mut self, at_ns: i64, slice: &RunSlice) {
-        let Model { fleet, workload, arrivals, class_of_lane, .. } = &self.model;
-        let class = class_of_lane[slice.lane as usize];
+        let Model { fleet, workload, arrivals, .. } = &self.model;
+        let class = self.lanes.class(slice.lane);
         let arrival = &arrivals[slice.task as usize];
         let kind = &workload.kinds[arrival.kind];
         let unit_cost = if kind.divisible { 1 } else { arrival.units };
         let work_s = ((slice.to - slice.from) * unit_cost) as f64 / workload.units_per_s;
+        let work_ns = (work_s / fleet.classes[class].speeds[arrival.kind] * 1e9) as i64;
         let service_ns =
-            fleet.slice_overhead_ns + (work_s / fleet.classes[class].speeds[arrival.kind] * 1e9) as i64;
-        if at_ns <= self.last_arrival_ns {
-            self.outcome.busy_s[class] += seconds(service_ns);
-            if self.tasks_by_tenant.iter().all(|tasks| *tasks > 0) {
-                let weight = f64::from(workload.tenants[arrival.tenant].weight);
-                self.outcome.service_by_weight[arrival.tenant] += seconds(service_ns) / weight;
-            }
-        }
-        let done = Event::SliceDone { lane: slice.lane, slice: slice.slice, service_ns, task: slice.task };
+            self.slowness.takes_ns(slice.lane, at_ns - BEGIN_NS, fleet.slice_overhead_ns + work_ns);
+        let is_shared = self.tasks_by_tenant.iter().all(|tasks| *tasks > 0);
+        let running = Running { slice: slice.slice, task: slice.task, from_ns: at_ns, is_shared };
+        self.lanes.begin(slice.lane, running);
+        self.outcome.slices += 1;
+        self.outcome.stolen += u64::from(slice.reason == SliceReason::Stolen);
+        let done = Event::SliceDone { lane: slice.lane, slice: slice.slice, service_ns };
         self.at(at_ns + service_ns, done);
+    }
+
+    /// The part of a time that lies before the last arrival, in seconds. In a closed loop the last one is not known before it has come.
+    fn counted_s(&self, from_ns: i64, to_ns: i64) -> f64 {
+        let is_known = self.model.workload.senders().is_none() || self.arrived == self.model.arrivals.len();
+        let until_ns = if is_known { to_ns.min(self.last_arrival_ns) } else { to_ns };
+        seconds((until_ns - from_ns).max(0))
+    }
+
+    /// Counts the time that a lane worked on a slice.
+    fn account(&mut self, lane: LaneId, running: Running, at_ns: i64, is_lost: bool) {
+        let Running { task, from_ns, is_shared, .. } = running;
+        let passed_s = self.counted_s(from_ns, at_ns);
+        let arrival = &self.model.arrivals[task as usize];
+        self.outcome.busy_s[self.lanes.class(lane)] += passed_s;
+        if is_shared {
+            let weight = f64::from(self.model.workload.tenants[arrival.tenant].weight);
+            self.outcome.service_by_weight[arrival.tenant] += passed_s / weight;
+        }
+        if self.model.options.records {
+            let [from_ns, to_ns] = [from_ns, at_ns].map(|ns| ns - BEGIN_NS);
+            let (lane, task, kind) = (lane as usize, task as usize, arrival.kind);
+            self.outcome.ran.push(Ran { lane, task, kind, from_ns, to_ns, is_lost });
+        }
+    }
+
+    /// Counts what lanes are at when the run ends, and tasks that nothing will become of.
+    fn close(&mut self, at_ns: i64) {
+        for lane in 0..self.lanes.number() as LaneId {
+            if let Some(running) = self.lanes.take(lane) {
+                self.account(lane, running, at_ns, false);
+            }
+            self.account_lost(lane, at_ns);
+        }
+        let not_come = self.arrived as TaskId..self.model.arrivals.len() as TaskId;
+        for task in std::mem::take(&mut self.known).into_iter().chain(not_come) {
+            self.outcome.unfinished += usize::from(self.is_measured(task));
+            self.ended(task, true);
+        }
     }
 }

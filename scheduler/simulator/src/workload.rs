@@ -153,8 +153,12 @@ impl Workload {
     /// Tasks in a second.
     pub fn rate(&self, fleet: &Fleet) -> f64 {
         let work_per_s = self.load * fleet.capacity(&self.mix());
-        // A kind's share of tasks is its share of work by the size of its tasks.
-        work_per_s * self.kinds.iter().map(|kind| kind.share / kind.mean_s).sum::<f64>()
+        work_per_s * self.tasks_by_work()
+    }
+
+    /// Tasks in a second of the reference class's work: a kind's share of tasks is its share of work by the size of its tasks.
+    pub(crate) fn tasks_by_work(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.share / kind.mean_s).sum()
     }
 
     /// All arrivals of a run. In a closed loop those that are there at first have times, and all others the time 0.

@@ -30,9 +30,9 @@ fn by_recursion(fleet: &Fleet, workload: &Workload, seed: u64) -> f64 {
 }
 
 fn one_kind(lanes: usize, mean_s: f64, load: f64, tasks: usize) -> (Fleet, Workload) {
-    let class = Class { name: "all".to_owned(), lanes, speeds: vec![1.0] };
+    let class = Class::new("all", lanes, &[1.0]);
     let kind = Kind { mean_s, share: 1.0, ..Workload::three_kinds(load, tasks).kinds[0].clone() };
-    let fleet = Fleet { classes: vec![class], slice_overhead_ns: 0 };
+    let fleet = Fleet { classes: vec![class], ..Fleet::default() };
     (fleet, Workload { kinds: vec![kind], ..Workload::three_kinds(load, tasks) })
 }
 

@@ -1,0 +1,55 @@
+//! Pictures of a simulation, in files of a folder.
+
+use std::path::Path;
+
+use anyhow::Context;
+use warptape_simulator::figures::Row;
+use warptape_simulator::pictures::{Point, Series, completion_by_load, timeline, utilisation};
+use warptape_simulator::{Fleet, Options, Workload, run};
+
+use crate::cli::SimulateArgs;
+
+/// Tasks of the run whose lanes are shown over time: more are not told apart.
+const TIMELINE_TASKS: usize = 100;
+
+/// Adds the mean completion times at a load to the series of their rows.
+pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[Row]) {
+    for row in rows {
+        let Some(values) = row.figure("mean_s") else { continue };
+        let point = Point { load, values };
+        match series.iter_mut().find(|one| one.name == row.name) {
+            Some(one) => one.points.push(point),
+            None => series.push(Series { name: row.name.clone(), points: vec![point] }),
+        }
+    }
+    series.iter_mut().for_each(|one| one.points.sort_by(|one, other| one.load.total_cmp(&other.load)));
+}
+
+/// Writes the pictures: completion time against load where loads were given, and for each policy the run of the first seed at the last load.
+pub fn write(
+    folder: &Path,
+    args: &SimulateArgs,
+    fleet: &Fleet,
+    workload: &Workload,
+    series: Option<&[Series]>,
+) -> anyhow::Result<()> {
+    let write = |name: &str, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    if let Some(series) = series {
+        write("completion.svg", completion_by_load(series))?;
+    }
+    let short = Workload { tasks: workload.tasks.min(TIMELINE_TASKS), ..workload.clone() };
+    for policy in &args.policy {
+        let slice_ns = args.slice_us * 1_000;
+        let options = Options { policy: policy.clone(), slice_ns, records: true, ..Options::default() };
+        let outcome = run(fleet, workload, &options, 0);
+        write(&format!("utilisation-{policy}.svg"), utilisation(policy, fleet, &outcome))?;
+        let outcome = run(fleet, &short, &options, 0);
+        write(&format!("timeline-{policy}.svg"), timeline(policy, fleet, &short, &outcome))?;
+    }
+    Ok(())
+}

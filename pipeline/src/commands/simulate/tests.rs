@@ -1,0 +1,184 @@
+//! The command as it is called, on the files of the examples.
+
+use super::*;
+use crate::cli::SimulateFormat;
+
+const EXAMPLES: &str = "../examples/simulate";
+
+fn simulated(change: impl FnOnce(&mut SimulateArgs)) -> anyhow::Result<String> {
+    let mut args = SimulateArgs {
+        fleet: Some(format!("{EXAMPLES}/unequal-cpu-lanes.toml").into()),
+        workload: Some(format!("{EXAMPLES}/three-kinds.toml").into()),
+        policy: vec!["fair".to_owned(), "lp-price".to_owned()],
+        seeds: 2,
+        load: vec![0.5],
+        slice_us: 20_000,
+        svg: None,
+        experiment: None,
+        output: SimulateFormat::Json,
+    };
+    change(&mut args);
+    let mut out = Vec::new();
+    simulate(&args, &mut out)?;
+    Ok(String::from_utf8(out)?)
+}
+
+#[test]
+fn the_same_seeds_give_the_same_bytes_in_every_form() {
+    for output in [SimulateFormat::Json, SimulateFormat::Csv, SimulateFormat::Table] {
+        let [one, same] = [(); 2].map(|()| simulated(|args| args.output = output).unwrap());
+        assert_eq!(one, same);
+        assert!(["fair", "lp-price", "(bound)"].iter().all(|name| one.contains(name)), "{one}");
+    }
+    let [one, other] = [2, 3].map(|seeds| simulated(|args| args.seeds = seeds).unwrap());
+    assert_ne!(one, other);
+}
+
+#[test]
+fn no_policy_is_better_than_the_bound() {
+    let out = simulated(|_| ()).unwrap();
+    let rows: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let means: Vec<f64> = rows.iter().filter_map(|row| row["figures"]["mean_s"]["mean"].as_f64()).collect();
+    assert_eq!(means.len(), 4);
+    assert!(means.iter().all(|mean| *mean >= means[3]), "{out}");
+    let capacity = &rows[4]["figures"];
+    for row in &rows[..2] {
+        let [done, most] = [&row["figures"], capacity].map(|of| of["done_per_s"]["mean"].as_f64().unwrap());
+        assert!(done < most, "{row}");
+    }
+}
+
+/// Above capacity a run ends with its tasks, and no more than capacity is done meanwhile.
+#[test]
+fn a_load_above_capacity_is_run_to_its_end() {
+    let out = simulated(|args| args.load = vec![1.5]).unwrap();
+    let row: serde_json::Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    let done = row["figures"]["in_time_by_capacity"]["mean"].as_f64().unwrap();
+    assert!((0.8..1.1).contains(&done), "{row}");
+}
+
+#[test]
+fn bad_input_is_said_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let check = |change: &dyn Fn(&mut SimulateArgs), expected: &str| {
+        let error = simulated(change).unwrap_err();
+        assert_eq!(crate::cli::exit_code(&error), crate::cli::UNUSABLE);
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(&|args| args.policy = vec!["dice".to_owned()], "--policy \"dice\" is not known; there are: fair, ");
+    check(&|args| args.load = vec![0.0], "--load is 0; it must be from 0.01 to 10");
+    check(&|args| args.fleet = Some("nowhere.toml".into()), "nowhere.toml: ");
+    let fleet = file("fleet.toml", "slice_overhead_us = 1");
+    check(&|args| args.fleet = Some(fleet.clone()), "fleet.toml: missing field `classes`");
+    let other = file("other.toml", "tasks = 1\nkinds = [{name = \"gpu\", share = 1, mean_s = 1}]");
+    check(
+        &|args| args.workload = Some(other.clone()),
+        "no class of the fleet has a speed for tasks of the kind \"gpu\"",
+    );
+    let unknown = file("unknown.toml", "tasks = 1\nkinds = []\nsize = 3");
+    check(&|args| args.workload = Some(unknown.clone()), "unknown field");
+    let trace = file("trace.csv", "time_s,kind,size_s,class,tenant,deadline_s\n1,a,-1,batch,x,\n");
+    check(&|args| args.workload = Some(trace.clone()), "trace.csv: line 2: size_s is -1");
+}
+
+/// In a closed loop what arrives depends on the schedule, and the table says so.
+#[test]
+fn a_closed_loop_says_why_there_is_no_schedule_that_knows_all_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = folder.path().join("closed.toml");
+    let kind = "kinds = [{name = \"simulation\", share = 1, mean_s = 0.2, divisible = false}]";
+    std::fs::write(&closed, format!("tasks = 200\narrivals = \"closed\"\nsenders = 8\n{kind}")).unwrap();
+    let out = simulated(|args| {
+        args.workload = Some(closed.clone());
+        args.output = SimulateFormat::Table;
+    });
+    let out = out.unwrap();
+    assert!(out.contains("in a closed loop what arrives depends on the schedule"), "{out}");
+    assert!(out.contains("(capacity)") && !out.contains("(bound)"), "{out}");
+    assert!(out.contains("busy_s_fast") && out.contains("idle_s_slow"), "{out}");
+}
+
+/// Every fleet of the examples can be run, and one that fails says what of it was lost and done again.
+#[test]
+fn fleets_of_the_examples_are_run() {
+    let mut fleets: Vec<_> =
+        std::fs::read_dir(EXAMPLES).unwrap().map(|entry| entry.unwrap().path()).collect();
+    fleets.retain(|path| !path.ends_with("three-kinds.toml"));
+    fleets.sort();
+    let names = ["failing", "h200-nvlink", "throttled", "unequal-cpu-lanes", "volta-turing-radeon"];
+    let found: Vec<_> = fleets.iter().map(|path| path.file_stem().unwrap().to_str().unwrap()).collect();
+    assert_eq!(found, names);
+    let outs = fleets.iter().map(|fleet| {
+        simulated(|args| {
+            args.fleet = Some(fleet.clone());
+            args.output = SimulateFormat::Table;
+        })
+    });
+    let outs: Vec<String> = outs.map(Result::unwrap).collect();
+    let lost = ["lost_s_Turing", "lost_s_Volta", "redone", "of the fleet without failures"];
+    assert!(lost.iter().all(|word| outs[0].contains(word)), "{}", outs[0]);
+    assert!(
+        outs[2].contains("without failures and throttling") && !outs[2].contains("lost_s"),
+        "{}",
+        outs[2]
+    );
+    assert!(!outs[4].contains("without failures"), "{}", outs[4]);
+}
+
+/// Pictures are XML, the same for the same seeds, and their points are the figures that are printed.
+#[test]
+fn pictures_are_of_the_figures_and_the_same_for_the_same_seeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = |name: &str| {
+        let to = folder.path().join(name);
+        let out = simulated(|args| {
+            args.svg = Some(to.clone());
+            args.load = vec![0.4, 0.7];
+            args.policy = vec!["fair".to_owned(), "shortest-rest".to_owned()];
+        });
+        let names = ["completion", "timeline-fair", "utilisation-fair", "timeline-shortest-rest"];
+        (out.unwrap(), names.map(|name| std::fs::read_to_string(to.join(format!("{name}.svg"))).unwrap()))
+    };
+    let (out, pictures) = drawn("one");
+    assert_eq!(pictures, drawn("other").1);
+    assert!(pictures.iter().all(|text| text.starts_with("<svg xmlns=") && text.ends_with("</svg>\n")));
+    let means = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let means: Vec<_> = means
+        .filter(|row| row["policy"] == "fair")
+        .map(|row| row["figures"]["mean_s"]["mean"].as_f64())
+        .collect();
+    assert_eq!(means.len(), 2);
+    for (load, mean) in [0.4, 0.7].iter().zip(means) {
+        let tip = format!("fair: load {load}, {:.4} ±", mean.unwrap());
+        assert!(pictures[0].contains(&tip), "{tip}: {}", pictures[0]);
+    }
+}
+
+#[test]
+fn baselines_of_the_simulator_are_told_apart() {
+    let out = simulated(|args| {
+        args.policy = vec!["fair".to_owned(), "max-min".to_owned()];
+        args.output = SimulateFormat::Table;
+    });
+    let out = out.unwrap();
+    assert!(out.contains("Of the simulator alone, not for production: max-min"), "{out}");
+}
+
+/// The experiment's page has all methods in all loops, and the same seeds give the same page.
+#[test]
+fn the_experiment_is_a_page() {
+    let page = || {
+        let mut out = Vec::new();
+        super::experiment::run_jobs(2, 100, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let one = page();
+    assert_eq!(one, page());
+    assert!(one.contains("| FCFS, blind queues by turns | 25.8 s, 6.2, 58.1 % |"), "{one}");
+    assert_eq!(one.matches("| `lp-price` of production |").count(), 3, "{one}");
+}

@@ -1,0 +1,247 @@
+//! Baselines of the simulator alone: they decide in place of the scheduler, and say it in the same decisions.
+//!
+//! They cannot run in production: most know what nobody does there (how fast each lane is at each kind, which mix comes), and all of them
+//! pass over classes, tenants and turns. They are there so that a policy of production can be held against them.
+//!
+//! ```text
+//!   push    a task arrives ──► whose queue does it join, as a whole?    blind-queues, static-affinity, completion-by-means, completion-by-sizes
+//!   pull    a lane is free ──► which of the waiting tasks?              max-min, lp-allocation, shortest-rest
+//! ```
+
+mod allocation;
+mod push;
+mod tasks;
+
+use warptape_events::journal::*;
+
+use crate::draws::Draws;
+use crate::fleet::Fleet;
+use crate::workload::Workload;
+use allocation::Allocation;
+use tasks::Tasks;
+
+/// Names of all baselines.
+pub const BASELINES: [&str; 7] = [
+    "blind-queues",
+    "static-affinity",
+    "completion-by-means",
+    "completion-by-sizes",
+    "max-min",
+    "lp-allocation",
+    "shortest-rest",
+];
+
+/// The rule of a baseline.
+#[derive(Clone, Debug)]
+enum Rule {
+    /// A task joins the queue of a lane that is drawn, whatever it and the lanes are.
+    BlindQueues(Draws),
+    /// Each kind has one class of lanes, by the best table of that sort; a task joins the shortest queue there.
+    StaticAffinity(Vec<usize>),
+    /// A task joins the lane that is done with it first if all tasks have the mean size of their kind.
+    CompletionByMeans,
+    /// A task joins the lane that is done with it first, by true sizes.
+    CompletionBySizes,
+    /// Lanes give their time to kinds so that the task that is worst off is best off (Gavel's max-min fairness), decided anew in rounds.
+    MaxMin(Allocation),
+    /// Lanes give their time to kinds as the capacity problem of the true mix has it.
+    LpAllocation(Allocation),
+    /// A lane takes the task with the greatest price × speed ÷ true rest.
+    ShortestRest(Vec<f64>),
+}
+
+/// A lane as a baseline sees it.
+#[derive(Clone, Debug)]
+struct Lane {
+    class: usize,
+    is_ready: bool,
+    /// What it works on: the slice, its task, its units, and when it began.
+    running: Option<(i64, TaskId, (i64, i64), i64)>,
+    /// Tasks that are its own, in order.
+    queue: Vec<TaskId>,
+}
+
+/// A baseline at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Baseline<'a> {
+    fleet: &'a Fleet,
+    workload: &'a Workload,
+    slice_ns: i64,
+    rule: Rule,
+    lanes: Vec<Lane>,
+    tasks: Tasks,
+    slices: i64,
+}
+
+impl<'a> Baseline<'a> {
+    /// The baseline of a name, if there is one.
+    pub(crate) fn new(
+        name: &str,
+        fleet: &'a Fleet,
+        workload: &'a Workload,
+        slice_ns: i64,
+        seed: u64,
+    ) -> Option<Self> {
+        let rule = match name {
+            "blind-queues" => Rule::BlindQueues(Draws::new(seed, "blind queues")),
+            "static-affinity" => Rule::StaticAffinity(push::best_table(fleet, &workload.mix())),
+            "completion-by-means" => Rule::CompletionByMeans,
+            "completion-by-sizes" => Rule::CompletionBySizes,
+            "max-min" => Rule::MaxMin(Allocation::in_rounds(fleet, workload)),
+            "lp-allocation" => Rule::LpAllocation(Allocation::of_mix(fleet, &workload.mix())),
+            "shortest-rest" => Rule::ShortestRest(fleet.prices(&workload.mix())),
+            _ => return None,
+        };
+        let lane =
+            |lane| Lane { class: fleet.class_of(lane), is_ready: true, running: None, queue: Vec::new() };
+        let lanes = (0..fleet.lanes()).map(lane).collect();
+        Some(Self { fleet, workload, slice_ns, rule, lanes, tasks: Tasks::default(), slices: 0 })
+    }
+
+    /// Applies an input, as the scheduler does.
+    pub(crate) fn step(&mut self, at_ns: i64, input: &Input, decisions: &mut Vec<Decision>) {
+        match input {
+            Input::TaskArrived(arrived) => self.arrive(at_ns, arrived, decisions),
+            Input::SliceDone(done) => {
+                let lane = &mut self.lanes[done.lane as usize];
+                let (_, task, units, began_ns) = lane.running.take().expect("the lane worked on a slice");
+                let class = lane.class;
+                if let Some(kind) = self.tasks.done(task, units, at_ns - began_ns) {
+                    self.received(class, kind, at_ns - began_ns);
+                }
+                if self.tasks.is_done(task) {
+                    self.forget(task);
+                    let (slices, service_ns, predicted_ns) = (0, 0, 0);
+                    decisions.push(Decision::Finish(Finish { task, slices, service_ns, predicted_ns }));
+                }
+            }
+            Input::LaneLost(lost) => self.lose(lost.lane as usize),
+            Input::LaneReady(ready) => {
+                self.lanes[ready.lane as usize].is_ready = true;
+                let waiting = self.tasks.without_lane();
+                waiting.into_iter().for_each(|task| self.push(task));
+            }
+            // The rest is about ticks, prices and operators.
+            _ => {}
+        }
+        while let Some((task, deadline_ns, slices_running)) = self.tasks.overdue(at_ns) {
+            self.forget(task);
+            decisions.push(Decision::Expire(Expire { task, deadline_ns, slices_running }));
+        }
+        self.fill(at_ns, decisions);
+    }
+
+    fn arrive(&mut self, at_ns: i64, arrived: &TaskArrived, decisions: &mut Vec<Decision>) {
+        let kind = self.workload.kinds.iter().position(|kind| kind.name == arrived.rate_key);
+        self.tasks.insert(arrived, kind.expect("tasks are of the workload's kinds"));
+        decisions.push(Decision::Admit(Admit {
+            task: arrived.task,
+            class: arrived.class,
+            tenant: arrived.tenant.clone(),
+            tasks: self.tasks.number() as i32,
+        }));
+        if let Some(deadline_ns) = arrived.deadline_ns.filter(|deadline_ns| *deadline_ns > at_ns) {
+            decisions.push(Decision::WakeAt(WakeAt { at_ns: deadline_ns }));
+        }
+        self.push(arrived.task);
+    }
+
+    /// Has a task join a queue, if the rule is one that pushes and a lane is ready.
+    fn push(&mut self, task: TaskId) {
+        let lanes: Vec<usize> = (0..self.lanes.len()).filter(|lane| self.lanes[*lane].is_ready).collect();
+        if let Some(lane) = self.choose_lane(task, &lanes) {
+            self.lanes[lane].queue.push(task);
+            self.tasks.give(task, lane);
+        }
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        if let Some(lane) = self.tasks.forget(task) {
+            self.lanes[lane].queue.retain(|queued| *queued != task);
+        }
+    }
+
+    /// What a lost lane had is for others.
+    fn lose(&mut self, lane: usize) {
+        let lost = &mut self.lanes[lane];
+        lost.is_ready = false;
+        if let Some((_, task, units, _)) = lost.running.take() {
+            self.tasks.reopen(task, units);
+        }
+        for task in std::mem::take(&mut self.lanes[lane].queue) {
+            self.tasks.take_back(task);
+            self.push(task);
+        }
+    }
+
+    fn received(&mut self, class: usize, kind: usize, service_ns: i64) {
+        if let Rule::MaxMin(allocation) | Rule::LpAllocation(allocation) = &mut self.rule {
+            allocation.received(class, kind, service_ns);
+        }
+    }
+
+    /// Gives every lane that is free a slice, where there is one for it.
+    fn fill(&mut self, at_ns: i64, decisions: &mut Vec<Decision>) {
+        if let Rule::MaxMin(allocation) = &mut self.rule {
+            allocation.begin_round(at_ns, self.fleet, self.workload, &self.tasks);
+        }
+        for lane in 0..self.lanes.len() {
+            if !self.lanes[lane].is_ready || self.lanes[lane].running.is_some() {
+                continue;
+            }
+            let Some(task) = self.choose_task(lane) else { continue };
+            let class = &self.fleet.classes[self.lanes[lane].class];
+            let per_s = class.speeds[self.tasks.kind(task)] * self.workload.units_per_s;
+            let most = ((self.slice_ns as f64 / 1e9 * per_s) as i64).max(1);
+            let (from, to) = self.tasks.begin(task, most);
+            let slice = self.slices;
+            self.slices += 1;
+            self.lanes[lane].running = Some((slice, task, (from, to), at_ns));
+            decisions.push(Decision::RunSlice(run_slice(slice, task, lane as LaneId, (from, to))));
+        }
+    }
+
+    /// The task that a free lane takes.
+    fn choose_task(&self, lane: usize) -> Option<TaskId> {
+        let (class, speeds) = {
+            let class = self.lanes[lane].class;
+            (class, &self.fleet.classes[class].speeds)
+        };
+        match &self.rule {
+            Rule::MaxMin(allocation) => {
+                let kind = allocation.next_kind(class, |kind| self.tasks.has_open(kind))?;
+                self.tasks.least_served(kind)
+            }
+            Rule::LpAllocation(allocation) => {
+                let kind = allocation.next_kind(class, |kind| self.tasks.has_open(kind))?;
+                self.tasks.oldest(kind)
+            }
+            Rule::ShortestRest(prices) => {
+                let worth = |kind: usize| prices[kind] * speeds[kind];
+                self.tasks.greatest(|kind, rest| worth(kind) / rest)
+            }
+            // The lane's own tasks, one after the other.
+            _ => self.lanes[lane].queue.first().copied(),
+        }
+    }
+}
+
+fn run_slice(slice: i64, task: TaskId, lane: LaneId, (from, to): (i64, i64)) -> RunSlice {
+    RunSlice {
+        slice,
+        task,
+        lane,
+        from,
+        to,
+        class: TaskClass::Interactive,
+        tenant: String::new(),
+        tasks_waiting: 0,
+        tenant_service_ns: 0,
+        service_fs_per_cost: 0,
+        predicted_finish_ns: 0,
+        reason: SliceReason::Order,
+        upper_ns: 0,
+        propensity_ppm: 1_000_000,
+        stolen_from: None,
+    }
+}

@@ -1,0 +1,228 @@
+//! The figures of a policy over all seeds, and of what no policy is better than: a row of a table each.
+
+use crate::clairvoyant;
+use crate::fleet::Fleet;
+use crate::outcome::{Interval, Outcome, interval, jain};
+use crate::workload::{Process, Workload};
+
+/// What a figure is about. Figures of one kind stand in one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// How long tasks take.
+    Completion,
+    /// What is done, what is missed, and what is decided for it.
+    Work,
+    /// What lanes do.
+    Lanes,
+}
+
+impl About {
+    /// All of them, in the order of their tables.
+    pub const ALL: [Self; 3] = [Self::Completion, Self::Work, Self::Lanes];
+}
+
+/// A figure of all seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name; its unit stands last.
+    pub name: String,
+    /// What it is about.
+    pub about: About,
+    /// Its mean over seeds.
+    pub values: Interval,
+}
+
+/// What one policy comes to, or a schedule or bound that no policy makes, whose name is in brackets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its figures; of bounds those that they bound.
+    pub figures: Vec<Figure>,
+}
+
+impl Row {
+    /// The figure of this name, if it has it.
+    pub fn figure(&self, name: &str) -> Option<Interval> {
+        self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.values)
+    }
+}
+
+/// Classes of tasks, in the order of [`Outcome::missed_by_class`].
+const CLASSES: [&str; 3] = ["critical", "interactive", "batch"];
+
+/// A value by a time, or 0 where none has passed.
+fn by(value: f64, time_s: f64) -> f64 {
+    if time_s > 0.0 { value / time_s } else { 0.0 }
+}
+
+/// The row of a policy.
+pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload) -> Row {
+    let of = |about: About, name: &str, figure: &dyn Fn(&Outcome) -> f64| {
+        let values: Vec<f64> = outcomes.iter().map(figure).collect();
+        Figure { name: name.to_owned(), about, values: interval(&values) }
+    };
+    let mut figures = completion(&of);
+    figures.extend(work(&of, fleet.capacity(&workload.mix()), outcomes));
+    figures.extend(lanes(&of, fleet, outcomes));
+    Row { name: name.to_owned(), figures }
+}
+
+/// Makes a figure out of a figure of each seed.
+type Make<'a> = dyn Fn(About, &str, &dyn Fn(&Outcome) -> f64) -> Figure + 'a;
+
+fn completion(of: &Make<'_>) -> Vec<Figure> {
+    // Where nothing was done there is nothing that took time.
+    let or_0 = |outcome: &Outcome, figure: &dyn Fn(&Outcome) -> f64| match outcome.completions_s.is_empty() {
+        true => 0.0,
+        false => figure(outcome),
+    };
+    vec![
+        of(About::Completion, "mean_s", &|outcome| or_0(outcome, &Outcome::mean_s)),
+        of(About::Completion, "p50_s", &|outcome| or_0(outcome, &|one| one.quantile_s(0.5))),
+        of(About::Completion, "p99_s", &|outcome| or_0(outcome, &|one| one.quantile_s(0.99))),
+        of(About::Completion, "jain", &|outcome| jain(&outcome.service_by_weight)),
+    ]
+}
+
+fn work(of: &Make<'_>, capacity: f64, outcomes: &[Outcome]) -> Vec<Figure> {
+    // Until all is done: what is done after the last arrival was not done before it.
+    let by_time = |value: f64, outcome: &Outcome| by(value, outcome.measured_s + outcome.drain_s);
+    let mut figures = vec![
+        of(About::Work, "done_per_s", &|outcome| by_time(outcome.completions_s.len() as f64, outcome)),
+        of(About::Work, "in_time_by_capacity", &|outcome| by_time(outcome.in_time_s, outcome) / capacity),
+        of(About::Work, "missed_percent", &|outcome| outcome.missed() * 100.0),
+    ];
+    for (class, name) in CLASSES.iter().enumerate() {
+        if outcomes.iter().any(|outcome| outcome.ended_by_class[class] > 0) {
+            let missed = |outcome: &Outcome| {
+                let ended = outcome.ended_by_class[class] as f64;
+                by(outcome.missed_by_class[class] as f64 * 100.0, ended)
+            };
+            figures.push(of(About::Work, &format!("missed_{name}_percent"), &missed));
+        }
+    }
+    figures.extend([
+        of(About::Work, "decisions", &|outcome| outcome.decisions as f64),
+        of(About::Work, "slices", &|outcome| outcome.slices as f64),
+        of(About::Work, "assigned", &|outcome| outcome.assigned as f64),
+        of(About::Work, "stolen", &|outcome| outcome.stolen as f64),
+    ]);
+    if outcomes.iter().any(|outcome| outcome.redone > 0) {
+        figures.push(of(About::Work, "redone", &|outcome| outcome.redone as f64));
+    }
+    figures
+}
+
+fn lanes(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (index, class) in fleet.classes.iter().enumerate() {
+        let name = |what: &str| format!("{what}_{}", class.name);
+        let lanes = class.lanes as f64;
+        let idle_s =
+            |outcome: &Outcome| lanes * outcome.arrivals_s - outcome.busy_s[index] - outcome.lost_s[index];
+        figures.push(of(About::Lanes, &name("busy_share"), &|outcome| {
+            by(outcome.busy_s[index], lanes * outcome.arrivals_s)
+        }));
+        figures.push(of(About::Lanes, &name("busy_s"), &|outcome| outcome.busy_s[index]));
+        figures.push(of(About::Lanes, &name("idle_s"), &|outcome| idle_s(outcome).max(0.0)));
+        if outcomes.iter().any(|outcome| outcome.lost_s[index] > 0.0) {
+            figures.push(of(About::Lanes, &name("lost_s"), &|outcome| outcome.lost_s[index]));
+        }
+    }
+    figures
+}
+
+/// What one seed's arrivals allow: the best mean completion time found of schedules that know all sizes, and the bound that none is below, in
+/// seconds. Nothing in a closed loop, where what arrives depends on the schedule.
+pub fn ideal(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> Option<(f64, f64)> {
+    if matches!(workload.process, Process::Closed(_)) {
+        return None;
+    }
+    let found = clairvoyant::schedules(fleet, workload, warmup, seed);
+    let best = found.into_iter().fold(f64::INFINITY, f64::min);
+    Some((best, clairvoyant::bound(fleet, workload, warmup, seed)))
+}
+
+/// The rows below the policies: what the schedules of [`ideal`] come to, and the capacity.
+pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<Row> {
+    let row = |name: &str, about, figures: &[(&str, Interval)]| {
+        let figure =
+            |(name, values): &(&str, Interval)| Figure { name: (*name).to_owned(), about, values: *values };
+        Row { name: name.to_owned(), figures: figures.iter().map(figure).collect() }
+    };
+    let (best, least): (Vec<f64>, Vec<f64>) = ideals.iter().copied().unzip();
+    let mut rows = Vec::new();
+    if !ideals.is_empty() {
+        let mean = |means: &[f64]| [("mean_s", interval(means))];
+        rows.push(row("(best that knows all sizes)", About::Completion, &mean(&best)));
+        rows.push(row("(bound)", About::Completion, &mean(&least)));
+    }
+    let exactly = |mean| Interval { mean, half: 0.0 };
+    let tasks_per_s = fleet.capacity(&workload.mix()) * workload.tasks_by_work();
+    let capacity = [("done_per_s", exactly(tasks_per_s)), ("in_time_by_capacity", exactly(1.0))];
+    rows.push(row("(capacity)", About::Work, &capacity));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Burst, Closed, Options, run};
+
+    fn rows(workload: &Workload) -> Vec<Row> {
+        let fleet = Fleet::volta_turing_radeon();
+        let outcomes = [1, 2].map(|seed| run(&fleet, workload, &Options::default(), seed));
+        let ideals: Vec<_> = [1, 2].iter().filter_map(|seed| ideal(&fleet, workload, 0.1, *seed)).collect();
+        let mut rows = vec![row("fair", &outcomes, &fleet, workload)];
+        rows.extend(bounds(&ideals, &fleet, workload));
+        rows
+    }
+
+    #[test]
+    fn lane_time_adds_up_and_what_is_done_is_what_was_busy() {
+        let bursts = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
+        let closed = Process::Closed(Closed { senders: 30, think_s: 0.0 });
+        for (process, name) in [(Process::Poisson, "poisson"), (bursts, "bursty"), (closed, "closed")] {
+            let fleet = Fleet::volta_turing_radeon();
+            let workload = Workload { process, ..Workload::three_kinds(0.8, 600) };
+            let outcome = run(&fleet, &workload, &Options { warmup: 0.0, ..Options::default() }, 3);
+            for (class, busy_s) in fleet.classes.iter().zip(&outcome.busy_s) {
+                let all_s = class.lanes as f64 * outcome.arrivals_s;
+                assert!((0.0..=all_s * (1.0 + 1e-9)).contains(busy_s), "{name}: {busy_s} of {all_s}");
+            }
+            // Turing does work at three speeds, so lanes take at least what was offered, and no more than at its least speed.
+            let (busy_s, done_s): (f64, f64) = (outcome.busy_s.iter().sum(), outcome.offered_s);
+            assert!(busy_s > 0.9 * done_s && busy_s < done_s / 0.447, "{name}: {busy_s} for {done_s}");
+        }
+    }
+
+    /// In a closed loop without pauses every lane always has something to do.
+    #[test]
+    fn lanes_of_a_full_closed_loop_are_busy() {
+        let closed = Process::Closed(Closed { senders: 64, think_s: 0.0 });
+        let mut workload = Workload { process: closed, ..Workload::three_kinds(0.8, 2_000) };
+        workload.kinds.iter_mut().for_each(|kind| kind.divisible = false);
+        let rows = rows(&workload);
+        for class in ["Volta", "Turing", "Radeon"] {
+            let busy = rows[0].figure(&format!("busy_share_{class}")).unwrap().mean;
+            assert!(busy > 0.99 && busy <= 1.0 + 1e-9, "{class}: {busy}");
+        }
+        let names: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["fair", "(capacity)"], "what arrives depends on the schedule");
+        let [done, most] = [0, 1].map(|row| rows[row].figure("done_per_s").unwrap().mean);
+        assert!(done < most * 1.05, "{done} a second of {most}");
+    }
+
+    #[test]
+    fn misses_are_told_by_class_of_tasks() {
+        let mut workload = Workload { deadline_factor: Some(0.1), ..Workload::three_kinds(1.6, 1_500) };
+        workload.kinds[1].class = warptape_events::journal::TaskClass::Batch;
+        let rows = rows(&workload);
+        let [all, interactive, batch] =
+            ["missed_percent", "missed_interactive_percent", "missed_batch_percent"]
+                .map(|name| rows[0].figure(name).unwrap().mean);
+        assert!(interactive < all && all < batch, "{interactive} {all} {batch}");
+        assert_eq!(rows[0].figure("missed_critical_percent"), None);
+    }
+}

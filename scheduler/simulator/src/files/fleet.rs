@@ -1,0 +1,205 @@
+//! Fleets as files say them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use serde::Deserialize;
+use warptape_events::journal::{LaneKind, Link};
+
+use super::{FileError, number};
+use crate::fleet::{Class, Failure, Fleet, Outage, Throttling};
+
+const LANES_MAX: usize = 64;
+const MEMORY_GIB_MAX: f64 = 65_536.0;
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// A fleet as a file says it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetFile {
+    /// Time that a slice takes beside its units, in microseconds.
+    #[serde(default)]
+    pub slice_overhead_us: f64,
+    /// Classes of lanes.
+    pub classes: Vec<ClassFile>,
+    /// When lanes are lost.
+    #[serde(default)]
+    pub failures: Vec<FailureFile>,
+    /// When lanes are slower than they are otherwise.
+    #[serde(default)]
+    pub throttling: Vec<ThrottlingFile>,
+}
+
+/// A class of lanes as a file says it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassFile {
+    /// Its name.
+    pub name: String,
+    /// Number of lanes.
+    pub lanes: usize,
+    /// Speeds by kind, relative to a lane that takes a task's size in seconds.
+    pub speeds: BTreeMap<String, f64>,
+    /// `gpu` or `cpu`; a GPU where nothing is said.
+    pub device: Option<String>,
+    /// Memory of each lane's device, in GiB; none: not known.
+    pub memory_gib: Option<f64>,
+    /// `nvlink` or `pcie`: how the devices of the class are connected with each other; none: not known.
+    pub link: Option<String>,
+    /// NUMA node of the host that the devices are attached to; none: not known.
+    pub numa_node: Option<i32>,
+}
+
+/// A loss of lanes as a file says it: at a time (`at_s`, `back_after_s`), or drawn (`mtbf_s`, `mttr_s`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureFile {
+    /// The class whose lanes are lost.
+    pub class: String,
+    /// One lane of the class, from 0; none: all of them.
+    pub lane: Option<usize>,
+    /// When they are lost, in seconds.
+    pub at_s: Option<f64>,
+    /// How long after that they are back, in seconds; none: never.
+    pub back_after_s: Option<f64>,
+    /// Mean time that each lane works before it is lost, exponentially distributed, in seconds.
+    pub mtbf_s: Option<f64>,
+    /// Mean time until it is back, likewise.
+    pub mttr_s: Option<f64>,
+}
+
+/// Throttling as a file says it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThrottlingFile {
+    /// The class whose lanes are slower.
+    pub class: String,
+    /// One lane of the class, from 0; none: all of them.
+    pub lane: Option<usize>,
+    /// From when on, in seconds.
+    pub from_s: f64,
+    /// Until when, in seconds.
+    pub until_s: f64,
+    /// Their speed meanwhile, as a share of what it is otherwise.
+    pub factor: f64,
+}
+
+impl FleetFile {
+    /// The fleet, with speeds for these kinds, in their order.
+    pub fn fleet<'a>(&self, kinds: impl Iterator<Item = &'a str> + Clone) -> Result<Fleet, FileError> {
+        let lanes: usize = self.classes.iter().map(|class| class.lanes).sum();
+        number("lanes of all classes", lanes as f64, (1..=LANES_MAX).contains(&lanes), "from 1 to 64")?;
+        let overhead_us = self.slice_overhead_us;
+        number("slice_overhead_us", overhead_us, (0.0..=1e6).contains(&overhead_us), "from 0 to 1,000,000")?;
+        for class in &self.classes {
+            for (kind, speed) in &class.speeds {
+                let field = format!("the speed of {} for {kind}", class.name);
+                number(field, *speed, (1e-3..=1e3).contains(speed), "from 0.001 to 1000")?;
+            }
+        }
+        for kind in kinds.clone() {
+            let is_known = |class: &ClassFile| class.lanes == 0 || class.speeds.contains_key(kind);
+            if !self.classes.iter().all(is_known) {
+                let known = self.classes.iter().flat_map(|class| class.speeds.keys());
+                let known: BTreeSet<_> = known.map(String::as_str).collect();
+                let known = known.into_iter().collect::<Vec<_>>().join(", ");
+                return Err(FileError::Kind { kind: kind.to_owned(), known });
+            }
+        }
+        let classes = self.classes.iter().filter(|class| class.lanes > 0);
+        let fleet = Fleet {
+            classes: classes.map(|class| class.class(kinds.clone())).collect::<Result<_, _>>()?,
+            slice_overhead_ns: (overhead_us * 1e3) as i64,
+            failures: self.failures.iter().map(|failure| self.failure(failure)).collect::<Result<_, _>>()?,
+            throttling: self.throttling.iter().map(|one| self.throttling(one)).collect::<Result<_, _>>()?,
+        };
+        match (0..fleet.lanes()).all(|lane| fleet.is_lost_for_ever(lane)) {
+            true => Err(FileError::AllLost),
+            false => Ok(fleet),
+        }
+    }
+
+    /// Lanes of a class, or one of them, by their numbers in the fleet.
+    fn lanes(&self, field: &str, name: &str, lane: Option<usize>) -> Result<Range<usize>, FileError> {
+        let mut first = 0;
+        for class in &self.classes {
+            if class.name == name {
+                let Some(lane) = lane else { return Ok(first..first + class.lanes) };
+                let field = format!("lane of {field}");
+                number(field, lane as f64, lane < class.lanes, "below the number of the class's lanes")?;
+                return Ok(first + lane..first + lane + 1);
+            }
+            first += class.lanes;
+        }
+        let known = self.classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>().join(", ");
+        Err(FileError::Class { field: field.to_owned(), found: name.to_owned(), known })
+    }
+
+    fn failure(&self, file: &FailureFile) -> Result<Failure, FileError> {
+        let lanes = self.lanes("a failure", &file.class, file.lane)?;
+        let of = |field: &str, seconds: f64| {
+            let is_allowed = seconds > 0.0 && seconds <= 1e9;
+            number(
+                format!("{field} of a failure of {}", file.class),
+                seconds,
+                is_allowed,
+                "above 0, up to 1e9",
+            )
+            .map(|()| seconds)
+        };
+        let outage = match (file.at_s, file.mtbf_s, file.mttr_s) {
+            (Some(at_s), None, None) => Outage::At {
+                at_s: of("at_s", at_s)?,
+                back_after_s: file.back_after_s.map(|after_s| of("back_after_s", after_s)).transpose()?,
+            },
+            (None, Some(mtbf_s), Some(mttr_s)) if file.back_after_s.is_none() => {
+                Outage::Drawn { mtbf_s: of("mtbf_s", mtbf_s)?, mttr_s: of("mttr_s", mttr_s)? }
+            }
+            _ => return Err(FileError::Failure { class: file.class.clone() }),
+        };
+        Ok(Failure { lanes, outage })
+    }
+
+    fn throttling(&self, file: &ThrottlingFile) -> Result<Throttling, FileError> {
+        let &ThrottlingFile { ref class, lane, from_s, until_s, factor } = file;
+        let lanes = self.lanes("a throttling", class, lane)?;
+        let of = |field: &str| format!("{field} of a throttling of {class}");
+        number(of("from_s"), from_s, (0.0..=1e9).contains(&from_s), "from 0 to 1e9")?;
+        number(of("until_s"), until_s, until_s > from_s && until_s <= 1e9, "after from_s, up to 1e9")?;
+        number(of("factor"), factor, (0.01..=1.0).contains(&factor), "from 0.01 to 1")?;
+        Ok(Throttling { lanes, from_s, until_s, factor })
+    }
+}
+
+impl ClassFile {
+    fn class<'a>(&self, kinds: impl Iterator<Item = &'a str>) -> Result<Class, FileError> {
+        let word = |field: &str, found: &str, allowed| FileError::Word {
+            field: format!("{field} of the class {}", self.name),
+            found: found.to_owned(),
+            allowed,
+        };
+        let device = match self.device.as_deref() {
+            None | Some("gpu") => LaneKind::Device,
+            Some("cpu") => LaneKind::Host,
+            Some(other) => return Err(word("device", other, "gpu, cpu")),
+        };
+        let link = match self.link.as_deref() {
+            None => None,
+            Some("nvlink") => Some(Link::Nvlink),
+            Some("pcie") => Some(Link::Pcie),
+            Some(other) => return Err(word("link", other, "nvlink, pcie")),
+        };
+        let memory_gib = self.memory_gib.unwrap_or(0.0);
+        let field = format!("memory_gib of the class {}", self.name);
+        number(field, memory_gib, (0.0..=MEMORY_GIB_MAX).contains(&memory_gib), "from 0 to 65,536")?;
+        Ok(Class {
+            name: self.name.clone(),
+            lanes: self.lanes,
+            speeds: kinds.map(|kind| self.speeds[kind]).collect(),
+            device,
+            memory_bytes: (memory_gib * GIB) as i64,
+            link,
+            numa_node: self.numa_node,
+        })
+    }
+}

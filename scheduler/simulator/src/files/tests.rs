@@ -1,0 +1,141 @@
+//! What files say, and what is said of those that are wrong.
+
+use super::workload::{exponential, interactive};
+use super::*;
+use crate::workload::Process;
+
+fn said<T>(result: Result<T, FileError>) -> String {
+    result.err().map_or("no error".to_owned(), |error| error.to_string())
+}
+
+fn lines(lines: &[&str]) -> String {
+    [&[TRACE_COLUMNS], lines].concat().join("\n")
+}
+
+#[test]
+fn a_recording_is_its_tasks() {
+    let text = lines(&["0,a,0.5,batch,x,", "0.5,b,1.5,critical,y,2.5", "", "0.5,a,0.25,batch,x,9"]);
+    let workload = trace(&text).unwrap();
+    assert_eq!(workload.tasks, 3);
+    let shares: Vec<_> = workload.kinds.iter().map(|kind| (kind.share, kind.mean_s)).collect();
+    assert_eq!(shares, [(0.75 / 2.25, 0.375), (1.5 / 2.25, 1.5)]);
+    let Process::Recorded(arrivals) = workload.process else { panic!("a recording") };
+    let found: Vec<_> =
+        arrivals.iter().map(|one| (one.at_ns, one.kind, one.units, one.deadline_ns)).collect();
+    let expected = [
+        (0, 0, 1_000, None),
+        (500_000_000, 1, 3_000, Some(2_500_000_000)),
+        (500_000_000, 0, 500, Some(9_000_000_000)),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_wrong_with_a_recording_is_said_with_its_line() {
+    let check = |line: &str, expected: &str| {
+        assert_eq!(said(trace(&lines(&["1,a,1,batch,x,", line]))), format!("line 3: {expected}"));
+    };
+    check("2,a,-1,batch,x,", "size_s is -1; it must be above 0 and up to a day");
+    check("0.5,a,1,batch,x,", "time_s is 0.5, before 1 of the line before; time must not run backwards");
+    check("2,a,1,urgent,x,", "class is \"urgent\"; it must be one of: critical, interactive, batch");
+    check("2,a,much,batch,x,", "size_s is \"much\"; it must be a number");
+    check("nan,a,1,batch,x,", "time_s is \"nan\"; it must be a number");
+    check("2,a,1,batch", "it has 4 columns; there are 6");
+    check("2,a,1,batch,x,2", "deadline_s is 2; it must be after time_s");
+    assert_eq!(said(trace(TRACE_COLUMNS)), "the recording is empty; there must be one at least");
+    assert!(said(trace("time,size\n")).starts_with("line 1: the columns are \"time,size\"; they must be"));
+}
+
+#[test]
+fn what_is_wrong_with_a_fleet_or_a_workload_is_said() {
+    let class = |lanes, speed| ClassFile {
+        name: "A".into(),
+        lanes,
+        speeds: [("a".into(), speed)].into(),
+        ..ClassFile::default()
+    };
+    let fleet = |classes| FleetFile { slice_overhead_us: 20.0, classes, ..FleetFile::default() };
+    let found = fleet(vec![class(2, 0.5)]).fleet(["a"].into_iter()).unwrap();
+    assert_eq!((found.lanes(), found.classes[0].speeds[0], found.slice_overhead_ns), (2, 0.5, 20_000));
+    let expected = "no class of the fleet has a speed for tasks of the kind \"b\"; it has speeds for: a";
+    assert_eq!(said(fleet(vec![class(2, 0.5)]).fleet(["a", "b"].into_iter())), expected);
+    let expected = "the speed of A for a is -1; it must be from 0.001 to 1000";
+    assert_eq!(said(fleet(vec![class(2, -1.0)]).fleet(["a"].into_iter())), expected);
+    assert_eq!(
+        said(fleet(vec![]).fleet([].into_iter())),
+        "lanes of all classes is 0; it must be from 1 to 64"
+    );
+
+    let kind = |mean_s| KindFile {
+        name: "a".into(),
+        share: 1.0,
+        mean_s,
+        sizes: exponential(),
+        class: interactive(),
+        divisible: true,
+    };
+    let workload = |arrivals: &str, mean_s| WorkloadFile {
+        tasks: 10,
+        arrivals: arrivals.to_owned(),
+        burst_probability: Some(0.8),
+        burst_spacing: Some(1.5),
+        period_s: None,
+        swing: None,
+        senders: None,
+        think_s: None,
+        deadline_factor: None,
+        kinds: vec![kind(mean_s)],
+        tenants: Vec::new(),
+    };
+    assert!(workload("poisson", 1.0).workload(0.5).is_ok());
+    let check = |arrivals, mean_s, expected: &str| {
+        assert_eq!(said(workload(arrivals, mean_s).workload(0.5)), expected);
+    };
+    check("poisson", -1.0, "mean_s of the kind a is -1; it must be above 0, up to a day");
+    check("bursty", 1.0, "burst_spacing is 1.5; it must be from 0, below 1");
+    check("diurnal", 1.0, "period_s is NaN; it must be above 0");
+    check("closed", 1.0, "senders is 0; it must be from 1 to 100,000");
+    check("daily", 1.0, "arrivals is \"daily\"; it must be one of: poisson, bursty, diurnal, closed");
+}
+
+#[test]
+fn failures_and_throttling_name_lanes_and_what_is_wrong_with_them_is_said() {
+    let class = |name: &str, lanes| ClassFile {
+        name: name.to_owned(),
+        lanes,
+        speeds: [("a".to_owned(), 1.0)].into(),
+        ..ClassFile::default()
+    };
+    let at = |class: &str, lane, at_s, back_after_s| FailureFile {
+        class: class.to_owned(),
+        lane,
+        at_s: Some(at_s),
+        back_after_s,
+        ..FailureFile::default()
+    };
+    let with = |failures: Vec<FailureFile>, throttling: Vec<ThrottlingFile>| {
+        let classes = vec![class("A", 2), class("B", 3)];
+        FleetFile { classes, failures, throttling, ..FleetFile::default() }.fleet(["a"].into_iter())
+    };
+    let drawn = FailureFile { mtbf_s: Some(9.0), mttr_s: Some(1.0), ..at("A", None, 0.0, None) };
+    let drawn = FailureFile { at_s: None, ..drawn };
+    let hot =
+        |factor| ThrottlingFile { class: "B".to_owned(), lane: Some(0), from_s: 1.0, until_s: 2.0, factor };
+    let fleet = with(vec![at("B", Some(1), 5.0, None), drawn.clone()], vec![hot(0.5)]).unwrap();
+    let lanes: Vec<_> = fleet.failures.iter().map(|failure| failure.lanes.clone()).collect();
+    assert_eq!((lanes, fleet.throttling[0].lanes.clone()), (vec![3..4, 0..2], 2..3));
+    let check = |failure, expected: &str| assert_eq!(said(with(vec![failure], Vec::new())), expected);
+    check(at("C", None, 1.0, None), "a failure names the class \"C\"; the fleet has: A, B");
+    check(
+        at("A", Some(2), 1.0, None),
+        "lane of a failure is 2; it must be below the number of the class's lanes",
+    );
+    check(at("A", None, -1.0, None), "at_s of a failure of A is -1; it must be above 0, up to 1e9");
+    let both = FailureFile { at_s: Some(1.0), ..drawn };
+    assert!(said(with(vec![both], Vec::new())).starts_with("a failure of A has neither at_s, "));
+    let all = vec![at("A", None, 1.0, None), at("B", None, 2.0, None)];
+    let expected = "failures leave no lane in the end; have one come back with back_after_s at least";
+    assert_eq!(said(with(all, Vec::new())), expected);
+    let expected = "factor of a throttling of B is 0; it must be from 0.01 to 1";
+    assert_eq!(said(with(Vec::new(), vec![hot(0.0)])), expected);
+}

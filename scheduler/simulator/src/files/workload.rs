@@ -1,0 +1,188 @@
+//! Workloads as files say them.
+
+use serde::Deserialize;
+
+use super::{FileError, SIZE_S_MAX, UNITS_PER_S, class_of, is_positive, number};
+use crate::workload::{Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};
+
+/// Most tasks of a run.
+const TASKS_MAX: usize = 10_000_000;
+
+/// A workload as a file says it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadFile {
+    /// Tasks of a run.
+    pub tasks: usize,
+    /// `poisson`, `bursty`, `diurnal` or `closed`.
+    #[serde(default = "poisson")]
+    pub arrivals: String,
+    /// For `bursty`: probability that a task follows the one before closely.
+    pub burst_probability: Option<f64>,
+    /// For `bursty`: mean time to a task that does, as a share of the mean time between tasks.
+    pub burst_spacing: Option<f64>,
+    /// For `diurnal`: the period, in seconds.
+    pub period_s: Option<f64>,
+    /// For `diurnal`: by how much of the mean the rate changes.
+    pub swing: Option<f64>,
+    /// For `closed`: how many send tasks.
+    pub senders: Option<usize>,
+    /// For `closed`: mean time before a sender sends its next task, in seconds.
+    pub think_s: Option<f64>,
+    /// Time to a task's deadline in multiples of the mean size of its kind, beside a second; none: no deadlines.
+    pub deadline_factor: Option<f64>,
+    /// Kinds of tasks.
+    pub kinds: Vec<KindFile>,
+    /// Tenants; none: all tasks are of one.
+    #[serde(default)]
+    pub tenants: Vec<TenantFile>,
+}
+
+/// A kind of tasks as a file says it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindFile {
+    /// Its name.
+    pub name: String,
+    /// Its share of the work, relative to the other kinds.
+    pub share: f64,
+    /// Mean size, in seconds of a lane with a speed of 1.
+    pub mean_s: f64,
+    /// `exponential` or `fixed`.
+    #[serde(default = "exponential")]
+    pub sizes: String,
+    /// `critical`, `interactive` or `batch`.
+    #[serde(default = "interactive")]
+    pub class: String,
+    /// Whether lanes may share a task.
+    #[serde(default = "divisible")]
+    pub divisible: bool,
+}
+
+/// A tenant as a file says it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TenantFile {
+    /// Its name.
+    pub name: String,
+    /// Its weight.
+    pub weight: i32,
+    /// Its share of the tasks, relative to the other tenants.
+    pub share: f64,
+}
+
+fn poisson() -> String {
+    "poisson".to_owned()
+}
+
+pub(super) fn exponential() -> String {
+    "exponential".to_owned()
+}
+
+pub(super) fn interactive() -> String {
+    "interactive".to_owned()
+}
+
+fn divisible() -> bool {
+    true
+}
+
+impl WorkloadFile {
+    /// The workload at a load.
+    pub fn workload(&self, load: f64) -> Result<Workload, FileError> {
+        if self.kinds.is_empty() {
+            return Err(FileError::Empty("kinds"));
+        }
+        number("tasks", self.tasks as f64, (1..=TASKS_MAX).contains(&self.tasks), "from 1 to 10,000,000")?;
+        let factor = self.deadline_factor.unwrap_or(1.0);
+        number("deadline_factor", factor, is_positive(factor), "above 0")?;
+        let shares: f64 = self.kinds.iter().map(|kind| kind.share).sum();
+        let kinds = self.kinds.iter().map(|kind| kind.kind(shares)).collect::<Result<_, _>>()?;
+        let shares: f64 = self.tenants.iter().map(|tenant| tenant.share).sum();
+        let mut tenants = self.tenants.iter().map(|one| one.tenant(shares)).collect::<Result<Vec<_>, _>>()?;
+        if tenants.is_empty() {
+            tenants.push(Tenant { name: "all".to_owned(), weight: 1, share: 1.0 });
+        }
+        Ok(Workload {
+            kinds,
+            tenants,
+            load,
+            tasks: self.tasks,
+            process: self.process()?,
+            deadline_factor: self.deadline_factor,
+            units_per_s: UNITS_PER_S,
+        })
+    }
+
+    fn process(&self) -> Result<Process, FileError> {
+        let of = |field: &str, value: Option<f64>, is_allowed: fn(f64) -> bool, allowed| {
+            let value = value.unwrap_or(f64::NAN);
+            number(field, value, is_allowed(value), allowed).map(|()| value)
+        };
+        let is_share = |share: f64| (0.0..1.0).contains(&share);
+        Ok(match self.arrivals.as_str() {
+            "poisson" => Process::Poisson,
+            "bursty" => Process::Bursty(Burst {
+                probability: of("burst_probability", self.burst_probability, is_share, "from 0, below 1")?,
+                spacing: of("burst_spacing", self.burst_spacing, is_share, "from 0, below 1")?,
+            }),
+            "diurnal" => Process::Diurnal(Diurnal {
+                period_s: of("period_s", self.period_s, is_positive, "above 0")?,
+                swing: of("swing", self.swing, is_share, "from 0, below 1")?,
+            }),
+            "closed" => {
+                let senders = self.senders.unwrap_or(0);
+                number("senders", senders as f64, (1..=100_000).contains(&senders), "from 1 to 100,000")?;
+                let think_s = self.think_s.unwrap_or(0.0);
+                number("think_s", think_s, (0.0..=SIZE_S_MAX).contains(&think_s), "from 0 to 86,400")?;
+                Process::Closed(Closed { senders, think_s })
+            }
+            other => {
+                let allowed = "poisson, bursty, diurnal, closed";
+                return Err(FileError::Word {
+                    field: "arrivals".to_owned(),
+                    found: other.to_owned(),
+                    allowed,
+                });
+            }
+        })
+    }
+}
+
+impl KindFile {
+    fn kind(&self, shares: f64) -> Result<Kind, FileError> {
+        let field = |field: &str| format!("{field} of the kind {}", self.name);
+        number(field("share"), self.share, is_positive(self.share), "above 0")?;
+        number(field("mean_s"), self.mean_s, is_positive(self.mean_s), "above 0, up to a day")?;
+        let sizes = match self.sizes.as_str() {
+            "exponential" => Sizes::Exponential,
+            "fixed" => Sizes::Fixed,
+            other => {
+                let (field, found) = (field("sizes"), other.to_owned());
+                return Err(FileError::Word { field, found, allowed: "exponential, fixed" });
+            }
+        };
+        Ok(Kind {
+            name: self.name.clone(),
+            share: self.share / shares,
+            mean_s: self.mean_s,
+            sizes,
+            divisible: self.divisible,
+            class: class_of(field("class"), &self.class)?,
+        })
+    }
+}
+
+impl TenantFile {
+    fn tenant(&self, shares: f64) -> Result<Tenant, FileError> {
+        let field = |field: &str| format!("{field} of the tenant {}", self.name);
+        number(field("share"), self.share, is_positive(self.share), "above 0")?;
+        number(
+            field("weight"),
+            f64::from(self.weight),
+            (1..=1_000).contains(&self.weight),
+            "from 1 to 1000",
+        )?;
+        Ok(Tenant { name: self.name.clone(), weight: self.weight, share: self.share / shares })
+    }
+}

@@ -1,0 +1,76 @@
+//! What lanes are at: the slice that each works on, how long it takes, and whether the lane is lost.
+
+use warptape_events::journal::{LaneId, TaskId};
+
+use crate::fleet::Fleet;
+
+/// A slice that a lane works on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running {
+    pub(crate) slice: i64,
+    pub(crate) task: TaskId,
+    /// When it began.
+    pub(crate) from_ns: i64,
+    /// Whether its time counts for its tenant: all tenants had tasks when it began.
+    pub(crate) is_shared: bool,
+}
+
+/// What one lane is at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    class: usize,
+    running: Option<Running>,
+    /// Since when it is lost.
+    lost_ns: Option<i64>,
+}
+
+/// All lanes of a fleet.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+}
+
+impl Lanes {
+    pub(crate) fn new(fleet: &Fleet) -> Self {
+        let lane = |lane| Lane { class: fleet.class_of(lane), ..Lane::default() };
+        Self { lanes: (0..fleet.lanes()).map(lane).collect() }
+    }
+
+    pub(crate) fn class(&self, lane: LaneId) -> usize {
+        self.lanes[lane as usize].class
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// A lane begins a slice.
+    pub(crate) fn begin(&mut self, lane: LaneId, running: Running) {
+        let before = self.lanes[lane as usize].running.replace(running);
+        assert!(before.is_none(), "lane {lane} works on one slice at a time");
+    }
+
+    /// A lane ends a slice; nothing where it was lost since.
+    pub(crate) fn end(&mut self, lane: LaneId, slice: i64) -> Option<Running> {
+        self.lanes[lane as usize].running.take_if(|running| running.slice == slice)
+    }
+
+    /// Takes what a lane works on.
+    pub(crate) fn take(&mut self, lane: LaneId) -> Option<Running> {
+        self.lanes[lane as usize].running.take()
+    }
+
+    pub(crate) fn is_lost(&self, lane: LaneId) -> bool {
+        self.lanes[lane as usize].lost_ns.is_some()
+    }
+
+    /// A lane is lost from a time on.
+    pub(crate) fn lose(&mut self, lane: LaneId, at_ns: i64) {
+        self.lanes[lane as usize].lost_ns = Some(at_ns);
+    }
+
+    /// A lane is no longer lost: since when it was.
+    pub(crate) fn come_back(&mut self, lane: LaneId) -> Option<i64> {
+        self.lanes[lane as usize].lost_ns.take()
+    }
+}
