@@ -20,5 +20,5 @@ mod workload;
 
 pub use fleet::{Class, Fleet};
 pub use outcome::{Interval, Outcome, PARTS, interval, jain};
-pub use run::{Options, run};
+pub use run::{Observer, Options, run, run_observed};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};
