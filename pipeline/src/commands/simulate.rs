@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use figment::Figment;
@@ -18,6 +17,7 @@ use warptape_simulator::{
 };
 
 use super::columns::{Align, aligned};
+use super::seeds::over_seeds;
 use crate::cli::{SimulateArgs, SimulateFormat, UsageError};
 use crate::logging::NOTICE;
 use crate::printable::stdout;
@@ -134,31 +134,6 @@ fn rows(args: &SimulateArgs, fleet: &Fleet, workload: &Workload, bar: &ProgressB
         rows.push(row("(bound)", &bound));
     }
     rows
-}
-
-/// What each seed gives, in their order, on all cores.
-fn over_seeds<T: Send>(seeds: u64, bar: &ProgressBar, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(seeds as usize);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut found = Vec::new();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed) as u64;
-            if seed >= seeds {
-                return found;
-            }
-            found.push((seed, of(seed)));
-            bar.inc(1);
-        }
-    };
-    let mut found: Vec<(u64, T)> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        // A run that panics ends the command as it would here.
-        let joined = handles.into_iter().map(|handle| handle.join());
-        joined.flat_map(|found| found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    found.sort_by_key(|(seed, _)| *seed);
-    found.into_iter().map(|(_, found)| found).collect()
 }
 
 fn figures(outcomes: &[Outcome], fleet: &Fleet, workload: &Workload) -> Vec<Figure> {
