@@ -34,6 +34,7 @@ mod market_fold;
 mod options;
 mod outputs;
 mod partition_reader;
+mod recorded;
 mod report;
 mod rerun;
 mod risk;
@@ -55,6 +56,7 @@ pub use export::{
 };
 pub use options::{OutputOptions, VerifyOptions};
 pub use partition_reader::PartitionReader;
+pub use recorded::{Recorded, read_recorded};
 pub use report::{OutputCounts, Phase, Progress, Report};
 pub use segments::{StageConfigChange, stage_config_changes};
 pub use verify::verify;

@@ -11,6 +11,7 @@ use crate::settings::SettingsError;
 use warptape_sources::SourceError;
 use warptape_tables::TablesError;
 use warptape_timeline::TimelineError;
+use warptape_what_if::WhatIfError;
 
 /// Exit code of a failure, and of a replay that found a difference.
 pub const DIVERGED: u8 = 1;
@@ -37,6 +38,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<SourceError>()
         || matches!(error.downcast_ref(), Some(TablesError::Replay(_) | TablesError::Taken { .. }))
         || matches!(error.downcast_ref(), Some(TimelineError::Replay(_)))
+        || error.is::<WhatIfError>()
     {
         return UNUSABLE;
     }

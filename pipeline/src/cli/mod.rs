@@ -35,8 +35,8 @@ pub use interrupt::Interrupt;
 pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use replay::{
     BACKWARDS, ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs,
-    SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat, WhyArgs, WhyNotArgs, WhySubject, WindowArgs,
-    parse_condition, parse_place,
+    SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat, WhatIfArgs, WhyArgs, WhyNotArgs, WhySubject,
+    WindowArgs, parse_condition, parse_place,
 };
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,

@@ -5,6 +5,7 @@ mod debug;
 mod diff;
 mod report;
 mod timeline;
+mod what_if;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -12,6 +13,7 @@ pub use chain::{BACKWARDS, ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySub
 pub use debug::{DebugArgs, DebugFormat, parse_condition, parse_place};
 pub use diff::DiffArgs;
 pub use timeline::TimelineArgs;
+pub use what_if::WhatIfArgs;
 
 pub use report::ReportArgs;
 
@@ -47,6 +49,8 @@ pub enum ReplayCommand {
     Timeline(TimelineArgs),
     /// Write one HTML page of the run, or of a window of it: rates, latencies, lanes, placement, decisions, and the slowest signals
     Report(ReportArgs),
+    /// Say what another policy, configuration or fleet would have made of a recorded run, beside what was measured and how far the model misses it
+    WhatIf(WhatIfArgs),
 }
 
 /// Arguments of `warptape replay verify`.

@@ -18,3 +18,4 @@ pub mod topics;
 
 mod columns;
 mod live;
+mod seeds;

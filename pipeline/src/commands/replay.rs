@@ -9,6 +9,7 @@ mod report;
 mod request;
 mod slowest;
 mod timeline;
+mod what_if;
 mod why;
 mod why_not;
 
@@ -37,6 +38,7 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
         ReplayCommand::Export(args) => export::execute(args, settings),
         ReplayCommand::Timeline(args) => timeline::execute(args, settings),
         ReplayCommand::Report(args) => report::execute(args, settings),
+        ReplayCommand::WhatIf(args) => what_if::execute(args, settings),
     }
 }
 

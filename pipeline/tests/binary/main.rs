@@ -50,3 +50,4 @@ mod segments;
 mod side_by_side;
 mod strangers;
 mod timeline;
+mod what_if;

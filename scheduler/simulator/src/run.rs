@@ -103,14 +103,33 @@ struct Run<'a> {
     counted_ns: i64,
     /// When the last task arrives; in a closed loop the last one so far.
     last_arrival_ns: i64,
+    /// Is told each step.
+    observer: Observer<'a>,
 }
+
+/// Is told each step of a run: its time, its input, and what was decided.
+pub type Observer<'a> = &'a mut dyn FnMut(i64, &Input, &[Decision]);
 
 /// Runs a workload on a fleet under a policy.
 ///
 /// # Panics
 /// If the scheduler refuses its configuration or an input: the policy is not known, or this crate has a defect.
 pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> Outcome {
-    let mut run = Run::new(fleet, workload, options, seed);
+    run_observed(fleet, workload, options, seed, &mut |_, _, _| {})
+}
+
+/// Likewise, and tells each step, as a journal would have it.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_observed(
+    fleet: &Fleet,
+    workload: &Workload,
+    options: &Options,
+    seed: u64,
+    observer: Observer<'_>,
+) -> Outcome {
+    let mut run = Run::new(fleet, workload, options, seed, observer);
     run.step(BEGIN_NS, &Input::Started(started(fleet, workload, options)));
     let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
     run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
@@ -180,7 +199,13 @@ fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
 }
 
 impl<'a> Run<'a> {
-    fn new(fleet: &'a Fleet, workload: &'a Workload, options: &'a Options, seed: u64) -> Self {
+    fn new(
+        fleet: &'a Fleet,
+        workload: &'a Workload,
+        options: &'a Options,
+        seed: u64,
+        observer: Observer<'a>,
+    ) -> Self {
         let arrivals = workload.arrivals(fleet, seed);
         let baseline = Baseline::new(&options.policy, fleet, workload, options.slice_ns, seed);
         let decider = match baseline {
@@ -218,6 +243,7 @@ impl<'a> Run<'a> {
             },
             counted_ns: BEGIN_NS,
             last_arrival_ns: BEGIN_NS + last_ns,
+            observer,
         }
     }
 
@@ -346,6 +372,7 @@ impl<'a> Run<'a> {
             }
             Decider::Baseline(baseline) => baseline.step(at_ns, input, &mut decisions),
         }
+        (self.observer)(at_ns, input, &decisions);
         self.outcome.steps += 1;
         self.outcome.decisions += decisions.len() as u64;
         for decision in decisions {

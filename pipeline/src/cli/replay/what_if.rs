@@ -1,0 +1,124 @@
+//! Arguments of `replay what-if`.
+
+use clap::Args;
+use warptape_replay::history::{Bound, Window};
+use warptape_what_if::{Changes, LossTime};
+
+use super::ChainFormat;
+use super::chain::{forwards, parse_bound, parse_time};
+use crate::cli::UsageError;
+
+/// Thousandths of its time that a slowed lane's work may take.
+const SLOW: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
+
+/// Arguments of `warptape replay what-if`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+What came from outside (rows, tasks, partitions, losses of lanes, commands) comes as it was recorded; the scheduler decides anew in virtual time, and lanes
+answer as a model says that is fitted from the same journal. The recorded configuration is modelled likewise: what that misses of what was measured is
+the noise floor, and nothing smaller is claimed. Fields of --set are named as `replay diff` names them, such as scheduler.row_deadline_ns or risk.slice_ns.
+LANE is a number or a device; TIME is a time such as 2026-11-24T03:00:00Z, or +SECONDS after the window begins; a BOUND is a time, `offset:N` or
+`sequence:N` of a journal entry. See docs/scheduling.md.
+
+Example: warptape replay what-if --log sqlite:market.db --policy lp-price --slow cpu:1=2x")]
+pub struct WhatIfArgs {
+    /// Policy of tasks or of placement that decides instead
+    #[arg(long, value_name = "NAME")]
+    pub policy: Option<String>,
+    /// Devices that lanes run on instead, as engine.devices has them: cpu:4, or cuda:0,cuda:1
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
+    pub devices: Vec<String>,
+    /// A field of the scheduler's configuration that is otherwise
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub set: Vec<(String, String)>,
+    /// A lane whose work takes so many times as long
+    #[arg(long, value_name = "LANE=FACTORx", value_parser = parse_slow)]
+    pub slow: Vec<(String, i64)>,
+    /// A lane that is lost at a time and does not come back
+    #[arg(long, value_name = "LANE@TIME", value_parser = parse_lose)]
+    pub lose: Vec<(String, LossTime)>,
+    /// Seeds of the residuals: runs of each configuration
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1_000))]
+    pub seeds: u64,
+    /// First entry that is counted; the first one there is where not given
+    #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
+    pub since: Option<Bound>,
+    /// First entry that is not wanted any more; all are wanted where not given
+    #[arg(long, value_name = "BOUND", value_parser = parse_bound)]
+    pub until: Option<Bound>,
+    /// Ordinal of the process, which is the partition of the journal
+    #[arg(long, value_name = "ORDINAL", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
+    pub partition: i32,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
+    pub output: ChainFormat,
+}
+
+impl WhatIfArgs {
+    /// What is to be otherwise.
+    pub fn changes(&self) -> Changes {
+        Changes {
+            policy: self.policy.clone(),
+            set: self.set.clone(),
+            devices: self.devices.clone(),
+            slow: self.slow.clone(),
+            lose: self.lose.clone(),
+        }
+    }
+
+    /// As the replay takes it; an error where it ends before it begins.
+    pub fn window(&self) -> Result<Window, UsageError> {
+        forwards(Window { from: self.since, to: self.until })
+    }
+}
+
+fn parse_set(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected, such as risk.slice_ns=250000")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn parse_slow(text: &str) -> Result<(String, i64), String> {
+    let (lane, factor) = text.rsplit_once('=').ok_or("LANE=FACTORx is expected, such as cpu:1=2x")?;
+    let number = factor.strip_suffix('x').unwrap_or(factor).parse::<f64>();
+    let number = number.ok().filter(|number| SLOW.contains(number));
+    let number = number.ok_or_else(|| format!("{factor:?} is no factor from 0.01x to 1000x"))?;
+    Ok((lane.to_owned(), (number * 1_000.0).round() as i64))
+}
+
+fn parse_lose(text: &str) -> Result<(String, LossTime), String> {
+    let (lane, at) = text.rsplit_once('@').ok_or("LANE@TIME is expected, such as cpu:1@+5")?;
+    let time = match at.strip_prefix('+') {
+        None => LossTime::At(parse_time(at)?),
+        Some(seconds) => {
+            let seconds = seconds.strip_suffix('s').unwrap_or(seconds).parse::<f64>().ok();
+            let seconds = seconds.filter(|seconds| (0.0..1e9).contains(seconds));
+            let seconds = seconds.ok_or_else(|| format!("{at:?} are no seconds, such as +5 or +0.25"))?;
+            LossTime::After((seconds * 1e9) as i64)
+        }
+    };
+    Ok((lane.to_owned(), time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read() {
+        assert_eq!(parse_set("risk.slice_ns=5"), Ok(("risk.slice_ns".to_owned(), "5".to_owned())));
+        assert!(parse_set("risk.slice_ns").unwrap_err().contains("KEY=VALUE"));
+        assert_eq!(parse_slow("cpu:1=2.5x"), Ok(("cpu:1".to_owned(), 2_500)));
+        assert_eq!(parse_slow("1=2"), Ok(("1".to_owned(), 2_000)));
+        for wrong in ["1", "1=0x", "1=x", "1=-2x", "1=2000x", "1=NaN"] {
+            assert!(parse_slow(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_lose("1@+1.5"), Ok(("1".to_owned(), LossTime::After(1_500_000_000))));
+        assert_eq!(
+            parse_lose("cpu:1@1970-01-01T00:00:02Z"),
+            Ok(("cpu:1".to_owned(), LossTime::At(2_000_000_000)))
+        );
+        for wrong in ["1", "1@", "1@+x", "1@+-1", "1@yesterday"] {
+            assert!(parse_lose(wrong).is_err(), "{wrong}");
+        }
+    }
+}

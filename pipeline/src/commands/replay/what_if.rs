@@ -1,0 +1,170 @@
+//! `warptape replay what-if`: a recorded run under another configuration of the scheduler. What is modelled, and how, is `warptape_what_if`'s.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use indicatif::{HumanCount, ProgressBar};
+use warptape_eventlog::EventLog;
+use warptape_replay::{Progress, ReplayError};
+use warptape_what_if::{Mean, Modelled, OrderOf, Recording, Report, Row, WhatIfError};
+
+use super::chain::{push_line, push_paragraph};
+use crate::cli::{ChainFormat, WhatIfArgs};
+use crate::commands::columns::{Align, aligned, counted};
+use crate::commands::seeds::over_seeds;
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::stdout;
+use crate::settings::Settings;
+
+/// Most characters of a value that are shown.
+const VALUE_CHARS_MAX: usize = 60;
+
+/// Models and prints.
+pub fn execute(args: &WhatIfArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let bar = super::progress_bar();
+    let journal = &settings.topics.names.journal;
+    let report = what_if(args, &*log, journal, &bar, &mut |progress| super::show(&bar, progress));
+    bar.finish_and_clear();
+    let report = report?;
+    let mut stdout = stdout();
+    match args.output {
+        ChainFormat::Table => write!(stdout, "{}", text(&report))?,
+        ChainFormat::Json => {
+            serde_json::to_writer(&mut stdout, &report)?;
+            writeln!(stdout)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn what_if(
+    args: &WhatIfArgs,
+    log: &dyn EventLog,
+    journal: &str,
+    bar: &ProgressBar,
+    progress: &mut dyn FnMut(Progress),
+) -> anyhow::Result<Report> {
+    let (changes, window) = (args.changes(), args.window()?);
+    let recording = Recording::read(log, (journal, args.partition), window, progress)?;
+    bar.set_message("models");
+    bar.set_position(0);
+    bar.set_length(2 * args.seeds);
+    let none = Default::default();
+    let both = over_seeds(args.seeds, bar, |seed| {
+        let recorded = recording.model(&none, seed)?;
+        bar.inc(1);
+        Ok((recorded, recording.model(&changes, seed)?))
+    });
+    let both = both.into_iter().collect::<Result<Vec<(Modelled, Modelled)>, WhatIfError>>()?;
+    let (recorded, changed): (Vec<Modelled>, Vec<Modelled>) = both.into_iter().unzip();
+    Ok(recording.report(&changes, &recorded, &changed)?)
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    let lives = counted(report.lives as u64, "process life", "process lives");
+    push_line(
+        &mut text,
+        &format!(
+            "recorded: {lives}, {:.3} s; modelled: {} seeds of each configuration",
+            report.window_s, report.seeds
+        ),
+    );
+    let faults = report.faults.iter().cloned();
+    let changed: Vec<String> = report
+        .changed
+        .iter()
+        .map(|one| format!("{}: {} instead of {}", one.field, shown(&one.modelled), shown(&one.recorded)))
+        .chain(faults)
+        .collect();
+    match changed.is_empty() {
+        true => push_paragraph(&mut text, "changed: nothing, so that this shows the noise floor alone"),
+        false => {
+            push_paragraph(&mut text, "changed:");
+            changed.iter().for_each(|line| push_line(&mut text, &format!("  {line}")));
+        }
+    }
+    push_paragraph(
+        &mut text,
+        "measured is what the journal tells; all else is modelled. The noise floor is what the model of the recorded configuration misses of it.",
+    );
+    text.push_str(&table(&report.figures));
+    push_paragraph(
+        &mut text,
+        "rows, each through its group once and in order (outputs depend on that order alone):",
+    );
+    report.order.iter().for_each(|order| push_line(&mut text, &format!("  {}", order_words(order))));
+    if !report.notes.is_empty() {
+        push_paragraph(&mut text, "to be known:");
+        report.notes.iter().for_each(|note| push_line(&mut text, &format!("  {note}")));
+    }
+    text
+}
+
+fn shown(value: &serde_json::Value) -> String {
+    let text = match value {
+        serde_json::Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    match text.char_indices().nth(VALUE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn table(figures: &[Row]) -> String {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| rounded(value, value));
+    let mean = |mean: Option<Mean>| {
+        mean.map_or_else(String::new, |Mean { mean, half_95 }| {
+            format!("{} ± {}", rounded(mean, mean), rounded(half_95, mean))
+        })
+    };
+    let difference = |difference: Option<Mean>| {
+        let sign = difference.map_or("", |difference| if difference.mean > 0.0 { "+" } else { "" });
+        format!("{sign}{}", mean(difference))
+    };
+    let row = |row: &Row| {
+        vec![
+            row.name.clone(),
+            number(row.measured),
+            mean(row.recorded),
+            mean(row.changed),
+            difference(row.difference),
+            number(row.noise_floor),
+            row.claim.words().to_owned(),
+        ]
+    };
+    let header = [
+        ("", Align::Left),
+        ("measured", Align::Right),
+        ("modelled, as recorded", Align::Right),
+        ("modelled, changed", Align::Right),
+        ("difference (95 %)", Align::Right),
+        ("noise floor", Align::Right),
+        ("the change makes it", Align::Left),
+    ];
+    aligned(&header, &figures.iter().map(row).collect::<Vec<_>>())
+}
+
+/// A number to about four digits of another one.
+fn rounded(value: f64, of: f64) -> String {
+    let digits = match of.abs() {
+        size if size >= 1_000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+fn order_words(of: &OrderOf) -> String {
+    let count = |rows: i64| HumanCount(rows.unsigned_abs());
+    let order = &of.order;
+    let (arrived, done, left) = (count(order.arrived), count(order.done), count(order.left));
+    let account = format!("{arrived} came to {} groups, {done} were done, {left} were left", order.groups);
+    match of.is_kept {
+        true => format!("{}: yes; {account}", of.run),
+        false => format!("{}: NO; {account}; {}", of.run, order.violations.join("; ")),
+    }
+}

@@ -1,0 +1,241 @@
+//! What is to be otherwise, and what that makes of a recorded start.
+//!
+//! Fields of the scheduler's configuration are named as the journal and `replay diff` name them. It must not know how a run is modelled.
+
+use serde_json::Value;
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes};
+use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, Peer, SchedulerConfig, Started};
+
+use crate::error::WhatIfError;
+
+/// Time of a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossTime {
+    /// Nanoseconds since the epoch.
+    At(i64),
+    /// Nanoseconds after the window's beginning.
+    After(i64),
+}
+
+/// What is to be otherwise than recorded. Lanes are named by number or device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// A policy of tasks or of placement.
+    pub policy: Option<String>,
+    /// Fields of the scheduler's configuration with their values.
+    pub set: Vec<(String, String)>,
+    /// Devices that lanes run on instead, as `engine.devices` has them; as recorded where empty.
+    pub devices: Vec<String>,
+    /// Lanes whose work takes so many thousandths of its time.
+    pub slow: Vec<(String, i64)>,
+    /// Lanes that are lost, and do not come back.
+    pub lose: Vec<(String, LossTime)>,
+}
+
+/// A start as it is modelled.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) started: Started,
+    /// Thousandths of its time that work takes, by lane.
+    pub(crate) slow: Vec<i64>,
+    /// Lanes that are lost.
+    pub(crate) lose: Vec<(LaneId, LossTime)>,
+    /// Recorded lanes by the lanes that stand for them.
+    pub(crate) lane_of: Vec<Option<LaneId>>,
+    /// Whether recorded commands that choose a policy of tasks, and one of placement, are left out.
+    pub(crate) chooses: [bool; 2],
+}
+
+impl Changes {
+    /// What these changes make of a recorded start.
+    pub(crate) fn apply(&self, recorded: &Started) -> Result<Plan, WhatIfError> {
+        let mut started = recorded.clone();
+        if !self.devices.is_empty() {
+            started.lanes = lanes(&self.devices, &recorded.lanes)?;
+        }
+        let mut config = started.scheduler.clone();
+        let mut chooses = [false; 2];
+        if let Some(policy) = &self.policy {
+            chooses = choose(policy, &mut config)?;
+        }
+        for (key, value) in &self.set {
+            config = set(&config, key, value)?;
+            chooses[0] |= strip(key) == "risk.policy";
+            chooses[1] |= strip(key) == "placement_policy";
+        }
+        let mistakes: Vec<String> = check_config(&config)
+            .iter()
+            .chain(&check_lanes(&started.lanes))
+            .map(ToString::to_string)
+            .collect();
+        if !mistakes.is_empty() {
+            return Err(WhatIfError::BadConfig { mistakes: mistakes.join("; ") });
+        }
+        started.scheduler = config;
+        let mut slow = vec![1_000; started.lanes.len()];
+        for (name, thousandths) in &self.slow {
+            slow[find_lane("--slow", name, &started.lanes)? as usize] = *thousandths;
+        }
+        let lose = self.lose.iter();
+        let lose = lose.map(|(name, time)| Ok((find_lane("--lose", name, &started.lanes)?, *time)));
+        let lose = lose.collect::<Result<_, WhatIfError>>()?;
+        let of_device = |lane: &LaneSpec| {
+            started.lanes.iter().find(|other| other.device == lane.device).map(|other| other.lane)
+        };
+        let lane_of = recorded.lanes.iter().map(of_device).collect();
+        Ok(Plan { started, slow, lose, lane_of, chooses })
+    }
+}
+
+/// Has a policy decide; whether it is one of tasks, or of placement.
+fn choose(policy: &str, config: &mut SchedulerConfig) -> Result<[bool; 2], WhatIfError> {
+    let name = policy.split('@').next().unwrap_or_default();
+    if TASK_POLICIES.contains(&name) {
+        config.risk.policy = policy.to_owned();
+        return Ok([true, false]);
+    }
+    if PLACEMENT_POLICIES.contains(&name) {
+        // What a step may decide at most is a limit of the journal's records, and no part of the policy.
+        let limit = config.placement_policy.split_once('/').map(|(_, limit)| format!("/{limit}"));
+        config.placement_policy = format!("{policy}{}", limit.unwrap_or_default());
+        return Ok([false, true]);
+    }
+    Err(WhatIfError::UnknownPolicy {
+        policy: policy.to_owned(),
+        tasks: TASK_POLICIES.join(", "),
+        placement: PLACEMENT_POLICIES.join(", "),
+    })
+}
+
+fn strip(key: &str) -> &str {
+    key.strip_prefix("scheduler.").unwrap_or(key)
+}
+
+/// The configuration with a field set.
+fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfig, WhatIfError> {
+    let mut value = serde_json::to_value(config).expect("a configuration is numbers and texts");
+    let known = {
+        let mut known = Vec::new();
+        leaves("", &value, &mut known);
+        known.join(", ")
+    };
+    let pointer = format!("/{}", strip(key).replace('.', "/"));
+    let field = value.pointer_mut(&pointer).filter(|field| !field.is_object());
+    let field = field.ok_or_else(|| WhatIfError::UnknownKey { key: key.to_owned(), known })?;
+    let given = match field {
+        Value::String(_) => Value::String(text.to_owned()),
+        _ => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+    };
+    *field = given;
+    let mistake = match serde_json::from_value(value.clone()) {
+        Ok(config) => return Ok(config),
+        Err(error) => error.to_string(),
+    };
+    // Words of the journal are in capitals, those of the configuration file are not.
+    if let Some(field) = value.pointer_mut(&pointer) {
+        *field = Value::String(text.to_uppercase().replace('-', "_"));
+    }
+    serde_json::from_value(value).map_err(|_| WhatIfError::BadValue {
+        key: key.to_owned(),
+        value: text.to_owned(),
+        mistake,
+    })
+}
+
+fn leaves(path: &str, value: &Value, known: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                leaves(&path, field, known);
+            }
+        }
+        _ => known.push(path.to_owned()),
+    }
+}
+
+fn find_lane(flag: &'static str, name: &str, lanes: &[LaneSpec]) -> Result<LaneId, WhatIfError> {
+    let is_it = |lane: &&LaneSpec| lane.device == name || lane.lane.to_string() == name;
+    lanes.iter().find(is_it).map(|lane| lane.lane).ok_or_else(|| {
+        let there = lanes.iter().map(|lane| format!("{} ({})", lane.lane, lane.device));
+        WhatIfError::UnknownLane { flag, lane: name.to_owned(), there: there.collect::<Vec<_>>().join(", ") }
+    })
+}
+
+/// Lanes on other devices: each is as a recorded lane on the same device is, or as all lanes of its kind are, if these are alike.
+fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, WhatIfError> {
+    let mut lanes: Vec<LaneSpec> = Vec::new();
+    for device in devices {
+        let unknown = |mistake: &str| WhatIfError::UnknownDevice {
+            device: device.clone(),
+            mistake: mistake.to_owned(),
+            there: recorded.iter().map(|lane| lane.device.clone()).collect::<Vec<_>>().join(", "),
+        };
+        let names = names(device).ok_or_else(|| {
+            unknown("`cpu:N` (N lanes on the CPU), `cuda:N` (a lane on GPU N) or `cuda:N#M` (M lanes on it) is allowed")
+        })?;
+        for name in names {
+            // Lanes on the processor have their number among all lanes.
+            let name = name.unwrap_or_else(|| format!("cpu:{}", lanes.len()));
+            if lanes.iter().any(|lane| lane.device == name) {
+                return Err(unknown("it is named twice"));
+            }
+            let kind = LaneSpec::new(0, &name, 1).kind();
+            let alike: Vec<&LaneSpec> = recorded.iter().filter(|lane| lane.kind() == kind).collect();
+            let same = alike.iter().find(|lane| lane.device == name).copied();
+            let like = same.or_else(|| alike.iter().max_by_key(|lane| lane.weight).copied());
+            let like = like.ok_or_else(|| unknown("nothing is known of such devices' speed"))?;
+            if same.is_none() && alike.iter().any(|lane| lane.class != like.class) {
+                return Err(unknown(
+                    "the journal's GPUs are of several classes, and nobody knows which it would be of",
+                ));
+            }
+            // A lane that is named does not stand by.
+            let weight = if kind == LaneKind::Host { like.weight.max(1) } else { like.weight };
+            lanes.push(LaneSpec { lane: lanes.len() as LaneId, device: name, weight, ..like.clone() });
+        }
+    }
+    if lanes.iter().all(|lane| lane.kind() == LaneKind::Device) {
+        // Where all are on GPUs, those that stood by on the processor still do.
+        for like in recorded.iter().filter(|lane| lane.kind() == LaneKind::Host && lane.weight == 0) {
+            let lane = lanes.len() as LaneId;
+            lanes.push(LaneSpec { lane, device: format!("cpu:{lane}"), ..like.clone() });
+        }
+    }
+    let of_device: Vec<(String, LaneId)> =
+        lanes.iter().map(|lane| (lane.device.clone(), lane.lane)).collect();
+    for lane in &mut lanes {
+        let is_recorded = recorded.iter().any(|other| other.device == lane.device);
+        let peers = std::mem::take(&mut lane.peers).into_iter().filter(|_| is_recorded);
+        let renumbered = peers.filter_map(|Peer { lane, link }| {
+            let device = &recorded.get(lane as usize)?.device;
+            let (_, lane) = of_device.iter().find(|(other, _)| other == device)?;
+            Some(Peer { lane: *lane, link })
+        });
+        lane.peers = renumbered.collect();
+    }
+    Ok(lanes)
+}
+
+/// The devices of lanes, as the engine names them; `None` for one on the processor.
+fn names(device: &str) -> Option<Vec<Option<String>>> {
+    let (kind, rest) = device.split_once(':')?;
+    let number = |text: &str| text.parse::<u32>().ok();
+    match (kind, rest.split_once('#')) {
+        ("cpu", None) => {
+            let lanes = number(rest).filter(|lanes| (1..=64).contains(lanes))?;
+            Some(vec![None; lanes as usize])
+        }
+        ("cuda", None) => number(rest).map(|ordinal| vec![Some(format!("cuda:{ordinal}"))]),
+        ("cuda", Some((ordinal, lanes))) => {
+            let (ordinal, lanes) =
+                (number(ordinal)?, number(lanes).filter(|lanes| (1..=16).contains(lanes))?);
+            let name = |lane| match lanes {
+                1 => format!("cuda:{ordinal}"),
+                _ => format!("cuda:{ordinal}#{lane}"),
+            };
+            Some((0..lanes).map(|lane| Some(name(lane))).collect())
+        }
+        _ => None,
+    }
+}

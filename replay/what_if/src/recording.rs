@@ -1,0 +1,344 @@
+//! A journal as what came from outside, what was measured, and what the service model is fitted from.
+//!
+//! An input that answers a decision is left out here: the model gives its own answers. The table is in the crate's documentation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use warptape_eventlog::EventLog;
+use warptape_replay::history::Window;
+use warptape_replay::{Progress, Recorded, read_recorded};
+use warptape_scheduler::{PartitionPhase, Scheduler};
+use warptape_schemas::journal::{
+    Arrived, Decision, GroupArrival, Input, JournalEntry, LaneLost, PartitionAssigned, PartitionId, Started,
+    TaskArrived, TaskId,
+};
+
+use crate::error::WhatIfError;
+use crate::figures::Figures;
+use crate::ledger::Ledger;
+use crate::service::{Fitting, Service};
+
+/// Inputs that are kept in memory.
+const INPUTS_MAX: usize = 20_000_000;
+
+/// A recorded run of one process, ready to be modelled.
+#[derive(Debug)]
+pub struct Recording {
+    pub(crate) lives: Vec<Life>,
+    pub(crate) service: Service,
+    /// Time of the first entry of the window, and of the last one.
+    pub(crate) window_ns: (i64, i64),
+    /// What the journal itself tells.
+    pub measured: Figures,
+    /// What is to be known of the comparison.
+    pub notes: Vec<String>,
+}
+
+/// A process life as it came from outside.
+#[derive(Debug)]
+pub(crate) struct Life {
+    pub(crate) began_ns: i64,
+    pub(crate) started: Started,
+    /// Inputs with their times, in order.
+    pub(crate) inputs: Vec<(i64, Input)>,
+    /// Later rounds of tasks, by task: how long after the end of the round before each came.
+    pub(crate) rounds: BTreeMap<TaskId, Vec<(i64, TaskArrived)>>,
+}
+
+/// What of a partition is read again.
+#[derive(Default)]
+struct Reading {
+    /// Greatest next offset of an arrival.
+    reached: i64,
+    /// Whether it waits to be restored.
+    is_restoring: bool,
+    /// Whether it was restored, so that records before `reached` come again.
+    is_again: bool,
+}
+
+/// Sorts entries.
+struct Sorting {
+    lives: Vec<Life>,
+    inputs: usize,
+    readings: BTreeMap<PartitionId, Reading>,
+    /// Partitions whose rows of a lost lane come again next.
+    is_after_loss: bool,
+    finished_ns: BTreeMap<TaskId, i64>,
+    fitting: Fitting,
+    ledger: Ledger,
+    window_ns: Option<(i64, i64)>,
+    paused: BTreeMap<PartitionId, i64>,
+    paused_ns: i64,
+    notes: BTreeSet<String>,
+    arrivals: u64,
+}
+
+impl Recording {
+    /// Reads a window of the journal of one process.
+    ///
+    /// # Errors
+    /// If the log cannot be read, has no journal, nothing arrived in the window, or it is too long.
+    pub fn read(
+        log: &dyn EventLog,
+        journal: (&str, i32),
+        window: Window,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, WhatIfError> {
+        let mut sorting: Option<Sorting> = None;
+        let mut checkpoint = None;
+        let mut each = |recorded: Recorded| match recorded {
+            Recorded::Checkpoint(begin) => {
+                checkpoint = Some(begin);
+                Ok(())
+            }
+            Recorded::Entry(entry, is_within) => {
+                let sorting = sorting.get_or_insert_with(|| Sorting::new(&entry, checkpoint.take()));
+                sorting.take(*entry, is_within)
+            }
+        };
+        read_recorded(log, journal, window, &mut each, progress)?;
+        let nothing = || WhatIfError::NothingArrived {
+            what: format!(
+                "{}: what is asked for of the journal {:?} partition {}",
+                log.url(),
+                journal.0,
+                journal.1
+            ),
+        };
+        let sorting = sorting.filter(|sorting| sorting.arrivals > 0 && sorting.window_ns.is_some());
+        sorting.map(Sorting::finish).ok_or_else(nothing)
+    }
+
+    /// A run that was observed step by step, from its start on: for tests of simulated fleets.
+    ///
+    /// # Errors
+    /// If nothing arrived.
+    pub fn of_steps(
+        steps: impl IntoIterator<Item = (i64, Input, Vec<Decision>)>,
+    ) -> Result<Self, WhatIfError> {
+        let mut sorting: Option<Sorting> = None;
+        for (sequence, (at_ns, input, decisions)) in (0..).zip(steps) {
+            let (state_hash, hash) = Default::default();
+            let entry = JournalEntry { sequence, at_ns, input, decisions, state_hash, hash };
+            sorting.get_or_insert_with(|| Sorting::new(&entry, None)).take(entry, true)?;
+        }
+        let nothing = || WhatIfError::NothingArrived { what: "the run".to_owned() };
+        sorting.filter(|sorting| sorting.arrivals > 0).map(Sorting::finish).ok_or_else(nothing)
+    }
+
+    /// Length of the window, in nanoseconds.
+    pub fn window_length_ns(&self) -> i64 {
+        self.window_ns.1 - self.window_ns.0
+    }
+
+    /// The first start, as it was recorded.
+    pub fn started(&self) -> &Started {
+        &self.lives[0].started
+    }
+
+    /// Number of process lives.
+    pub fn lives(&self) -> usize {
+        self.lives.len()
+    }
+}
+
+impl Sorting {
+    fn new(first: &JournalEntry, checkpoint: Option<Box<(Started, Scheduler)>>) -> Self {
+        // Where the window begins later, the ledger is told by `take`.
+        let mut sorting = Self {
+            lives: Vec::new(),
+            inputs: 0,
+            readings: BTreeMap::new(),
+            is_after_loss: false,
+            finished_ns: BTreeMap::new(),
+            fitting: Fitting::default(),
+            ledger: Ledger::new(i64::MAX, checkpoint.is_none()),
+            window_ns: None,
+            paused: BTreeMap::new(),
+            paused_ns: 0,
+            notes: BTreeSet::new(),
+            arrivals: 0,
+        };
+        if let Some(begin) = checkpoint {
+            let (started, scheduler) = *begin;
+            sorting.begin_at_checkpoint(first.at_ns, started, &scheduler);
+        }
+        sorting
+    }
+
+    /// The state at a checkpoint, as inputs that lead to about the same: who owns what, and which rows wait.
+    fn begin_at_checkpoint(&mut self, at_ns: i64, started: Started, scheduler: &Scheduler) {
+        self.notes.insert(
+            "the entries begin at a checkpoint: what was in flight there, risk tasks that were known there, learnt speeds and earlier commands are \
+             left out of both modelled runs"
+                .to_owned(),
+        );
+        self.begin(at_ns, started);
+        for load in scheduler.lane_loads().filter(|load| !load.ready) {
+            let reason = "lost before the checkpoint".to_owned();
+            self.keep(at_ns, Input::LaneLost(LaneLost { lane: load.lane, reason, kept: true }));
+        }
+        let is_assigned = |phase| phase == PartitionPhase::Assigned;
+        for load in scheduler.partition_loads().filter(|load| is_assigned(load.phase)) {
+            let (partition, offset) = (load.partition, load.position);
+            self.readings.entry(partition).or_default().reached = offset;
+            let assigned = PartitionAssigned {
+                partition,
+                groups: load.groups,
+                committed_offset: offset,
+                snapshot_offset: offset,
+            };
+            self.keep(at_ns, Input::PartitionAssigned(assigned));
+            let mut rows: BTreeMap<i32, i64> = BTreeMap::new();
+            for waiting in scheduler.waiting().filter(|waiting| waiting.partition == partition) {
+                *rows.entry(waiting.group).or_default() += waiting.rows;
+            }
+            let bytes_per_row = load.waiting_bytes / load.waiting_rows.max(1);
+            let group = |(group, rows): (i32, i64)| GroupArrival { group, rows, bytes: rows * bytes_per_row };
+            let groups: Vec<GroupArrival> = rows.into_iter().map(group).collect();
+            if !groups.is_empty() {
+                let arrived = Arrived { partition, next_offset: offset, groups };
+                self.ledger.arrive(&arrived, at_ns, false);
+                self.keep(at_ns, Input::Arrived(arrived));
+            }
+        }
+    }
+
+    fn begin(&mut self, at_ns: i64, started: Started) {
+        self.fitting.begin(&started.lanes);
+        self.ledger.begin(at_ns, &started.lanes);
+        self.readings.clear();
+        self.finished_ns.clear();
+        self.paused.clear();
+        self.lives.push(Life { began_ns: at_ns, started, inputs: Vec::new(), rounds: BTreeMap::new() });
+    }
+
+    fn keep(&mut self, at_ns: i64, input: Input) {
+        self.inputs += 1;
+        if let Some(life) = self.lives.last_mut() {
+            life.inputs.push((at_ns, input));
+        }
+    }
+
+    fn take(&mut self, entry: JournalEntry, is_within: bool) -> Result<(), WhatIfError> {
+        let JournalEntry { at_ns, input, decisions, .. } = entry;
+        if is_within {
+            let first_ns = self.window_ns.map_or(at_ns, |window| window.0);
+            if self.window_ns.is_none() {
+                self.ledger.count_from(at_ns);
+            }
+            self.window_ns = Some((first_ns, at_ns));
+        }
+        if self.inputs >= INPUTS_MAX {
+            return Err(WhatIfError::TooMuch { inputs_max: INPUTS_MAX });
+        }
+        self.fitting.see(at_ns, &input);
+        self.fitting.decided(at_ns, &decisions);
+        self.ledger.see(at_ns, &input);
+        self.sort(at_ns, input);
+        self.ledger.decided(at_ns, &decisions);
+        self.follow(at_ns, &decisions);
+        Ok(())
+    }
+
+    /// What an entry's input is: something from outside, or the answer to a decision.
+    fn sort(&mut self, at_ns: i64, input: Input) {
+        let is_after_loss = std::mem::take(&mut self.is_after_loss);
+        match input {
+            Input::Started(started) => self.begin(at_ns, started),
+            Input::PartitionAssigned(ref assigned) => {
+                let reading = self.readings.entry(assigned.partition).or_default();
+                if std::mem::take(&mut reading.is_restoring) {
+                    reading.is_again = true;
+                    return;
+                }
+                *reading = Reading { reached: assigned.snapshot_offset, ..Reading::default() };
+                self.keep(at_ns, input);
+            }
+            Input::PartitionRevoked(ref revoked) => {
+                self.readings.remove(&revoked.partition);
+                self.paused.remove(&revoked.partition);
+                self.keep(at_ns, input);
+            }
+            Input::Arrived(arrived) => {
+                let reading = self.readings.entry(arrived.partition).or_default();
+                let is_again = is_after_loss || reading.is_again && arrived.next_offset <= reading.reached;
+                reading.is_again &= arrived.next_offset <= reading.reached;
+                reading.reached = reading.reached.max(arrived.next_offset);
+                self.is_after_loss = is_after_loss;
+                self.ledger.arrive(&arrived, at_ns, is_again);
+                self.arrivals += 1;
+                if !is_again {
+                    self.keep(at_ns, Input::Arrived(arrived));
+                }
+            }
+            Input::LaneLost(ref lost) => {
+                self.is_after_loss = lost.kept;
+                self.keep(at_ns, input);
+            }
+            Input::TaskArrived(arrived) if arrived.first_unit > 0 => {
+                let finished_ns = self.finished_ns.get(&arrived.task).copied();
+                if let Some((finished_ns, life)) = finished_ns.zip(self.lives.last_mut()) {
+                    life.rounds.entry(arrived.task).or_default().push((at_ns - finished_ns, arrived));
+                }
+            }
+            Input::TaskArrived(_) => {
+                self.arrivals += 1;
+                self.keep(at_ns, input);
+            }
+            Input::LaneReady(_)
+            | Input::Draining(_)
+            | Input::Measured(_)
+            | Input::TaskDropped(_)
+            | Input::Sampled(_)
+            | Input::Control(_) => self.keep(at_ns, input),
+            Input::Completed(_)
+            | Input::SliceDone(_)
+            | Input::Woke(_)
+            | Input::Released(_)
+            | Input::Priced(_)
+            | Input::Sealed(_)
+            | Input::CommitEnded(_)
+            | Input::Checkpoint(_) => {}
+        }
+    }
+
+    /// What decisions say of the inputs that follow.
+    fn follow(&mut self, at_ns: i64, decisions: &[Decision]) {
+        for decision in decisions {
+            match decision {
+                Decision::Restore(restore) => {
+                    self.readings.entry(restore.partition).or_default().is_restoring = true;
+                    self.paused.remove(&restore.partition);
+                }
+                Decision::Finish(finish) => {
+                    self.finished_ns.insert(finish.task, at_ns);
+                }
+                Decision::Pause(pause) => {
+                    self.paused.insert(pause.partition, at_ns);
+                }
+                Decision::Resume(resume) => {
+                    let since_ns = self.paused.remove(&resume.partition);
+                    self.paused_ns += since_ns.map_or(0, |since_ns| at_ns - since_ns);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn finish(mut self) -> Recording {
+        if self.paused_ns > 0 {
+            self.notes.insert(format!(
+                "partitions were paused for {:.3} s in all: their rows come no earlier than recorded, whatever the modelled lanes could do",
+                self.paused_ns as f64 / 1e9
+            ));
+        }
+        Recording {
+            lives: self.lives,
+            service: self.fitting.finish(),
+            window_ns: self.window_ns.unwrap_or_default(),
+            measured: self.ledger.finish(),
+            notes: self.notes.into_iter().collect(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Measured beside modelled: the noise floor of the model, differences with their intervals, and what may be claimed of them.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::Value;
+use warptape_simulator::interval;
+
+use crate::changes::Changes;
+use crate::error::WhatIfError;
+use crate::figures::{Figures, Order};
+use crate::model::Modelled;
+use crate::recording::Recording;
+
+/// What would have been.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Process lives that were modelled.
+    pub lives: usize,
+    /// Length of the recorded window, in seconds.
+    pub window_s: f64,
+    /// Seeds of the residuals; each drives one run as recorded and one otherwise.
+    pub seeds: u64,
+    /// Fields of the configuration that are otherwise, of the first life.
+    pub changed: Vec<Changed>,
+    /// Lanes that are slowed or lost, in words.
+    pub faults: Vec<String>,
+    /// The figures.
+    pub figures: Vec<Row>,
+    /// Evidence about the order of rows, in the measured run, and over all seeds in the modelled ones.
+    pub order: [OrderOf; 3],
+    /// What is to be known of the comparison.
+    pub notes: Vec<String>,
+}
+
+/// A field that is otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Changed {
+    /// Its path.
+    pub field: String,
+    /// What was recorded.
+    pub recorded: Value,
+    /// What is modelled.
+    pub modelled: Value,
+}
+
+/// Evidence about the order of rows of one kind of run.
+#[derive(Clone, Debug, Serialize)]
+pub struct OrderOf {
+    /// Which run.
+    pub run: &'static str,
+    /// Whether every row went through once and in the order of its group.
+    pub is_kept: bool,
+    /// The account of the first run of its kind, or of the first that shows otherwise.
+    #[serde(flatten)]
+    pub order: Order,
+}
+
+/// A mean over seeds with half of its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the interval's width.
+    pub half_95: f64,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What it is called, with its unit last.
+    pub name: String,
+    /// What the journal tells.
+    pub measured: Option<f64>,
+    /// Modelled, as recorded.
+    pub recorded: Option<Mean>,
+    /// Modelled, with the changes.
+    pub changed: Option<Mean>,
+    /// By how much the model of the recorded run misses what was measured, at most: the gap of the means and half of the model's interval, so that no gap is
+    /// small by chance. Nothing smaller than this can be claimed.
+    pub noise_floor: Option<f64>,
+    /// Changed minus recorded, paired by seed.
+    pub difference: Option<Mean>,
+    /// What may be claimed.
+    pub claim: Claim,
+}
+
+/// What may be claimed of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// There is none to the last digit.
+    Same,
+    /// It is no larger than what the model misses anyway.
+    WithinTheNoiseFloor,
+    /// Its interval has both signs.
+    NotShown,
+    /// The figure is lower with the changes.
+    Lower,
+    /// The figure is higher with the changes.
+    Higher,
+    /// One of the runs has no such figure, or nothing was measured that it could be held against.
+    NotComparable,
+}
+
+impl Claim {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Same => "the same",
+            Self::WithinTheNoiseFloor => "within the noise floor",
+            Self::NotShown => "not shown: the interval has both signs",
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+            Self::NotComparable => "not comparable",
+        }
+    }
+}
+
+/// A figure of a run.
+type Figure = Box<dyn Fn(&Figures) -> Option<f64>>;
+
+impl Recording {
+    /// Puts together what the runs of all seeds came to, in the order of their seeds: as recorded, and with the changes.
+    ///
+    /// # Errors
+    /// If the changes do not fit the recording.
+    pub fn report(
+        &self,
+        changes: &Changes,
+        recorded: &[Modelled],
+        changed: &[Modelled],
+    ) -> Result<Report, WhatIfError> {
+        let plan = changes.apply(self.started())?;
+        let mut fields = Vec::new();
+        let value = |started: &warptape_schemas::journal::Started| serde_json::json!({ "scheduler": started.scheduler, "lanes": started.lanes });
+        unlike("", &value(self.started()), &value(&plan.started), &mut fields);
+        let slow = changes.slow.iter();
+        let slow =
+            slow.map(|(lane, slow)| format!("lane {lane}: work takes {} times as long", *slow as f64 / 1e3));
+        let lose =
+            changes.lose.iter().map(|(lane, _)| format!("lane {lane} is lost, and does not come back"));
+        let runs = || recorded.iter().chain(changed);
+        let assumed: BTreeSet<String> = runs().flat_map(|run| run.assumed.iter().cloned()).collect();
+        let figures = figures(runs().map(|run| &run.figures).chain([&self.measured]));
+        let row = |(name, figure): (String, Figure)| self.row(name, &figure, recorded, changed);
+        Ok(Report {
+            lives: self.lives(),
+            window_s: self.window_length_ns() as f64 / 1e9,
+            seeds: recorded.len() as u64,
+            changed: fields,
+            faults: slow.chain(lose).collect(),
+            figures: figures.into_iter().map(row).collect(),
+            order: [
+                order_of("measured", std::iter::once(&self.measured)),
+                order_of("modelled, as recorded", recorded.iter().map(|run| &run.figures)),
+                order_of("modelled, changed", changed.iter().map(|run| &run.figures)),
+            ],
+            notes: self.notes.iter().cloned().chain(assumed).collect(),
+        })
+    }
+
+    fn row(&self, name: String, figure: &Figure, recorded: &[Modelled], changed: &[Modelled]) -> Row {
+        let of =
+            |runs: &[Modelled]| -> Option<Vec<f64>> { runs.iter().map(|run| figure(&run.figures)).collect() };
+        let measured = figure(&self.measured);
+        let (recorded, changed) = (of(recorded), of(changed));
+        let differences = recorded.as_ref().zip(changed.as_ref()).map(|(recorded, changed)| {
+            changed.iter().zip(recorded).map(|(changed, recorded)| changed - recorded).collect::<Vec<_>>()
+        });
+        let [recorded, changed, difference] =
+            [recorded, changed, differences].map(|values| values.map(|values| mean(&values)));
+        let floor = |(Mean { mean, half_95 }, measured): (Mean, f64)| (mean - measured).abs() + half_95;
+        let noise_floor = recorded.zip(measured).map(floor);
+        let claim = claim(difference, noise_floor);
+        Row { name, measured, recorded, changed, noise_floor, difference, claim }
+    }
+}
+
+fn mean(values: &[f64]) -> Mean {
+    let found = interval(values);
+    Mean { mean: found.mean, half_95: found.half }
+}
+
+fn claim(difference: Option<Mean>, noise_floor: Option<f64>) -> Claim {
+    let Some((Mean { mean, half_95 }, floor)) = difference.zip(noise_floor) else {
+        return Claim::NotComparable;
+    };
+    match mean.abs() {
+        size if size == 0.0 && half_95 == 0.0 => Claim::Same,
+        size if size <= floor => Claim::WithinTheNoiseFloor,
+        size if size <= half_95 => Claim::NotShown,
+        _ if mean < 0.0 => Claim::Lower,
+        _ => Claim::Higher,
+    }
+}
+
+fn order_of<'a>(run: &'static str, all: impl Iterator<Item = &'a Figures>) -> OrderOf {
+    let mut all = all.peekable();
+    let first = all.peek().map(|figures| figures.order.clone()).unwrap_or_default();
+    let order = all.find(|figures| !figures.order.is_kept()).map_or(first, |figures| figures.order.clone());
+    OrderOf { run, is_kept: order.is_kept(), order }
+}
+
+/// The figures that any of the runs has.
+fn figures<'a>(runs: impl Iterator<Item = &'a Figures>) -> Vec<(String, Figure)> {
+    let (mut devices, mut has_rows, mut has_tasks) = (BTreeSet::new(), false, false);
+    for run in runs {
+        devices.extend(run.busy_ns.keys().cloned());
+        has_rows |= run.rows > 0;
+        has_tasks |= !run.completions_ns.is_empty() || run.missed > 0;
+    }
+    let mut figures: Vec<(String, Figure)> = Vec::new();
+    let mut add = |name: &str, figure: Figure| figures.push((name.to_owned(), figure));
+    if has_rows {
+        add("row_latency_mean_ms", Box::new(Figures::row_latency_mean_ms));
+        add("row_latency_p50_ms", Box::new(|run| run.row_latency_ms(0.5)));
+        add("row_latency_p99_ms", Box::new(|run| run.row_latency_ms(0.99)));
+        add("row_latency_p999_ms", Box::new(|run| run.row_latency_ms(0.999)));
+        add("rows", Box::new(|run| Some(run.rows as f64)));
+        add("batches", Box::new(|run| Some(run.batches as f64)));
+        add("moves", Box::new(|run| Some(run.moves as f64)));
+    }
+    if has_tasks {
+        add("task_completion_mean_ms", Box::new(Figures::completion_mean_ms));
+        add("task_completion_p50_ms", Box::new(|run| run.completion_ms(0.5)));
+        add("task_completion_p99_ms", Box::new(|run| run.completion_ms(0.99)));
+        add("tasks_done", Box::new(|run| Some(run.completions_ns.len() as f64)));
+        add("tasks_missed", Box::new(|run| Some(run.missed as f64)));
+    }
+    add("elapsed_s", Box::new(|run| Some(run.elapsed_ns as f64 / 1e9)));
+    for device in devices {
+        let name = format!("utilization_{device}_percent");
+        // A lane that a run does not have does nothing in it.
+        add(&name, Box::new(move |run| Some(run.utilization_percent(&device).unwrap_or(0.0))));
+    }
+    figures
+}
+
+/// The fields in which two values differ.
+fn unlike(path: &str, recorded: &Value, modelled: &Value, found: &mut Vec<Changed>) {
+    if recorded == modelled {
+        return;
+    }
+    let joined = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match (recorded, modelled) {
+        (Value::Object(one), Value::Object(other)) if one.keys().eq(other.keys()) => {
+            one.iter().for_each(|(name, value)| unlike(&joined(name), value, &other[name], found));
+        }
+        (Value::Array(one), Value::Array(other)) if path == "lanes" => {
+            let devices = |lanes: &[Value]| lanes.iter().map(|lane| lane["device"].clone()).collect();
+            let (recorded, modelled): (Value, Value) = (devices(one), devices(other));
+            found.push(Changed { field: path.to_owned(), recorded, modelled });
+        }
+        _ => found.push(Changed {
+            field: path.to_owned(),
+            recorded: recorded.clone(),
+            modelled: modelled.clone(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_claimed_is_above_the_floor_and_outside_of_the_interval() {
+        let check = |mean: f64, half_95: f64, floor: Option<f64>, expected: Claim| {
+            assert_eq!(claim(Some(Mean { mean, half_95 }), floor), expected, "{mean} ± {half_95}, {floor:?}");
+        };
+        check(-5.0, 1.0, Some(2.0), Claim::Lower);
+        check(5.0, 1.0, Some(2.0), Claim::Higher);
+        check(5.0, 1.0, Some(5.0), Claim::WithinTheNoiseFloor);
+        check(5.0, 6.0, Some(2.0), Claim::NotShown);
+        check(0.0, 0.0, Some(0.0), Claim::Same);
+        check(5.0, 1.0, None, Claim::NotComparable);
+        assert_eq!(claim(None, Some(1.0)), Claim::NotComparable);
+    }
+}

@@ -1,0 +1,4 @@
+//! What-if against the truth: simulated fleets, where the other configuration can be run for real.
+
+mod signs;
+mod ticks;

@@ -1,0 +1,88 @@
+//! The sign of a difference: two policies are run for real on a simulated fleet, and what-if is asked for the second one from the record of
+//! the first.
+
+use warptape_schemas::journal::{Decision, Input};
+use warptape_simulator::{Burst, Class, Fleet, Options, Process, Workload, run_observed};
+use warptape_what_if::{Changes, Claim, Modelled, Recording, Row};
+
+/// Pairs of policies, the recorded one first.
+const PAIRS: [[&str; 2]; 8] = [
+    ["fair", "lp-price"],
+    ["lp-price", "fair"],
+    ["fair", "round-robin"],
+    ["round-robin", "fair"],
+    ["shortest-queue", "earliest-completion"],
+    ["earliest-completion", "two-choices"],
+    ["first-come", "lp-price"],
+    ["lp-price", "weighted-round-robin"],
+];
+const LOADS: [f64; 2] = [0.5, 0.85];
+const TASKS: usize = 150;
+const SEEDS: u64 = 3;
+
+type Steps = Vec<(i64, Input, Vec<Decision>)>;
+
+pub fn options(policy: &str) -> Options {
+    Options { policy: policy.to_owned(), slice_ns: 20_000_000, ..Options::default() }
+}
+
+/// A run for real, as its record.
+pub fn recorded(fleet: &Fleet, workload: &Workload, policy: &str, seed: u64) -> Recording {
+    let mut steps: Steps = Vec::new();
+    run_observed(fleet, workload, &options(policy), seed, &mut |at_ns, input, decisions| {
+        steps.push((at_ns, input.clone(), decisions.to_vec()));
+    });
+    Recording::of_steps(steps).expect("tasks arrived")
+}
+
+pub fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
+    rows.iter().find(|row| row.name == name).expect("the figure is there")
+}
+
+fn unequal() -> Fleet {
+    Fleet {
+        classes: vec![Class::new("fast", 2, &[1.0, 1.0, 1.0]), Class::new("slow", 2, &[0.2, 0.5, 0.3])],
+        slice_overhead_ns: 50_000,
+        ..Fleet::default()
+    }
+}
+
+#[test]
+fn the_sign_of_a_difference_is_right_in_95_of_100_cases_outside_the_noise_floor() {
+    let bursty = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
+    let (mut claimed, mut right, mut cases, mut wrong) = (0, 0, 0, Vec::new());
+    for fleet in [Fleet::volta_turing_radeon(), unequal()] {
+        for (number, load) in LOADS.into_iter().enumerate() {
+            let process = if number == 0 { bursty.clone() } else { Process::Poisson };
+            let workload = Workload { process, ..Workload::three_kinds(load, TASKS) };
+            for (pair, seed) in PAIRS.iter().zip(0u64..) {
+                let [from, to] = pair.map(|policy| recorded(&fleet, &workload, policy, seed));
+                let truth =
+                    to.measured.completion_mean_ms().unwrap() - from.measured.completion_mean_ms().unwrap();
+                let changes = Changes { policy: Some(pair[1].to_owned()), ..Changes::default() };
+                let run = |changes: &Changes| -> Vec<Modelled> {
+                    (0..SEEDS).map(|seed| from.model(changes, seed).expect("it is modelled")).collect()
+                };
+                let report = from.report(&changes, &run(&Changes::default()), &run(&changes)).unwrap();
+                let mean = row(&report.figures, "task_completion_mean_ms");
+                cases += 1;
+                let sign = match mean.claim {
+                    Claim::Lower => -1.0,
+                    Claim::Higher => 1.0,
+                    _ => continue,
+                };
+                claimed += 1;
+                match sign * truth > 0.0 {
+                    true => right += 1,
+                    false => wrong
+                        .push(format!("{pair:?} at load {load}, seed {seed}: truth {truth} ms, {mean:?}")),
+                }
+            }
+        }
+    }
+    println!(
+        "{cases} cases, {claimed} claims outside of the noise floor, {right} of them with the right sign"
+    );
+    assert!(claimed * 2 >= cases, "{claimed} claims in {cases} cases: hardly anything is claimed");
+    assert!(right * 100 >= 95 * claimed, "{right} of {claimed} are right; wrong are: {wrong:#?}");
+}

@@ -1,0 +1,186 @@
+//! Rows through lanes that take a known time: what the model gives, what follows from a lane that is lost or slow, and what is refused.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use warptape_scheduler::Scheduler;
+use warptape_schemas::journal::*;
+use warptape_what_if::{Changes, Claim, LossTime, Modelled, Recording, Report};
+
+use super::signs::row;
+
+const MS: i64 = 1_000_000;
+const ARRIVALS: i64 = 400;
+const PARTITIONS: i32 = 2;
+const GROUPS: i32 = 8;
+
+fn started() -> Started {
+    Started {
+        node: "node".to_owned(),
+        software: "test".to_owned(),
+        stage_config: "{}".to_owned(),
+        scheduler: SchedulerConfig {
+            placement_policy: "rendezvous".to_owned(),
+            placement_seed: 1,
+            load_factor_percent: 125,
+            lane_credit_rows: 4_096,
+            lane_credit_bytes: 1 << 20,
+            lane_batches_max: 2,
+            batch_rows_max: 512,
+            row_deadline_ns: 2 * MS,
+            high_water_rows: 32_768,
+            low_water_rows: 8_192,
+            route_interval_ns: 0,
+            balance_interval_ns: 0,
+            risk: RiskConfig::default(),
+            breakers: None,
+        },
+        lanes: (0..3).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),
+    }
+}
+
+/// What a batch takes: a time by its rows, and something that varies.
+fn service_ns(batch: i64, rows: i64) -> i64 {
+    200_000 + 10_000 * rows + 50_000 * (batch * 7 % 11)
+}
+
+/// A run with such lanes, whose ends are known at once.
+fn recorded() -> Recording {
+    let mut scheduler = Scheduler::new();
+    let mut inputs: BinaryHeap<Reverse<(i64, i64, usize)>> = BinaryHeap::new();
+    let mut known: Vec<Input> = Vec::new();
+    let mut send = |inputs: &mut BinaryHeap<_>, at_ns: i64, input: Input| {
+        inputs.push(Reverse((at_ns, known.len() as i64, known.len())));
+        known.push(input);
+        known.clone()
+    };
+    let mut all = send(&mut inputs, MS, Input::Started(started()));
+    for partition in 0..PARTITIONS {
+        let assigned =
+            PartitionAssigned { partition, groups: GROUPS, committed_offset: 0, snapshot_offset: 0 };
+        all = send(&mut inputs, MS, Input::PartitionAssigned(assigned));
+    }
+    for number in 0..ARRIVALS {
+        let partition = (number % i64::from(PARTITIONS)) as i32;
+        let group = |group: i32| GroupArrival { group, rows: 1 + (number + i64::from(group)) % 9, bytes: 64 };
+        let groups = (0..GROUPS).filter(|group| (number + i64::from(*group)) % 3 > 0).map(group).collect();
+        let arrived = Arrived { partition, next_offset: number + 1, groups };
+        all = send(&mut inputs, (2 + number) * MS, Input::Arrived(arrived));
+    }
+    let (mut steps, mut free_ns) = (Vec::new(), [0; 3]);
+    while let Some(Reverse((at_ns, _, index))) = inputs.pop() {
+        let (input, mut decisions) = (all[index].clone(), Vec::new());
+        scheduler.step(at_ns, &input, &mut decisions).expect("a sound input");
+        for decision in &decisions {
+            match decision {
+                Decision::Dispatch(Dispatch { batch, lane, rows, .. }) => {
+                    let (free_ns, service_ns) = (&mut free_ns[*lane as usize], service_ns(*batch, *rows));
+                    *free_ns = at_ns.max(*free_ns) + service_ns;
+                    let done = Completed { lane: *lane, batch: *batch, service_ns, sample: None };
+                    all = send(&mut inputs, *free_ns, Input::Completed(done));
+                }
+                Decision::WakeAt(wake) => all = send(&mut inputs, wake.at_ns, Input::Woke(Woke {})),
+                _ => {}
+            }
+        }
+        steps.push((at_ns, input, decisions));
+    }
+    Recording::of_steps(steps).expect("rows arrived")
+}
+
+fn what_if(recording: &Recording, changes: &Changes, seeds: u64) -> Report {
+    let run = |changes: &Changes| -> Vec<Modelled> {
+        (0..seeds).map(|seed| recording.model(changes, seed).expect("it is modelled")).collect()
+    };
+    recording.report(changes, &run(&Changes::default()), &run(changes)).expect("the changes fit")
+}
+
+#[test]
+fn the_recorded_configuration_is_modelled_as_it_was_measured() {
+    let recording = recorded();
+    let report = what_if(&recording, &Changes::default(), 5);
+    for (name, percent) in [("row_latency_mean_ms", 5.0), ("row_latency_p99_ms", 20.0), ("rows", 0.0)] {
+        let found = row(&report.figures, name);
+        let (measured, modelled) = (found.measured.unwrap(), found.recorded.unwrap().mean);
+        let missed = 100.0 * (modelled - measured).abs() / measured;
+        assert!(missed <= percent, "{name}: {modelled} modelled, {measured} measured");
+        assert_eq!(found.claim, Claim::Same, "{name}");
+    }
+    assert!(report.order.iter().all(|order| order.is_kept), "{:?}", report.order);
+}
+
+#[test]
+fn a_lane_that_is_slow_or_lost_makes_rows_later_and_none_is_missing() {
+    let recording = recorded();
+    let slow = Changes { slow: vec![("cpu:1".to_owned(), 4_000)], ..Changes::default() };
+    let lost = Changes { lose: vec![("2".to_owned(), LossTime::After(100 * MS))], ..Changes::default() };
+    let fewer = Changes { devices: vec!["cpu:1".to_owned()], ..Changes::default() };
+    for changes in [slow, lost, fewer] {
+        let report = what_if(&recording, &changes, 3);
+        let latency = row(&report.figures, "row_latency_mean_ms");
+        assert_eq!(latency.claim, Claim::Higher, "{changes:?}: {latency:?}");
+        let rows = row(&report.figures, "rows");
+        assert_eq!(rows.changed.unwrap().mean, rows.measured.unwrap(), "{changes:?}");
+        assert!(report.order.iter().all(|order| order.is_kept), "{changes:?}: {:?}", report.order);
+    }
+}
+
+#[test]
+fn rows_wait_at_the_source_while_their_partition_is_paused() {
+    let recording = recorded();
+    let set = [("high_water_rows", "40"), ("low_water_rows", "5"), ("batch_rows_max", "4")];
+    let set = set.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let changes = Changes { set, devices: vec!["cpu:1".to_owned()], ..Changes::default() };
+    let report = what_if(&recording, &changes, 2);
+    let rows = row(&report.figures, "rows");
+    assert_eq!(rows.changed.unwrap().mean, rows.measured.unwrap());
+    assert_eq!(row(&report.figures, "row_latency_mean_ms").claim, Claim::Higher);
+    assert!(report.order.iter().all(|order| order.is_kept), "{:?}", report.order);
+}
+
+#[test]
+fn the_same_seeds_give_the_same_bytes() {
+    let recording = recorded();
+    let changes = Changes { policy: Some("balanced".to_owned()), ..Changes::default() };
+    let bytes = |seeds: u64| serde_json::to_string(&what_if(&recording, &changes, seeds)).unwrap();
+    assert_eq!(bytes(3), bytes(3));
+    assert_ne!(bytes(3), bytes(4));
+}
+
+#[test]
+fn what_is_not_there_is_an_error_that_says_what_is() {
+    let recording = recorded();
+    let check = |changes: Changes, expected: &str| {
+        let error = recording.model(&changes, 0).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let named = |name: &str| name.to_owned();
+    let none = Changes::default;
+    check(
+        Changes { policy: Some(named("dice")), ..none() },
+        "--policy \"dice\" is not known; of tasks there are: fair",
+    );
+    check(Changes { policy: Some(named("fair@7")), ..none() }, "risk.policy is fair@7");
+    let set = |key: &str, value: &str| Changes { set: vec![(named(key), named(value))], ..none() };
+    check(set("risk.nothing", "1"), "no such field in this journal; it has: balance_interval_ns");
+    check(set("risk", "1"), "no such field");
+    check(set("risk.slice_ns", "soon"), "--set risk.slice_ns=soon: ");
+    check(set("risk.split", "by-mood"), "--set risk.split=by-mood: ");
+    check(set("scheduler.batch_rows_max", "0"), "batch_rows_max is 0; it must be from 1");
+    check(
+        Changes { slow: vec![(named("cpu:7"), 2_000)], ..none() },
+        "--slow cpu:7: there is no such lane; there are: 0 (cpu:0)",
+    );
+    let lose = |lane: &str, time| Changes { lose: vec![(named(lane), time)], ..none() };
+    check(lose("gpu", LossTime::After(0)), "--lose gpu: there is no such lane");
+    check(
+        lose("1", LossTime::After(60_000 * MS)),
+        "60.000 s after the recorded window begins, which lasts 0.4",
+    );
+    check(lose("1", LossTime::At(0)), "-0.001 s after");
+    check(Changes { devices: vec![named("cuda:0")], ..none() }, "nothing is known of such devices' speed");
+    check(Changes { devices: vec![named("tpu")], ..none() }, "`cpu:N` (N lanes on the CPU)");
+    assert!(recording.model(&set("risk.split", "equal"), 0).is_ok());
+    let nothing = Recording::of_steps([(MS, Input::Started(started()), Vec::new())]).unwrap_err();
+    assert!(nothing.to_string().contains("no arrivals of rows and no risk tasks"), "{nothing}");
+}

@@ -1,0 +1,5 @@
+//! The model against formulas, policies against each other, and fleets that fail.
+
+mod baselines;
+mod faults;
+mod quality;
