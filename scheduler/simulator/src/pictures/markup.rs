@@ -5,13 +5,13 @@ use std::fmt::Write;
 use super::{number, step};
 
 pub(super) const WIDTH: f64 = 760.0;
-pub(super) const LEFT: f64 = 70.0;
+pub(super) const LEFT: f64 = 100.0;
 pub(super) const RIGHT: f64 = 20.0;
-pub(super) const TOP: f64 = 40.0;
+pub(super) const TOP: f64 = 48.0;
 /// Room below for the axis and its name.
 pub(super) const BOTTOM: f64 = 46.0;
 const KEY_HEIGHT: f64 = 18.0;
-const KEY_WIDTH: f64 = 165.0;
+const KEY_WIDTH: f64 = 160.0;
 const KEYS_IN_LINE: usize = 4;
 /// Grey that is readable on white and on black.
 const GREY: &str = "#808080";
