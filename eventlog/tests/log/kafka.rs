@@ -210,8 +210,14 @@ fn check_two_members(protocol: GroupProtocol) {
         drop(Stop(&stop_second));
         second.join().unwrap();
         let joined = feed_until(&|_, _| true);
-        let all = |rounds: usize| rounds * PARTITIONS as usize;
-        feed_until(&|by, rounds| rounds >= joined + ALONE && by.values().sum::<usize>() == all(rounds));
+        feed_until(&|_, rounds| rounds >= joined + ALONE);
+        // Nothing more is fed: a member that is a little behind would be so for ever.
+        while by.values().sum::<usize>() < rounds * PARTITIONS as usize {
+            assert!(started.elapsed() < ARRIVAL_MAX, "{by:?} records were copied of {rounds} rounds");
+            if let Ok((who, count)) = heard.recv_timeout(POLL) {
+                *by.get_mut(who).unwrap() += count;
+            }
+        }
         drop(Stop(&stop_first));
         first.join().unwrap();
     });
