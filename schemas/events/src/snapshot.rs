@@ -5,7 +5,7 @@ use crate::error::DecodeError;
 use crate::wire::Wire;
 
 /// One part of the stage state at an offset, in device-neutral bytes. The record ends with a BLAKE3 checksum of all of
-/// it, which is written and checked by the codec.
+/// it, which is written and checked by the codec, and is no part of [`Wire::SHAPE`].
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Snapshot {
     /// Partition of the source topic.
