@@ -2,6 +2,8 @@
 //! other cuts and other paths to the same state.
 
 use std::io::Read;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[path = "kernels/bars.rs"]
 mod bars;
@@ -35,4 +37,20 @@ fn text_of(compressed: &[u8]) -> String {
     let mut text = String::new();
     flate2::read::GzDecoder::new(compressed).read_to_string(&mut text).expect("it is text");
     text
+}
+
+/// Checks each fault, as many at a time as there are processors: each is compiled and searched for by itself.
+fn beside_each_other<T: Sync>(faults: &[T], check: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let checks = || {
+        while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(fault);
+        }
+    };
+    // A check that fails ends its thread, and with it the test.
+    std::thread::scope(|scope| {
+        (0..std::thread::available_parallelism().map_or(1, NonZero::get)).for_each(|_| {
+            scope.spawn(checks);
+        });
+    });
 }

@@ -353,7 +353,7 @@ fn family_of(file: &str) -> Family {
 #[test]
 fn a_fault_in_a_kernel_is_found() {
     let emulators = FAMILIES.map(|(kernels, _)| (kernels, Emulator::of(kernels)));
-    for (file, from, to) in FAULTS {
+    crate::beside_each_other(&FAULTS, |&(file, from, to)| {
         let (family, compare) = family_of(file);
         assert!(family.iter().any(|kernel| kernel.program().contains(from)), "{file}: {from}");
         let (_, emulator) =
@@ -361,5 +361,5 @@ fn a_fault_in_a_kernel_is_found() {
         let faulty = emulator.with(from, to);
         let found = compare(&mut faulty.device(usize::MAX));
         assert!(found.is_err(), "nobody notices {to:?} for {from:?} in {file}");
-    }
+    });
 }
