@@ -218,7 +218,7 @@ fn choose_task_policy(life: &mut Life, name: &str) -> Result<String, String> {
         return Err(format!("there is no policy of tasks called {name}; there are: {names}"));
     };
     let before = std::mem::replace(&mut life.config.risk.policy, name.to_owned());
-    let before = if before.is_empty() { TASK_POLICIES[0] } else { &before };
+    let before = if before.is_empty() { "fair" } else { &before };
     risk::choose_policy(life, policy);
     life.refresh_config();
     Ok(format!("the policy of tasks is {name}, and was {before}; what waits for one lane alone stays there"))

@@ -67,7 +67,7 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
     let risk = warptape_schemas::journal::RiskConfig {
         quantum_ns: 20_000_000,
-        policy: "fair@1".to_owned(),
+        policy: "lp-price@1".to_owned(),
         price_interval_ns: 1_000_000_000,
         critical_percent: 25,
         ageing_ns: 1_000_000_000,

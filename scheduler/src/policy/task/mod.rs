@@ -27,10 +27,10 @@ pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose};
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 
-/// Names of all task policies, the default first.
+/// Names of all task policies, the default of the configuration first.
 pub const TASK_POLICIES: [&str; 11] = [
-    "fair",
     "lp-price",
+    "fair",
     "earliest-deadline",
     "least-laxity",
     "first-come",
