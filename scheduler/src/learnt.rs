@@ -6,17 +6,32 @@
 use serde::{Deserialize, Serialize};
 
 use crate::networks::Networks;
+use crate::policy::task::{Push, TaskPolicy};
+use crate::risk::bandit::Bandit;
+use crate::state_hash::StateHash;
 
 /// State that came after checkpoint version 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Learnt {
     /// Networks that policies may name.
     pub(crate) networks: Networks,
+    /// What the policy `linucb` learns, while it decides.
+    pub(crate) bandit: Option<Bandit>,
 }
 
 impl Learnt {
     /// Hash of everything here, by walking.
     pub(crate) fn walked_hash(&self) -> u64 {
-        self.networks.walked_hash()
+        let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);
+        self.networks.walked_hash().wrapping_add(bandit)
+    }
+
+    /// Another policy decides from now on: what the one before learnt is forgotten.
+    pub(crate) fn choose_policy(&mut self, policy: TaskPolicy, lanes: usize, hash: &mut StateHash) {
+        if let Some(bandit) = self.bandit.take() {
+            bandit.forget(hash);
+        }
+        let learns = policy == TaskPolicy::Push(Push::LinUcb);
+        self.bandit = learns.then(|| Bandit::new(lanes, hash));
     }
 }

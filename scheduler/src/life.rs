@@ -139,6 +139,7 @@ impl Life {
             lane.refresh(&mut life.hash);
         }
         life.refresh_clock();
+        life.learnt.choose_policy(task_policy, life.lanes.len(), &mut life.hash);
         Ok(life)
     }
 

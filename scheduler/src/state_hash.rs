@@ -89,6 +89,8 @@ pub(crate) enum Component {
     ClassWork = 82,
     GroupWork = 83,
     Network = 90,
+    Bandit = 95,
+    BanditTask = 96,
 }
 
 /// Hash of one component.

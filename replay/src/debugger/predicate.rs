@@ -179,7 +179,7 @@ const INPUTS: [&str; 21] = [
     "Trained",
 ];
 
-const DECISIONS: [&str; 22] = [
+const DECISIONS: [&str; 23] = [
     "Place",
     "Dispatch",
     "Pause",
@@ -202,6 +202,7 @@ const DECISIONS: [&str; 22] = [
     "Headroom",
     "Drift",
     "Shed",
+    "FellBack",
 ];
 
 const BREAKERS: [&str; 3] = ["CLOSED", "OPEN", "HALF_OPEN"];

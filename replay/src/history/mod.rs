@@ -272,7 +272,8 @@ impl History {
             | Decision::Assign(_)
             | Decision::AskPrices(_)
             | Decision::Controlled(_)
-            | Decision::Drift(_) => {}
+            | Decision::Drift(_)
+            | Decision::FellBack(_) => {}
         }
     }
 

@@ -481,6 +481,7 @@ impl<'a> Run<'a> {
                 | Decision::Breaker(_)
                 | Decision::Headroom(_)
                 | Decision::Drift(_)
+                | Decision::FellBack(_)
                 | Decision::Shed(_) => {}
             }
         }

@@ -584,6 +584,8 @@ pub enum Decision {
     Drift(Drift),
     /// A task that has not begun is given up because tasks wait for too long.
     Shed(Shed),
+    /// A learned policy's errors have drifted, so that its rule decides instead of it; or it decides again.
+    FellBack(FellBack),
 }
 
 /// A lane that could take a group, with what spoke for it.

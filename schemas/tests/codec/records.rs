@@ -197,6 +197,7 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Headroom(_) => 19,
         Decision::Drift(_) => 20,
         Decision::Shed(_) => 21,
+        Decision::FellBack(_) => 22,
     }
 }
 

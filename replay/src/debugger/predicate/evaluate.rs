@@ -266,6 +266,7 @@ fn of_decision(decision: &Decision) -> Subject {
         Decision::Headroom(headroom) => (19, lane(headroom.lane)),
         Decision::Drift(drift) => (20, lane(drift.lane)),
         Decision::Shed(shed) => (21, Subject { reason: word(&shed.reason), ..task(shed.task) }),
+        Decision::FellBack(fell) => (22, task(fell.task)),
     };
     Subject { decision: Some(DECISIONS[name]), ..subject }
 }

@@ -46,7 +46,9 @@ const WEIGHT_MAX: i64 = 16 << SUM_POINT;
 const SAMPLES_MAX: i64 = REFRESH * (FORGETTING + 1);
 const _: () = assert!(SAMPLES_MAX.checked_mul(FEATURE_ONE * RESIDUAL_MAX).is_some());
 // What elimination begins with has the point of the inverse, and leaves room for a factor of 2⁸.
-const _: () = assert!((SAMPLES_MAX * FEATURE_ONE * FEATURE_ONE + PRIOR).ilog2() + INVERSE_POINT - 2 * FEATURE_POINT < 55);
+const _: () = assert!(
+    (SAMPLES_MAX * FEATURE_ONE * FEATURE_ONE + PRIOR).ilog2() + INVERSE_POINT - 2 * FEATURE_POINT < 55
+);
 
 type Matrix = [[i64; FEATURES]; FEATURES];
 
@@ -97,7 +99,8 @@ impl Model {
             row.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum::<i64>() >> FEATURE_POINT
         };
         let square: i64 =
-            self.inverse.iter().zip(features).map(|(row, x)| of_row(row) * i64::from(*x)).sum::<i64>() >> FEATURE_POINT;
+            self.inverse.iter().zip(features).map(|(row, x)| of_row(row) * i64::from(*x)).sum::<i64>()
+                >> FEATURE_POINT;
         // The square has 40 bits after the point, and its root 20.
         (square.max(0) as u64).isqrt().cast_signed() >> (INVERSE_POINT / 2 - 16)
     }
@@ -196,9 +199,8 @@ fn inverse_of(information: &Matrix) -> Matrix {
     let residue = residue(information, &found);
     for row in 0..FEATURES {
         for column in row..FEATURES {
-            let step: i128 = (0..FEATURES)
-                .map(|inner| i128::from(found[row][inner]) * residue[inner][column])
-                .sum();
+            let step: i128 =
+                (0..FEATURES).map(|inner| i128::from(found[row][inner]) * residue[inner][column]).sum();
             let entry = found[row][column] + rounded(step, INVERSE_POINT + 2 * FEATURE_POINT);
             (rest[row][column], rest[column][row]) = (entry, entry);
         }
