@@ -25,6 +25,11 @@ pub fn log2(value: u64) -> u64 {
     result
 }
 
+/// The binary logarithm with 16 bits after the point; of what is less than 1 that of 1.
+pub(crate) fn log2_16(value: i64) -> i64 {
+    (log2(value.max(1) as u64) >> (FRACTION_BITS - 16)) as i64
+}
+
 /// `2^(log / 2³²)`, rounded down, up to an error of 2⁻³⁰ of it; `u64::MAX` where it is larger than that.
 ///
 /// The fraction is a product: one factor for each of its bits, 2 to the power of that bit.

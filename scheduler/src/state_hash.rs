@@ -88,6 +88,9 @@ pub(crate) enum Component {
     LaneWork = 81,
     ClassWork = 82,
     GroupWork = 83,
+    Network = 90,
+    Bandit = 95,
+    BanditTask = 96,
 }
 
 /// Hash of one component.

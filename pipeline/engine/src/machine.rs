@@ -412,7 +412,7 @@ impl Core {
                 self.commands.push(Command::Lane(release.lane, command));
             }
             // What follows from these are decisions of their own.
-            Decision::Drift(_) => {}
+            Decision::Drift(_) | Decision::FellBack(_) => {}
             Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) | Decision::Assign(_) => {}
             Decision::AskPrices(question) => self.commands.push(Command::AskPrices(question)),
             Decision::Reject(reject) => self.reject(now_ns, &reject),

@@ -46,6 +46,7 @@ labels! {
     Decision::Headroom(_) => "headroom",
     Decision::Drift(_) => "drift",
     Decision::Shed(_) => "shed",
+    Decision::FellBack(_) => "fell_back",
 }
 
 labels! {

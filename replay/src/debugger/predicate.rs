@@ -155,7 +155,7 @@ pub const FIELDS: [(Field, &str, &str); 18] = [
     (Field::Differs, "differs", "whether the entry is not what this software decides: true or false"),
 ];
 
-const INPUTS: [&str; 20] = [
+const INPUTS: [&str; 21] = [
     "Started",
     "PartitionAssigned",
     "PartitionRevoked",
@@ -176,9 +176,10 @@ const INPUTS: [&str; 20] = [
     "Control",
     "Checkpoint",
     "CommitEnded",
+    "Trained",
 ];
 
-const DECISIONS: [&str; 22] = [
+const DECISIONS: [&str; 23] = [
     "Place",
     "Dispatch",
     "Pause",
@@ -201,6 +202,7 @@ const DECISIONS: [&str; 22] = [
     "Headroom",
     "Drift",
     "Shed",
+    "FellBack",
 ];
 
 const BREAKERS: [&str; 3] = ["CLOSED", "OPEN", "HALF_OPEN"];

@@ -218,7 +218,8 @@ impl History {
             | Input::Priced(_)
             | Input::Sampled(_)
             | Input::Control(_)
-            | Input::Checkpoint(_) => {}
+            | Input::Checkpoint(_)
+            | Input::Trained(_) => {}
         }
         Trigger::Other
     }
@@ -271,7 +272,8 @@ impl History {
             | Decision::Assign(_)
             | Decision::AskPrices(_)
             | Decision::Controlled(_)
-            | Decision::Drift(_) => {}
+            | Decision::Drift(_)
+            | Decision::FellBack(_) => {}
         }
     }
 

@@ -481,6 +481,7 @@ impl<'a> Run<'a> {
                 | Decision::Breaker(_)
                 | Decision::Headroom(_)
                 | Decision::Drift(_)
+                | Decision::FellBack(_)
                 | Decision::Shed(_) => {}
             }
         }
@@ -509,6 +510,7 @@ fn name(input: &Input) -> &'static str {
         Input::Priced(_) => "Priced",
         Input::Sampled(_) => "Sampled",
         Input::Control(_) => "Control",
+        Input::Trained(_) => "Trained",
         _ => "of another kind",
     }
 }

@@ -18,6 +18,7 @@
 mod accounts;
 mod ageing;
 mod audit;
+pub(crate) mod bandit;
 mod config_hash;
 mod congestion;
 mod predictor;
@@ -486,14 +487,21 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     if views.is_empty() {
         return None;
     }
-    let Life { risk, hash, config, .. } = life;
-    let preferred = push.choose(&views, id, &mut risk.turns, config);
+    let class = task.spec.class;
+    let Life { risk, hash, config, learnt, clock: Clock { at_ns, .. }, .. } = life;
+    let preferred = match (push, &learnt.bandit) {
+        (Push::LinUcb, Some(bandit)) => bandit.choose(&views, class),
+        _ => push.choose(&views, id, &mut risk.turns, config),
+    };
     let now = turns_hash(&risk.turns);
     hash.replace(&mut risk.turns.contribution, now);
     let preferred = views.iter().position(|view| view.lane == preferred).expect("one of them was chosen");
     let address = ("lane/explore", config.placement_seed, id);
     let Choice { index, is_explored, propensity_ppm } =
         choose(address, config.risk.explore_ppm, views.len(), preferred);
+    if let Some(bandit) = &mut learnt.bandit {
+        bandit.joined(id, class, &views[index], *at_ns, hash);
+    }
     let LaneView { lane, tasks, backlog_ns, task_ns, .. } = views[index];
     let reason = if is_explored { SliceReason::Explored } else { SliceReason::Order };
     risk.dequeue(id);
@@ -515,8 +523,9 @@ fn turns_hash(turns: &Turns) -> u64 {
 
 /// Has another policy decide from now on: tasks wait in its order, and what the one before remembered is forgotten.
 pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
-    let Life { risk, lanes, hash, .. } = life;
+    let Life { risk, lanes, hash, learnt, .. } = life;
     let tasks: Vec<_> = risk.tasks.keys().copied().collect();
+    learnt.choose_policy(policy, lanes.len(), hash);
     tasks.iter().for_each(|task| risk.dequeue(*task));
     risk.policy = policy;
     hash.replace(&mut risk.turns.contribution, 0);
@@ -548,7 +557,7 @@ pub(crate) fn priced(life: &mut Life, priced: &Priced) {
 
 /// A lane is done with its slice.
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = &mut *life;
+    let Life { risk, lanes, config, hash, learnt: known, clock: Clock { at_ns, .. }, .. } = &mut *life;
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
         return;
@@ -577,6 +586,15 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
         risk.complete = Some(id);
     }
     let rate_key = &task.spec.rate_key;
+    if let Some(bandit) = &mut known.bandit {
+        let predicted = risk.rates.predict(lane.class, rate_key, cost);
+        if let Some(predicted) = predicted {
+            bandit.slice_done(done.lane, predicted.mean_ns, done.service_ns, hash);
+        }
+        if task.units_left == 0 {
+            decisions.extend(bandit.task_done(id, *at_ns, hash).map(Decision::FellBack));
+        }
+    }
     let learnt = rates::Done { slice: slice.slice, cost, service_ns: done.service_ns };
     if let Some(drifted) = risk.rates.learn(lane.class, rate_key, learnt, hash) {
         decisions.push(Decision::Drift(Drift {
@@ -616,7 +634,10 @@ pub(crate) fn drop_partition(life: &mut Life, partition: PartitionId) {
 
 /// What a lane has of tasks as its share goes back to be done by others; what it works on it finishes.
 pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
-    let Life { risk, hash, .. } = life;
+    let Life { risk, hash, learnt, .. } = life;
+    if let Some(bandit) = &mut learnt.bandit {
+        bandit.lane_opened(lane, hash);
+    }
     let shared: Vec<TaskId> = risk.queues.shares[lane as usize].tasks().collect();
     for id in shared {
         risk.dequeue(id);
@@ -629,7 +650,10 @@ pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
 
 /// What a lane had of tasks, in flight or as its share, goes back to be done by others.
 pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
-    let Life { risk, lanes, hash, .. } = life;
+    let Life { risk, lanes, hash, learnt, .. } = life;
+    if let Some(bandit) = &mut learnt.bandit {
+        bandit.lane_opened(lane, hash);
+    }
     risk.lanes.reserves[lane as usize].clear(hash);
     let mut hit: BTreeSet<_> = risk.queues.shares[lane as usize].tasks().collect();
     let slice = lanes[lane as usize].slice().filter(|slice| slice.task.is_some());

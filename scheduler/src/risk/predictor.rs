@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::DURATION_NS_MAX;
-use crate::log2::{FRACTION_BITS, exp2, log2};
+use crate::log2::{FRACTION_BITS, exp2, log2_16};
 
 /// Bits after the point of logarithms here.
 const POINT: u32 = 16;
@@ -86,7 +86,7 @@ struct Line {
 }
 
 fn log(value: i64) -> i64 {
-    (log2(value.max(1) as u64) >> (FRACTION_BITS - POINT)) as i64
+    log2_16(value)
 }
 
 fn power(log: i64) -> i64 {

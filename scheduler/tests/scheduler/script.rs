@@ -436,6 +436,7 @@ fn describe(decision: &Decision) -> String {
         Decision::Shed(Shed { task, reason, class, waited_ns, target_ns, number }) => {
             format!("shed {task}: {class:?}, {reason:?}, {waited_ns} of {target_ns} ns, number {number}")
         }
+        Decision::FellBack(fell) => format!("{fell:?}"),
         Decision::Drift(Drift { slice, lane, rate_key, predicted_ns, service_ns, slices }) => {
             format!(
                 "drift of {rate_key} on {lane}: slice {slice} took {service_ns} of {predicted_ns} ns, {slices} slices forgotten"

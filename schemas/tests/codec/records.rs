@@ -169,6 +169,7 @@ fn input_branch(input: &Input) -> u32 {
         Input::Control(_) => 17,
         Input::Checkpoint(_) => 18,
         Input::CommitEnded(_) => 19,
+        Input::Trained(_) => 20,
     }
 }
 
@@ -196,6 +197,7 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Headroom(_) => 19,
         Decision::Drift(_) => 20,
         Decision::Shed(_) => 21,
+        Decision::FellBack(_) => 22,
     }
 }
 

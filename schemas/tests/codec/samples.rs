@@ -579,6 +579,14 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
                     service_ns: 1_500_000,
                     slices: 800,
                 }),
+                Decision::FellBack(FellBack {
+                    policy: "linucb".into(),
+                    has_returned: true,
+                    task: 7,
+                    error_milli: 250,
+                    expected_milli: 300,
+                    completions: 96,
+                }),
             ],
         ),
         (Input::Sealed(Sealed { partitions: sealed() }), vec![]),
@@ -623,6 +631,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         ),
         (Input::CommitEnded(commit_ended(1, CommitOutcome::Aborted)), vec![]),
         (Input::CommitEnded(commit_ended(2, CommitOutcome::Committed)), vec![]),
+        (Input::Trained(Trained { hash: "0f".repeat(32), network: StateBytes((0..=255).collect()) }), vec![]),
     ];
     entries.extend(control_commands().into_iter().enumerate().map(|(number, command)| {
         let id = format!("control-{number}");

@@ -153,6 +153,7 @@ fn reason(decision: &Value, at_ns: i64) -> String {
             milliseconds(of.number("predicted_ns")),
             of.text("slices"),
         ),
+        "FellBack" => of.fell_back(),
         "Breaker" => of.breaker(),
         "Headroom" => format!(
             "lane {} counts with {} % of its weight: its device has {} °C, and throttles at {} °C",
@@ -180,6 +181,20 @@ impl Fields<'_> {
 
     fn number(&self, name: &str) -> i64 {
         self.fields[name].as_i64().unwrap_or(0)
+    }
+
+    fn fell_back(&self) -> String {
+        let milli = |name: &str| format!("{:.2}", self.number(name) as f64 / 1e3);
+        let [policy, task, completions] = ["policy", "task", "completions"].map(|name| self.text(name));
+        let (error, expected) = (milli("error_milli"), milli("expected_milli"));
+        match self.fields["has_returned"].as_bool() {
+            Some(true) => format!(
+                "policy {policy} decides again from task {task} on, {completions} completions after it fell back: it is wrong by {error} powers of two, its rule by {expected}"
+            ),
+            _ => format!(
+                "policy {policy} falls back to its rule with task {task}: it is wrong by {error} powers of two, and was by {expected} in the mean of {completions} completions"
+            ),
+        }
     }
 
     /// In the words that the process itself had for it in its log.
@@ -489,6 +504,7 @@ mod tests {
             "Headroom",
             "Drift",
             "Shed",
+            "FellBack",
         ];
         let schema: Value =
             serde_json::from_str(include_str!("../../../../schemas/avro/journal_entry.avsc")).unwrap();

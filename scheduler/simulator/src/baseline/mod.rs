@@ -4,11 +4,12 @@
 //! pass over classes, tenants and turns. They are there so that a policy of production can be held against them.
 //!
 //! ```text
-//!   push    a task arrives ──► whose queue does it join, as a whole?    blind-queues, static-affinity, completion-by-means, completion-by-sizes
+//!   push    a task arrives ──► whose queue does it join, as a whole?    blind-queues, static-affinity, completion-by-means, completion-by-sizes, bidding
 //!   pull    a lane is free ──► which of the waiting tasks?              max-min, lp-allocation, shortest-rest
 //! ```
 
 mod allocation;
+mod bidding;
 mod push;
 mod tasks;
 
@@ -18,10 +19,11 @@ use crate::draws::Draws;
 use crate::fleet::Fleet;
 use crate::workload::Workload;
 use allocation::Allocation;
+use bidding::Agent;
 use tasks::Tasks;
 
 /// Names of all baselines.
-pub const BASELINES: [&str; 7] = [
+pub const BASELINES: [&str; 8] = [
     "blind-queues",
     "static-affinity",
     "completion-by-means",
@@ -29,6 +31,7 @@ pub const BASELINES: [&str; 7] = [
     "max-min",
     "lp-allocation",
     "shortest-rest",
+    "bidding",
 ];
 
 /// The rule of a baseline.
@@ -48,6 +51,8 @@ enum Rule {
     LpAllocation(Allocation),
     /// A lane takes the task with the greatest price × speed ÷ true rest.
     ShortestRest(Vec<f64>),
+    /// An agent of each class bids for a task, by what it has learnt of its own lanes alone; the lowest bidder gets it.
+    Bidding(Vec<Agent>),
 }
 
 /// A lane as a baseline sees it.
@@ -90,6 +95,7 @@ impl<'a> Baseline<'a> {
             "max-min" => Rule::MaxMin(Allocation::in_rounds(fleet, workload)),
             "lp-allocation" => Rule::LpAllocation(Allocation::of_mix(fleet, &workload.mix())),
             "shortest-rest" => Rule::ShortestRest(fleet.prices(&workload.mix())),
+            "bidding" => Rule::Bidding(vec![Agent::new(workload.kinds.len()); fleet.classes.len()]),
             _ => return None,
         };
         let lane =
@@ -106,8 +112,9 @@ impl<'a> Baseline<'a> {
                 let lane = &mut self.lanes[done.lane as usize];
                 let (_, task, units, began_ns) = lane.running.take().expect("the lane worked on a slice");
                 let class = lane.class;
-                if let Some(kind) = self.tasks.done(task, units, at_ns - began_ns) {
+                if let Some((kind, cost)) = self.tasks.done(task, units, at_ns - began_ns) {
                     self.received(class, kind, at_ns - began_ns);
+                    self.learn(class, kind, cost, at_ns - began_ns);
                 }
                 if self.tasks.is_done(task) {
                     self.forget(task);

@@ -24,6 +24,7 @@ impl Baseline<'_> {
                 let done_s = |lane: usize| self.backlog_s(lane) + self.takes_s(lane, task);
                 ready.iter().copied().min_by(|one, other| done_s(*one).total_cmp(&done_s(*other)))
             }
+            Rule::Bidding(agents) => self.lowest_bidder(agents, kind, self.tasks.rest(task), ready),
             Rule::MaxMin(_) | Rule::LpAllocation(_) | Rule::ShortestRest(_) => None,
         }
     }

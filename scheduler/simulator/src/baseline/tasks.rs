@@ -89,13 +89,18 @@ impl Tasks {
         (from, end)
     }
 
-    /// A slice is done: the kind of its task, if that is still there.
-    pub(super) fn done(&mut self, task: TaskId, (from, to): (i64, i64), service_ns: i64) -> Option<usize> {
+    /// A slice is done: the kind of its task and what it cost, if the task is still there.
+    pub(super) fn done(
+        &mut self,
+        task: TaskId,
+        (from, to): (i64, i64),
+        service_ns: i64,
+    ) -> Option<(usize, i64)> {
         let task = self.tasks.get_mut(&task)?;
         task.rest -= to - from;
         task.slices_running -= 1;
         task.service_ns += service_ns;
-        Some(task.kind)
+        Some((task.kind, (to - from) * task.unit_cost))
     }
 
     /// A slice came to nothing: its units are open again.

@@ -1,7 +1,8 @@
 //! Baselines of the simulator, against what is known of them and against the policies of production.
 
 use warptape_simulator::{
-    BASELINES, Burst, Class, Failure, Fleet, Options, Outage, Outcome, Process, Sizes, Workload, run,
+    BASELINES, Burst, Class, Failure, Fleet, Options, Outage, Outcome, Process, Sizes, Throttling, Workload,
+    run,
 };
 
 fn options(policy: &str) -> Options {
@@ -75,6 +76,39 @@ fn who_knows_more_is_done_sooner() {
     assert!(affinity < blind, "{affinity} {blind}");
     assert!(means < affinity && sizes < means, "{affinity} {means} {sizes}");
     assert!(rest < blind, "{rest} {blind}");
+}
+
+/// Agents that have to learn how fast their lanes are end up near a rule that knows all speeds and sizes, and far from one that knows nothing.
+#[test]
+fn agents_that_bid_come_near_to_one_who_knows_all_lanes() {
+    let fleet = Fleet::volta_turing_radeon();
+    let workload = whole_tasks(0.6, 3_000);
+    let [blind, bidding, sizes] =
+        ["blind-queues", "bidding", "completion-by-sizes"].map(|policy| mean_s(&fleet, &workload, policy));
+    assert!(bidding < blind / 2.0, "{bidding} {blind}");
+    assert!((0.98..1.05).contains(&(bidding / sizes)), "{bidding} {sizes}");
+}
+
+/// Where one class becomes ten times slower its agent sees that and bids less often.
+#[test]
+fn an_agent_whose_lanes_become_slow_gets_fewer_tasks() {
+    let mut fleet = Fleet {
+        classes: vec![Class::new("steady", 2, &[1.0]), Class::new("throttled", 2, &[1.0])],
+        ..Fleet::default()
+    };
+    let mut workload = whole_tasks(0.3, 3_000);
+    workload.kinds.truncate(1);
+    workload.kinds[0].share = 1.0;
+    let slices_of_throttled = |fleet: &Fleet| {
+        let options = Options { records: true, ..options("bidding") };
+        let outcome = run(fleet, &workload, &options, 1);
+        let slices = outcome.ran.iter().filter(|ran| ran.lane >= 2).count();
+        slices as f64 / outcome.ran.len() as f64
+    };
+    let before = slices_of_throttled(&fleet);
+    fleet.throttling = vec![Throttling { lanes: 2..4, from_s: 0.0, until_s: 1e6, factor: 0.1 }];
+    let after = slices_of_throttled(&fleet);
+    assert!((0.3..0.6).contains(&before) && after < before / 3.0, "{before} {after}");
 }
 
 /// At a load at which lanes that take what comes cannot keep up, those that divide their time as the linear program says do.

@@ -3,7 +3,7 @@
 //! ```text
 //!   pull    a lane is free ──► which of the waiting tasks does it take?     fair, lp-price, earliest-deadline, least-laxity, first-come
 //!   push    a task arrives ──► whose queue does it join, as a whole?        round-robin, weighted-round-robin, score-utilization,
-//!                                                                            shortest-queue, two-choices, earliest-completion
+//!                                                                            shortest-queue, two-choices, earliest-completion, linucb
 //! ```
 //!
 //! Classes go before everything under each of them. Gangs, and tasks that `risk.split` shares out among lanes, are split likewise under each.
@@ -11,6 +11,7 @@
 mod draw;
 mod earliest_completion;
 mod exploration;
+pub(crate) mod linucb;
 mod lp_price;
 mod order;
 mod round_robin;
@@ -23,12 +24,14 @@ use serde::{Deserialize, Serialize};
 use warptape_events::journal::{LaneId, SchedulerConfig, TaskId};
 
 use super::named;
+#[cfg(test)]
+pub(crate) use draw::draw;
 pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose};
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 
 /// Names of all task policies, the default of the configuration first.
-pub const TASK_POLICIES: [&str; 11] = [
+pub const TASK_POLICIES: [&str; 12] = [
     "lp-price",
     "fair",
     "earliest-deadline",
@@ -40,6 +43,7 @@ pub const TASK_POLICIES: [&str; 11] = [
     "shortest-queue",
     "two-choices",
     "earliest-completion",
+    "linucb",
 ];
 
 /// The rule by which lanes get tasks.
@@ -68,6 +72,8 @@ pub(crate) enum Push {
     TwoChoices,
     /// The lane that is predicted to be done first.
     EarliestCompletion,
+    /// Likewise, with what is learnt of how wrong that is.
+    LinUcb,
 }
 
 impl TaskPolicy {
@@ -86,6 +92,7 @@ impl TaskPolicy {
             "shortest-queue" => Self::Push(Push::ShortestQueue),
             "two-choices" => Self::Push(Push::TwoChoices),
             "earliest-completion" => Self::Push(Push::EarliestCompletion),
+            "linucb" => Self::Push(Push::LinUcb),
             _ => return None,
         };
         // All of them have one version so far.
@@ -144,7 +151,8 @@ impl Push {
             Self::ScoreUtilization => score_utilization::choose(lanes),
             Self::ShortestQueue => shortest_queue::choose(lanes),
             Self::TwoChoices => two_choices::choose(lanes, task, config.placement_seed),
-            Self::EarliestCompletion => earliest_completion::choose(lanes),
+            // Whoever has learnt something does not ask here.
+            Self::EarliestCompletion | Self::LinUcb => earliest_completion::choose(lanes),
         }
     }
 }

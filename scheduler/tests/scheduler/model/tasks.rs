@@ -220,6 +220,10 @@ impl Model {
                 );
                 "drift".to_owned()
             }
+            Decision::FellBack(fell) => {
+                assert!(fell.policy == "linucb" && fell.completions > 0, "{fell:?}");
+                "fell back".to_owned()
+            }
             Decision::Assign(assign) => {
                 self.execute_assign(assign);
                 self.check_propensity(assign.reason, assign.propensity_ppm);

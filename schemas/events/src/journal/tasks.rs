@@ -492,3 +492,21 @@ pub struct Drift {
     /// Slices that were forgotten.
     pub slices: i64,
 }
+
+/// A learned policy's errors have drifted, so that its rule decides instead of it; or it decides again. Errors are sizes, in thousandths of a power
+/// of two, of what completions took by what was predicted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct FellBack {
+    /// The learned policy.
+    pub policy: String,
+    /// Whether it decides again.
+    pub has_returned: bool,
+    /// The task whose completion showed it.
+    pub task: TaskId,
+    /// The policy's error: at this completion; where it decides again, in the mean of the last window.
+    pub error_milli: i64,
+    /// What that is compared with: its mean error before; where it decides again, the rule's mean error in the last window.
+    pub expected_milli: i64,
+    /// Completions that it was learnt from; where it decides again, those since it fell back.
+    pub completions: i64,
+}

@@ -1,0 +1,82 @@
+//! What is wrong with bytes that should be a network.
+
+use crate::bytes::BYTES_MAX;
+use crate::layer::{SHIFT_MAX, WIDTH_MAX};
+use crate::state::LANES_MAX;
+
+/// Why bytes, or layers, are no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// The bytes are something else.
+    #[error("this is no network: a file of `warptape train` begins with WTNN")]
+    NotANetwork,
+    /// The bytes are of another version.
+    #[error(
+        "the network has format version {version}, and this release reads version 1: train it anew, or use a newer release"
+    )]
+    Version {
+        /// The version that they name.
+        version: u8,
+    },
+    /// The bytes are not those that were written.
+    #[error(
+        "the network's bytes are damaged (their checksum differs, or bytes are missing): copy the file again"
+    )]
+    Damaged,
+    /// The bytes are more than a network may have.
+    #[error("the network has {bytes} bytes, and {BYTES_MAX} is the most: train one with smaller layers")]
+    TooLarge {
+        /// How many they are.
+        bytes: usize,
+    },
+    /// The bytes name an architecture that does not exist.
+    #[error("the network is of architecture {architecture}, and there are 0 (paper) and 1 (improved)")]
+    Architecture {
+        /// Its number.
+        architecture: u8,
+    },
+    /// The network is for a number of lanes that cannot be.
+    #[error("the network is for {lanes} lanes, and there are from 1 to {LANES_MAX}")]
+    Lanes {
+        /// The number.
+        lanes: usize,
+    },
+    /// A layer has a size that cannot be.
+    #[error(
+        "a layer has {inputs} inputs and {outputs} outputs, and each must be from 1 to {WIDTH_MAX} and fit its rows"
+    )]
+    Width {
+        /// Its inputs.
+        inputs: usize,
+        /// Its outputs.
+        outputs: usize,
+    },
+    /// A layer does not fit the one before it, or the features.
+    #[error("layer {layer} has {inputs} inputs and {outputs} outputs, which do not fit those around it")]
+    Shape {
+        /// Its number, from 0 on.
+        layer: usize,
+        /// Its inputs.
+        inputs: usize,
+        /// Its outputs.
+        outputs: usize,
+    },
+    /// A layer shifts by too many bits.
+    #[error("output {output} of a layer is shifted by {shift} bits, and {SHIFT_MAX} is the most")]
+    Shift {
+        /// The output.
+        output: usize,
+        /// The bits.
+        shift: u8,
+    },
+    /// A sum could leave 32 bits.
+    #[error(
+        "output {output} of a layer could come to {most}, which 32 bits do not hold: its weights are too large"
+    )]
+    Overflow {
+        /// The output.
+        output: usize,
+        /// What it could come to.
+        most: i64,
+    },
+}

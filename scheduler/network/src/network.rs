@@ -1,0 +1,91 @@
+//! A network of either architecture.
+
+use crate::bytes;
+use crate::error::NetworkError;
+use crate::improved::Improved;
+use crate::layer::Layer;
+use crate::paper::Paper;
+use crate::state::{LANES_MAX, LaneState, TaskState};
+
+/// What a network is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Architecture {
+    /// As published.
+    Paper(Paper),
+    /// With features of each lane, masks, and value and advantage apart.
+    Improved(Improved),
+}
+
+/// A network that chooses lanes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    architecture: Architecture,
+}
+
+impl Network {
+    /// A network of layers.
+    ///
+    /// # Errors
+    /// It has more bytes than a network may have.
+    pub fn new(architecture: Architecture) -> Result<Self, NetworkError> {
+        let network = Self { architecture };
+        bytes::check_size(network.to_bytes().len())?;
+        Ok(network)
+    }
+
+    /// Reads a network.
+    ///
+    /// # Errors
+    /// The bytes are no network, of another version, damaged, too many, or a sum in it could leave 32 bits.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, NetworkError> {
+        Ok(Self { architecture: bytes::read(bytes)? })
+    }
+
+    /// Its bytes, from which [`Network::from_bytes`] makes the same network.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        bytes::write(&self.architecture)
+    }
+
+    /// BLAKE3 of its bytes, 64 hexadecimal digits: the address under which it is named.
+    pub fn hash(&self) -> String {
+        blake3::hash(&self.to_bytes()).to_hex().to_string()
+    }
+
+    /// The number of lanes that it is for; none: any number up to [`LANES_MAX`].
+    pub fn lanes(&self) -> Option<usize> {
+        match &self.architecture {
+            Architecture::Paper(paper) => Some(paper.lanes()),
+            Architecture::Improved(_) => None,
+        }
+    }
+
+    /// What it is made of.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// Its layers.
+    pub fn layers(&self) -> Vec<&Layer> {
+        match &self.architecture {
+            Architecture::Paper(paper) => paper.layers().to_vec(),
+            Architecture::Improved(improved) => improved.layers().to_vec(),
+        }
+    }
+
+    /// Score of each lane, in units of 2^-[`SCORE_FRACTION_BITS`](crate::SCORE_FRACTION_BITS); none of excluded lanes, and of all where the number of lanes is none that the network is for.
+    pub fn scores(&self, task: &TaskState, lanes: &[LaneState]) -> Vec<Option<i64>> {
+        match &self.architecture {
+            Architecture::Paper(paper) => paper.scores(task, lanes),
+            Architecture::Improved(improved) if lanes.len() <= LANES_MAX => improved.scores(task, lanes),
+            Architecture::Improved(_) => vec![None; lanes.len()],
+        }
+    }
+
+    /// The index of the lane with the highest score, the first one of equals; none where no lane has a score.
+    pub fn choose(&self, task: &TaskState, lanes: &[LaneState]) -> Option<usize> {
+        let scores = self.scores(task, lanes);
+        let scored = scores.iter().enumerate().filter_map(|(index, score)| Some((index, (*score)?)));
+        let best = scored.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        best.map(|(index, _)| index)
+    }
+}

@@ -1,0 +1,89 @@
+//! The architecture as it was published: utilisation of all lanes through a small convolution, beside queue lengths, the priority and the kind, through two dense layers
+//! to one score for each lane.
+//!
+//! ```text
+//!   utilisation: lanes × windows ──► convolution over 3 lanes ──┐
+//!   queue lengths, priority, kind ──────────────────────────────┴──► hidden ──► output: a score for each lane
+//! ```
+//!
+//! It is for one number of lanes. The paper has no masks: lanes that are excluded are passed over when one is chosen, and nowhere else.
+
+use crate::error::NetworkError;
+use crate::features::{one_hot, utilisation};
+use crate::improved::check_shapes;
+use crate::layer::Layer;
+use crate::log2::log2;
+use crate::state::{KIND_BUCKETS, LANES_MAX, LaneState, PRIORITIES, TaskState, WINDOWS};
+
+/// Lanes that the convolution looks at: the one before, the lane and the one behind; 0 where there is none.
+pub const CONVOLUTION_LANES: usize = 3;
+
+/// The layers of the published architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paper {
+    convolution: Layer,
+    hidden: Layer,
+    output: Layer,
+}
+
+/// Utilisation by lane and window, and what stands beside it: the logarithm of one more than the tasks of each lane, then the task's priority and kind.
+pub fn paper_inputs(task: &TaskState, lanes: &[LaneState]) -> (Vec<[i16; WINDOWS]>, Vec<i16>) {
+    let mut beside = vec![0; lanes.len() + PRIORITIES + KIND_BUCKETS];
+    for (length, lane) in beside.iter_mut().zip(lanes) {
+        // Logarithms up to 31 fit an activation.
+        *length = (log2(1 + lane.tasks.clamp(0, 1 << 30))) as i16;
+    }
+    one_hot(task, &mut beside[lanes.len()..]);
+    (lanes.iter().map(utilisation).collect(), beside)
+}
+
+impl Paper {
+    /// Layers with these inputs and outputs, for L lanes, where C and H may be chosen: `convolution` from 3 lanes' windows to C, `hidden` from L × C (by lane, then channel), L queue lengths,
+    /// priority and kind to H, `output` from H to L.
+    ///
+    /// # Errors
+    /// The layers do not fit each other, or there are too many lanes.
+    pub fn new(layers: [Layer; 3]) -> Result<Self, NetworkError> {
+        let (lanes, channels) = (layers[2].outputs(), layers[0].outputs());
+        if lanes > LANES_MAX {
+            return Err(NetworkError::Lanes { lanes });
+        }
+        let inputs = lanes * (channels + 1) + PRIORITIES + KIND_BUCKETS;
+        let hidden = layers[1].outputs();
+        check_shapes(&layers, &[(CONVOLUTION_LANES * WINDOWS, channels), (inputs, hidden), (hidden, lanes)])?;
+        let [convolution, hidden, output] = layers;
+        Ok(Self { convolution, hidden, output })
+    }
+
+    pub(crate) fn layers(&self) -> [&Layer; 3] {
+        [&self.convolution, &self.hidden, &self.output]
+    }
+
+    pub(crate) fn lanes(&self) -> usize {
+        self.output.outputs()
+    }
+
+    /// Nothing where the number of lanes is another one.
+    pub(crate) fn scores(&self, task: &TaskState, lanes: &[LaneState]) -> Vec<Option<i64>> {
+        if lanes.len() != self.lanes() {
+            return vec![None; lanes.len()];
+        }
+        let (matrix, beside) = paper_inputs(task, lanes);
+        let mut padded = vec![0; WINDOWS];
+        padded.extend(matrix.iter().flatten());
+        padded.extend([0; WINDOWS]);
+        let (mut sums, mut channels, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        for lane in 0..lanes.len() {
+            let seen = &padded[lane * WINDOWS..][..CONVOLUTION_LANES * WINDOWS];
+            self.convolution.activations(seen, &mut sums, &mut channels);
+            inputs.extend_from_slice(&channels);
+        }
+        inputs.extend_from_slice(&beside);
+        let mut hidden = Vec::new();
+        self.hidden.activations(&inputs, &mut sums, &mut hidden);
+        let score = |(index, lane): (usize, &LaneState)| {
+            (!lane.is_excluded).then(|| self.output.score(index, &hidden))
+        };
+        lanes.iter().enumerate().map(score).collect()
+    }
+}

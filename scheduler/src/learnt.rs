@@ -1,0 +1,37 @@
+//! What the scheduler knows beyond the first version of its state: one field for each feature that has a memory of its own.
+//!
+//! It is no part of the bytes of checkpoint version 1; version 2 has it behind them ([`crate::checkpoint`]). A field that is its default adds
+//! nothing to the state hash, so that states without the feature have the hash that they had before it was there.
+
+use serde::{Deserialize, Serialize};
+
+use crate::networks::Networks;
+use crate::policy::task::{Push, TaskPolicy};
+use crate::risk::bandit::Bandit;
+use crate::state_hash::StateHash;
+
+/// State that came after checkpoint version 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Learnt {
+    /// Networks that policies may name.
+    pub(crate) networks: Networks,
+    /// What the policy `linucb` learns, while it decides.
+    pub(crate) bandit: Option<Bandit>,
+}
+
+impl Learnt {
+    /// Hash of everything here, by walking.
+    pub(crate) fn walked_hash(&self) -> u64 {
+        let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);
+        self.networks.walked_hash().wrapping_add(bandit)
+    }
+
+    /// Another policy decides from now on: what the one before learnt is forgotten.
+    pub(crate) fn choose_policy(&mut self, policy: TaskPolicy, lanes: usize, hash: &mut StateHash) {
+        if let Some(bandit) = self.bandit.take() {
+            bandit.forget(hash);
+        }
+        let learns = policy == TaskPolicy::Push(Push::LinUcb);
+        self.bandit = learns.then(|| Bandit::new(lanes, hash));
+    }
+}

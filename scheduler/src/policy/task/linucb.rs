@@ -1,0 +1,99 @@
+//! LinUCB on the residual of a rule: earliest completion, with what is learnt of its errors.
+//!
+//! ```text
+//!   log₂(what waits for the lane + the task)  +  θᵀx  −  width / 4        the least wins
+//!   └── earliest completion predicts that ─┘     └─ what its errors were with such features, and what may be better than that
+//! ```
+//!
+//! While nothing is learnt, or the errors of what is learnt have drifted, it is earliest completion. Features are integers with 10 bits after the
+//! point (`risk::bandit`): 1; how much slower the lane was lately than its class; the part of the time that is waiting; tasks before, of 16; the
+//! logarithm of the time of the task beside a millisecond; and how little urgent the task is.
+
+use warptape_events::journal::{LaneId, TaskClass};
+
+use super::{LaneView, earliest_completion};
+use crate::log2::log2_16;
+use crate::risk::bandit::{FEATURE_ONE, FEATURES, Features, Model, RESIDUAL_MAX};
+
+/// The width counts for so much less: an eighth of it is about what a residual varies by.
+const WIDTH: i64 = 4;
+/// Tasks before a task, beyond which more do not count.
+const TASKS_MAX: i64 = 16;
+/// The logarithm of a millisecond in nanoseconds, and by how many powers of two a time differs from it at most, with 16 bits after the point.
+const MILLISECOND: i64 = 20 << 16;
+const POWERS_MAX: i64 = 16 << 16;
+
+/// Logarithm of what the rule predicts, with 16 bits after the point.
+pub(crate) fn predicted(view: &LaneView) -> i64 {
+    log2_16(view.backlog_ns.saturating_add(view.task_ns))
+}
+
+/// The features of a lane that is slower than its class by so many powers of two, for a task of a class.
+pub(crate) fn features(view: &LaneView, slowness: i64, class: TaskClass) -> Features {
+    let of = |value: i64, most: i64| (value.clamp(-most, most) * FEATURE_ONE / most) as i16;
+    let done_ns = view.backlog_ns.saturating_add(view.task_ns).max(1);
+    let waiting = i128::from(view.backlog_ns) * i128::from(FEATURE_ONE) / i128::from(done_ns);
+    let features: [i16; FEATURES] = [
+        FEATURE_ONE as i16,
+        of(slowness, RESIDUAL_MAX),
+        waiting as i16,
+        of(view.tasks, TASKS_MAX),
+        of(log2_16(view.task_ns) - MILLISECOND, POWERS_MAX),
+        of(class as i64, TaskClass::Batch as i64),
+    ];
+    features
+}
+
+/// The lane that a task of a class goes to; without a model by the rule.
+pub(crate) fn choose(
+    lanes: &[LaneView],
+    class: TaskClass,
+    slowness: impl Fn(LaneId) -> i64,
+    model: Option<&Model>,
+) -> LaneId {
+    let Some(model) = model else { return earliest_completion::choose(lanes) };
+    let score = |view: &&LaneView| {
+        // Where nothing is known of the task there is nothing to correct.
+        let correction = match view.task_ns {
+            0 => 0,
+            _ => {
+                let features = features(view, slowness(view.lane), class);
+                model.predict(&features) - model.width(&features) / WIDTH
+            }
+        };
+        (predicted(view) + correction, view.tasks)
+    };
+    lanes.iter().min_by_key(score).expect("the caller has a lane").lane
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::views;
+    use super::*;
+
+    #[test]
+    fn without_experience_it_is_the_rule() {
+        let lanes = views(&[(1, 50, 10, 1, 0), (3, 20, 45, 1, 0), (1, 55, 5, 1, 0)]);
+        for model in [None, Some(&Model::default())] {
+            assert_eq!(choose(&lanes[..2], TaskClass::Batch, |_| 0, model), 0);
+        }
+        let unknown = views(&[(1, 0, 0, 1, 0), (0, 0, 0, 1, 0)]);
+        assert_eq!(choose(&unknown, TaskClass::Batch, |_| 0, Some(&Model::default())), 1);
+    }
+
+    #[test]
+    fn features_are_between_minus_one_and_one() {
+        let extremes = [0, 1, 1 << 20, i64::MAX / 2];
+        for (backlog_ns, task_ns, tasks) in
+            extremes.iter().flat_map(|one| extremes.map(|other| (*one, other, other)))
+        {
+            let lanes = views(&[(tasks, backlog_ns, task_ns, 1, 0)]);
+            for slowness in [i64::MIN, 0, i64::MAX] {
+                let found = features(&lanes[0], slowness, TaskClass::Batch);
+                assert!(found.iter().all(|feature| feature.abs() <= 1_024), "{found:?}");
+            }
+        }
+        let known = features(&views(&[(4, 3 << 20, 1 << 20, 1, 0)])[0], 1 << 16, TaskClass::Interactive);
+        assert_eq!(known, [1_024, 256, 768, 256, 0, 512]);
+    }
+}

@@ -1,0 +1,301 @@
+//! A linear model of a residual with a confidence bound (LinUCB: Li, Chu, Langford and Schapire, WWW 2010), in integers.
+//!
+//! ```text
+//!   A = λI + Σ x xᵀ      b = Σ y x      θ = A⁻¹ b      prediction = θᵀ x      width = √(xᵀ A⁻¹ x)
+//! ```
+//!
+//! | number | bits after the point | range |
+//! |---|---|---|
+//! | feature `x` | 10 | −1 to 1 |
+//! | residual `y`, prediction, width: powers of two | 16 | −4 to 4; a width is from 0 to √6 |
+//! | `A`, exact | 20 | entries below 2¹¹ |
+//! | `b`, exact | 26 | below 2¹² |
+//! | `A⁻¹` | 40 | −1 to 1, as λ is 1 |
+//! | `θ` | 26 | −16 to 16, beyond which it saturates |
+//!
+//! `A⁻¹` follows each sample by the formula of Sherman and Morrison, which rounds. After [`REFRESH`] samples it is found anew from `A`, which
+//! does not round, by elimination and one step of Newton's iteration: so errors add up over that many samples at most. Then all samples so
+//! far lose a share of their weight, so that `A` and `b` are bounded by what [`REFRESH`] × [`FORGETTING`] samples add up to, and old samples
+//! count ever less. The test `errors_stay_bounded` holds A·A⁻¹ within 2⁻¹⁸ of the identity before each refresh, and within 2⁻²⁴ after it.
+
+use serde::{Deserialize, Serialize};
+
+/// Features of a choice.
+pub(crate) const FEATURES: usize = 6;
+/// Features with 10 bits after the point, from −1 to 1.
+pub(crate) type Features = [i16; FEATURES];
+/// The feature 1.
+pub(crate) const FEATURE_ONE: i64 = 1 << FEATURE_POINT;
+/// One power of two, as residuals, predictions and widths have it.
+pub(crate) const ONE: i64 = 1 << 16;
+/// Residuals beyond so much, and predictions, count as so much: four powers of two.
+pub(crate) const RESIDUAL_MAX: i64 = 4 * ONE;
+/// Samples after which the inverse is found anew.
+const REFRESH: i64 = 64;
+/// All samples lose this share of their weight whenever the inverse is found anew: 1/16.
+const FORGETTING: i64 = 16;
+
+const FEATURE_POINT: u32 = 10;
+const INVERSE_POINT: u32 = 40;
+/// `b` and `θ`: a feature by a residual.
+const SUM_POINT: u32 = FEATURE_POINT + 16;
+const PRIOR: i64 = 1 << (2 * FEATURE_POINT);
+const WEIGHT_MAX: i64 = 16 << SUM_POINT;
+
+// A sum is below its share of so many samples, and one more of them in between.
+const SAMPLES_MAX: i64 = REFRESH * (FORGETTING + 1);
+const _: () = assert!(SAMPLES_MAX.checked_mul(FEATURE_ONE * RESIDUAL_MAX).is_some());
+// What elimination begins with has the point of the inverse, and leaves room for a factor of 2⁸.
+const _: () = assert!(
+    (SAMPLES_MAX * FEATURE_ONE * FEATURE_ONE + PRIOR).ilog2() + INVERSE_POINT - 2 * FEATURE_POINT < 55
+);
+
+type Matrix = [[i64; FEATURES]; FEATURES];
+
+/// What is learnt of the residual.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Model {
+    /// `A`.
+    information: Matrix,
+    /// `A⁻¹`.
+    inverse: Matrix,
+    /// `b`.
+    sums: [i64; FEATURES],
+    /// `θ`.
+    weights: [i64; FEATURES],
+    /// Samples since the inverse was found anew.
+    since_refresh: i64,
+}
+
+impl Default for Model {
+    /// That of no sample: it predicts 0, and is as wide as features are long.
+    fn default() -> Self {
+        let diagonal = |value: i64| {
+            let mut matrix = [[0; FEATURES]; FEATURES];
+            (0..FEATURES).for_each(|index| matrix[index][index] = value);
+            matrix
+        };
+        Self {
+            information: diagonal(PRIOR),
+            inverse: diagonal(1 << INVERSE_POINT),
+            sums: [0; FEATURES],
+            weights: [0; FEATURES],
+            since_refresh: 0,
+        }
+    }
+}
+
+impl Model {
+    /// The residual that is expected, with 16 bits after the point.
+    pub(crate) fn predict(&self, features: &Features) -> i64 {
+        let sum: i64 = self.weights.iter().zip(features).map(|(weight, x)| weight * i64::from(*x)).sum();
+        let expected = rounded(sum.into(), SUM_POINT + FEATURE_POINT - 16);
+        expected.clamp(-RESIDUAL_MAX, RESIDUAL_MAX)
+    }
+
+    /// How uncertain that is: the length of the features by what is known of them, with 16 bits after the point.
+    pub(crate) fn width(&self, features: &Features) -> i64 {
+        let of_row = |row: &[i64; FEATURES]| -> i64 {
+            row.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum::<i64>() >> FEATURE_POINT
+        };
+        let square: i64 =
+            self.inverse.iter().zip(features).map(|(row, x)| of_row(row) * i64::from(*x)).sum::<i64>()
+                >> FEATURE_POINT;
+        // The square has 40 bits after the point, and its root 20.
+        (square.max(0) as u64).isqrt().cast_signed() >> (INVERSE_POINT / 2 - 16)
+    }
+
+    /// Learns that features had a residual.
+    pub(crate) fn learn(&mut self, features: &Features, residual: i64) {
+        let residual = residual.clamp(-RESIDUAL_MAX, RESIDUAL_MAX);
+        for (row, x) in features.iter().enumerate() {
+            self.sums[row] += i64::from(*x) * residual;
+            for (column, other) in features.iter().enumerate() {
+                self.information[row][column] += i64::from(*x) * i64::from(*other);
+            }
+        }
+        self.since_refresh += 1;
+        match self.since_refresh < REFRESH {
+            true => self.update_inverse(features),
+            false => self.refresh(),
+        }
+        for (weight, row) in self.weights.iter_mut().zip(&self.inverse) {
+            let wide: i128 =
+                row.iter().zip(&self.sums).map(|(entry, sum)| i128::from(*entry) * i128::from(*sum)).sum();
+            *weight = rounded(wide, INVERSE_POINT).clamp(-WEIGHT_MAX, WEIGHT_MAX);
+        }
+    }
+
+    /// Forgets a share, and finds the inverse anew.
+    fn refresh(&mut self) {
+        for (row, entries) in self.information.iter_mut().enumerate() {
+            for (column, entry) in entries.iter_mut().enumerate() {
+                // The prior stays as it is.
+                let prior = if row == column { PRIOR } else { 0 };
+                *entry -= (*entry - prior) / FORGETTING;
+            }
+        }
+        self.sums.iter_mut().for_each(|sum| *sum -= *sum / FORGETTING);
+        self.inverse = inverse_of(&self.information);
+        self.since_refresh = 0;
+    }
+
+    /// `A⁻¹ − (A⁻¹x)(A⁻¹x)ᵀ / (1 + xᵀA⁻¹x)`, which is the inverse of `A + xxᵀ`.
+    fn update_inverse(&mut self, features: &Features) {
+        let along = self.inverse.map(|row| {
+            let sum: i64 = row.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum();
+            rounded(sum.into(), FEATURE_POINT)
+        });
+        let dot: i64 = along.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum();
+        let divisor = (1 << INVERSE_POINT) + rounded(dot.into(), FEATURE_POINT).max(0);
+        let scaled = along.map(|entry| product(entry, reciprocal(divisor)));
+        for row in 0..FEATURES {
+            for column in row..FEATURES {
+                let entry = self.inverse[row][column] - product(scaled[row], along[column]);
+                (self.inverse[row][column], self.inverse[column][row]) = (entry, entry);
+            }
+        }
+    }
+
+    /// All numbers of it, for a hash.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = i64> {
+        let Self { information, inverse, sums, weights, since_refresh } = self;
+        let matrices = information.iter().chain(inverse).flatten();
+        matrices.chain(sums).chain(weights).chain([since_refresh]).copied()
+    }
+}
+
+/// `wide / 2^bits`, rounded to the nearest.
+fn rounded(wide: i128, bits: u32) -> i64 {
+    ((wide + (1 << (bits - 1))) >> bits) as i64
+}
+
+/// A product of two numbers with 40 bits after the point.
+fn product(one: i64, other: i64) -> i64 {
+    rounded(i128::from(one) * i128::from(other), INVERSE_POINT)
+}
+
+/// The reciprocal of a positive number with 40 bits after the point.
+fn reciprocal(value: i64) -> i64 {
+    ((1i128 << (2 * INVERSE_POINT)) / i128::from(value)) as i64
+}
+
+/// The inverse of `A`: by elimination without pivoting, which is stable for matrices like it (each pivot is λ at least), and one step
+/// X ← X + X(I − AX) that takes off what elimination rounded.
+fn inverse_of(information: &Matrix) -> Matrix {
+    let mut rest = information.map(|row| row.map(|entry| entry << (INVERSE_POINT - 2 * FEATURE_POINT)));
+    for pivot in 0..FEATURES {
+        let by = reciprocal(rest[pivot][pivot].max(1 << INVERSE_POINT));
+        rest[pivot][pivot] = 1 << INVERSE_POINT;
+        rest[pivot] = rest[pivot].map(|entry| product(entry, by));
+        for row in (0..FEATURES).filter(|row| *row != pivot) {
+            let factor = std::mem::take(&mut rest[row][pivot]);
+            for column in 0..FEATURES {
+                rest[row][column] -= product(factor, rest[pivot][column]);
+            }
+        }
+    }
+    let found = rest;
+    let residue = residue(information, &found);
+    for row in 0..FEATURES {
+        for column in row..FEATURES {
+            let step: i128 =
+                (0..FEATURES).map(|inner| i128::from(found[row][inner]) * residue[inner][column]).sum();
+            let entry = found[row][column] + rounded(step, INVERSE_POINT + 2 * FEATURE_POINT);
+            (rest[row][column], rest[column][row]) = (entry, entry);
+        }
+    }
+    rest
+}
+
+/// `I − AX`, without rounding, with 60 bits after the point.
+fn residue(information: &Matrix, inverse: &Matrix) -> [[i128; FEATURES]; FEATURES] {
+    let mut residue = [[0; FEATURES]; FEATURES];
+    for (row, entries) in residue.iter_mut().enumerate() {
+        for (column, entry) in entries.iter_mut().enumerate() {
+            let sum: i128 = (0..FEATURES)
+                .map(|inner| i128::from(information[row][inner]) * i128::from(inverse[inner][column]))
+                .sum();
+            let identity = if row == column { 1i128 << (INVERSE_POINT + 2 * FEATURE_POINT) } else { 0 };
+            *entry = identity - sum;
+        }
+    }
+    residue
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::task::draw;
+
+    /// Features of a number, the first of which is 1.
+    fn features(number: i64) -> Features {
+        let mut features = [FEATURE_ONE as i16; FEATURES];
+        for (index, feature) in features.iter_mut().enumerate().skip(1) {
+            *feature = draw("test/features", 7, number, index as u64, 2_049) as i16 - 1_024;
+        }
+        features
+    }
+
+    /// The greatest distance of A·A⁻¹ from the identity, with 60 bits after the point.
+    fn distance(model: &Model) -> i128 {
+        let residue = residue(&model.information, &model.inverse);
+        residue.as_flattened().iter().map(|entry| entry.abs()).max().unwrap()
+    }
+
+    fn check_distances(features: impl Fn(i64) -> Features) {
+        let mut model = Model::default();
+        for number in 0..20_000 {
+            model.learn(&features(number), RESIDUAL_MAX);
+            let bits = if model.since_refresh == 0 { 60 - 24 } else { 60 - 18 };
+            assert!(distance(&model) < 1 << bits, "{number}: {:?}", distance(&model));
+        }
+    }
+
+    #[test]
+    fn errors_stay_bounded() {
+        check_distances(features);
+        // Features that are all alike leave all directions but one at the prior, and those that differ by the last bit nearly so.
+        check_distances(|_| [1_024; FEATURES]);
+        check_distances(|number| [1_024, -1_024, 1_024, -1_024, 1_024, 1_023 + (number % 2) as i16]);
+        check_distances(|number| features(number).map(|feature| feature / 1_024));
+        check_distances(|_| [0; FEATURES]);
+    }
+
+    #[test]
+    fn weights_are_found_and_what_was_seen_is_certain() {
+        let mut model = Model::default();
+        assert_eq!((model.predict(&features(1)), model.width(&[1_024, 0, 0, 0, 0, 0])), (0, ONE));
+        let residual = |x: &Features| {
+            // 1/2 + 2·x₁ − x₃, and up to a quarter of noise.
+            let noise = draw("test/noise", 7, i64::from(x[2]), 0, 1 << 15) as i64 - (1 << 14);
+            ONE / 2 + 128 * i64::from(x[1]) - 64 * i64::from(x[3]) + noise
+        };
+        let before = model.width(&features(1));
+        (0..3_000).map(features).for_each(|x| model.learn(&x, residual(&x)));
+        for (found, expected) in model.weights.iter().zip([1, 4, 0, -2, 0, 0]) {
+            let half = 1 << (SUM_POINT - 1);
+            assert!((found - expected * half).abs() < half / 16, "{:?}", model.weights);
+        }
+        assert!(model.width(&features(1)) < before / 10, "{} {before}", model.width(&features(1)));
+    }
+
+    #[test]
+    fn what_has_changed_is_forgotten_after_some_thousand_samples() {
+        let mut model = Model::default();
+        (0..5_000).for_each(|number| model.learn(&features(number), ONE));
+        (5_000..9_000).for_each(|number| model.learn(&features(number), -ONE));
+        let found = model.predict(&features(1));
+        assert!((found + ONE).abs() < ONE / 16, "{found}");
+    }
+
+    #[test]
+    fn nothing_leaves_the_range() {
+        let mut model = Model::default();
+        for residual in [i64::MAX, i64::MIN, 0].into_iter().cycle().take(9_999) {
+            let x = features(residual >> 62);
+            model.learn(&x, residual);
+            assert!(model.predict(&x).abs() <= RESIDUAL_MAX && (0..=3 * ONE).contains(&model.width(&x)));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Drift of a learner's error: when it is not to be trusted, and when it is again.
+//!
+//! ```text
+//!            errors stay above their mean (Page 1954)
+//!   trusted ──────────────────────────────────────────► fallen back: what was learnt is forgotten, and learnt anew beside the rule
+//!      ▲                                                      │
+//!      └────────── [`GOOD_WINDOWS`] windows in succession ────┘
+//!                  in which the learner's errors add up to no more than the rule's
+//! ```
+//!
+//! All errors are sizes, in powers of two with 16 bits after the point. It owns the judgement; it must not know what is learnt.
+
+use serde::{Deserialize, Serialize};
+
+use super::model::ONE;
+
+/// With each sample the mean error moves by 1/64.
+const SMOOTHING: i64 = 64;
+/// Samples before the mean is believed.
+const WARMUP: i64 = 64;
+/// Errors within a quarter of a power of two of their mean are none, one counts for two powers at most, and eight powers in all are a drift.
+const FREE: i64 = ONE / 4;
+const ERROR_MAX: i64 = 2 * ONE;
+const DRIFT: i64 = 8 * ONE;
+/// Samples of a window after a drift.
+pub(crate) const WINDOW: i64 = 32;
+/// Good windows in succession after which the learner is trusted again.
+pub(crate) const GOOD_WINDOWS: i64 = 3;
+
+/// Whether a learner is trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Watch {
+    samples: i64,
+    /// Of errors so far, those of before counting ever less.
+    mean: i64,
+    /// By how much errors were above their mean, as Page's sum.
+    above: i64,
+    /// None while the learner is trusted.
+    fallen: Option<Fallen>,
+}
+
+/// What happened since a drift.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Fallen {
+    good_windows: i64,
+    /// Of the present window: samples, and the sums of errors.
+    samples: i64,
+    learner: i64,
+    rule: i64,
+}
+
+/// A change of trust, with the errors that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The errors have drifted: the last one, and their mean before.
+    FellBack { error: i64, mean: i64, samples: i64 },
+    /// The learner's mean error was no greater than the rule's in the last window.
+    Returned { error: i64, rule: i64, samples: i64 },
+}
+
+impl Watch {
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.fallen.is_none()
+    }
+
+    /// Takes the errors of the learner and the rule at one completion.
+    pub(crate) fn judge(&mut self, error: i64, rule: i64) -> Option<Verdict> {
+        let [error, rule] = [error, rule].map(|error| error.abs().min(ERROR_MAX));
+        self.samples += 1;
+        if let Some(fallen) = &mut self.fallen {
+            fallen.samples += 1;
+            (fallen.learner, fallen.rule) = (fallen.learner + error, fallen.rule + rule);
+            if fallen.samples < WINDOW {
+                return None;
+            }
+            let Fallen { learner, rule, .. } = *fallen;
+            let good_windows = if learner <= rule { fallen.good_windows + 1 } else { 0 };
+            *fallen = Fallen { good_windows, ..Fallen::default() };
+            if good_windows < GOOD_WINDOWS {
+                return None;
+            }
+            let samples = self.samples;
+            *self = Self { samples: WARMUP, mean: learner / WINDOW, ..Self::default() };
+            return Some(Verdict::Returned { error: learner / WINDOW, rule: rule / WINDOW, samples });
+        }
+        let Self { samples, mean, .. } = *self;
+        if samples > WARMUP {
+            self.above = (self.above + error - mean - FREE).max(0);
+        }
+        // The plain mean of the first ones.
+        self.mean += (error - mean) / samples.min(SMOOTHING);
+        if self.above <= DRIFT {
+            return None;
+        }
+        *self = Self { fallen: Some(Fallen::default()), ..Self::default() };
+        Some(Verdict::FellBack { error, mean, samples })
+    }
+
+    /// All numbers of it, for a hash.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = i64> + use<> {
+        let Self { samples, mean, above, fallen } = *self;
+        let after = fallen.map_or([-1; 4], |Fallen { good_windows, samples, learner, rule }| {
+            [good_windows, samples, learner, rule]
+        });
+        [samples, mean, above].into_iter().chain(after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::task::draw;
+
+    /// Errors from 0 to twice this size, evenly.
+    fn error(number: i64, size: i64) -> i64 {
+        draw("test/errors", 7, number, 0, 2 * size as usize) as i64
+    }
+
+    #[test]
+    fn noise_is_no_drift_and_errors_that_grow_are() {
+        let mut watch = Watch::default();
+        for number in 0..10_000 {
+            assert_eq!(watch.judge(error(number, ONE / 2), ONE), None, "{number}");
+        }
+        let after = (0..200).find(|number| watch.judge(error(*number, ONE / 2) + ONE, ONE).is_some());
+        assert!((8..24).contains(&after.expect("one more power of two is a drift")), "{after:?}");
+        assert!(!watch.is_trusted());
+    }
+
+    #[test]
+    fn a_learner_that_is_no_worse_than_the_rule_for_three_windows_returns() {
+        let mut watch = Watch::default();
+        (0..100).for_each(|_| assert_eq!(watch.judge(0, 0), None));
+        let fell = (0..10).find_map(|_| watch.judge(-9 * ONE, 0));
+        assert_eq!(fell, Some(Verdict::FellBack { error: 2 * ONE, mean: 8_001, samples: 105 }));
+        // Two good windows, a bad one, and three good ones.
+        for (window, learner) in [1, 1, 3, 1, 1, 2].into_iter().enumerate() {
+            for sample in 0..WINDOW {
+                let verdict = watch.judge(learner * ONE / 4, ONE / 2);
+                let is_last = (window, sample) == (5, WINDOW - 1);
+                assert_eq!((verdict.is_some(), watch.is_trusted()), (is_last, is_last), "{window} {sample}");
+            }
+        }
+        (0..1_000).for_each(|_| assert_eq!(watch.judge(ONE / 2, 0), None));
+    }
+
+    #[test]
+    fn without_samples_there_is_no_judgement() {
+        let mut watch = Watch::default();
+        (0..WARMUP).for_each(|_| assert_eq!(watch.judge(2 * ONE, 0), None));
+        assert!(watch.is_trusted());
+    }
+}
