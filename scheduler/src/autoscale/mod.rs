@@ -147,6 +147,8 @@ pub struct Wish {
     pub arrived_e6: i64,
     /// The load that lanes are wanted for, without waiting work.
     pub load_e6: i64,
+    /// Whether that load is a forecast, or at least one.
+    pub is_by_forecast: bool,
     /// The greatest load that is forecast until a lane that is started now works, and in the window after; none: nothing is known.
     pub forecast_e6: Option<i64>,
     /// Mean error of forecasts as far ahead, in millionths of the mean load; none: too few have come true or not.
@@ -215,6 +217,7 @@ impl Autoscaler {
             utilization_percent: busy_e6 * 100 / in_service_e6,
             arrived_e6,
             load_e6,
+            is_by_forecast: cause != ScalingReason::Utilization,
             forecast_e6: seen.forecast_e6,
             error_ppm: seen.error_ppm,
             season_windows: self.forecast.season_windows(),
