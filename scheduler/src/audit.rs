@@ -58,6 +58,7 @@ fn walk_hash(life: &Life) -> StateHash {
     hash.add(service::walked_hash(&life.lanes));
     hash.add(life.rebalancing.hash());
     hash.add(life.breakers.walked_hash());
+    hash.add(life.learnt.walked_hash());
     for lane in &life.lanes {
         hash.add(lane.hash());
         hash.add(lane.slice_hash());

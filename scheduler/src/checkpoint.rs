@@ -1,21 +1,30 @@
 //! Checkpoints: the whole state as bytes, so that a replay may begin where they were written.
 //!
-//! The bytes begin with the version of the state; each version of the scheduler reads its own alone. A change of any type within the state
-//! needs a new version, which the test on a checkpoint of today reminds of.
+//! ```text
+//!   1, the state in postcard                        nothing is known beyond it
+//!   2, the state in postcard, Learnt in postcard    something is
+//! ```
+//!
+//! The bytes begin with their version. Both are read; the first is written where it says everything, so that states without what came later
+//! have the bytes that they always had. What a state has besides goes into [`Learnt`]: a change of any other type within the state needs a
+//! new version, which the test on a checkpoint of today reminds of.
 
 use thiserror::Error;
 
 use crate::audit;
+use crate::learnt::Learnt;
 use crate::machine::Scheduler;
 
-/// Version of the state's bytes.
-const VERSION: u8 = 1;
+/// Version of the bytes of a state that knows nothing beyond it.
+const PLAIN: u8 = 1;
+/// Version of the bytes of a state with [`Learnt`] behind it.
+const LEARNT: u8 = 2;
 
 /// Why no scheduler could be made of a checkpoint.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// It was written by another version of the scheduler.
-    #[error("the state is of version {found}, and this software reads version {VERSION}")]
+    #[error("the state is of version {found}, and this software reads versions {PLAIN} and {LEARNT}")]
     Version {
         /// Its version.
         found: u8,
@@ -28,28 +37,45 @@ pub enum CheckpointError {
 impl Scheduler {
     /// The whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
-        let bytes = vec![VERSION];
-        postcard::to_extend(self, bytes).expect("the state is made of numbers, texts and lists")
+        let learnt =
+            self.life.as_ref().map(|life| &life.learnt).filter(|learnt| **learnt != Learnt::default());
+        let version = if learnt.is_some() { LEARNT } else { PLAIN };
+        let plain = postcard::to_extend(self, vec![version]);
+        let whole = plain.and_then(|plain| match learnt {
+            Some(learnt) => postcard::to_extend(learnt, plain),
+            None => Ok(plain),
+        });
+        whole.expect("the state is made of numbers, texts and lists")
     }
 
     /// A scheduler in the state that was written.
     ///
     /// # Errors
-    /// If the bytes are of another version, or damaged.
+    /// If the bytes are of a version that is not known, or damaged.
     pub fn from_checkpoint(bytes: &[u8]) -> Result<Self, CheckpointError> {
-        let (&version, state) =
-            bytes.split_first().ok_or_else(|| CheckpointError::Damaged("there are no bytes".to_owned()))?;
-        if version != VERSION {
+        let (&version, state) = bytes.split_first().ok_or_else(|| damaged("there are no bytes"))?;
+        if ![PLAIN, LEARNT].contains(&version) {
             return Err(CheckpointError::Version { found: version });
         }
-        let damaged = |error: postcard::Error| CheckpointError::Damaged(error.to_string());
-        let (scheduler, rest) = postcard::take_from_bytes::<Self>(state).map_err(damaged)?;
+        let (mut scheduler, mut rest) = postcard::take_from_bytes::<Self>(state).map_err(damaged)?;
+        if version == LEARNT {
+            let life =
+                scheduler.life.as_mut().ok_or_else(|| damaged("something is learnt before the start"))?;
+            (life.learnt, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+            if life.learnt == Learnt::default() {
+                return Err(damaged(format!("nothing is learnt, which version {PLAIN} is for")));
+            }
+        }
         if !rest.is_empty() {
-            return Err(CheckpointError::Damaged(format!("{} bytes too many", rest.len())));
+            return Err(damaged(format!("{} bytes too many", rest.len())));
         }
         if !audit::hash_is_kept(&scheduler) {
-            return Err(CheckpointError::Damaged("its hash is another one".to_owned()));
+            return Err(damaged("its hash is another one"));
         }
         Ok(scheduler)
     }
+}
+
+fn damaged(what: impl ToString) -> CheckpointError {
+    CheckpointError::Damaged(what.to_string())
 }

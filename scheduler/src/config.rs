@@ -50,6 +50,10 @@ pub const QUOTAS_MAX: usize = 256;
 pub const QUOTA_RATE_MAX: i32 = 1_000_000;
 /// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever is to be decided.
 pub const STEP_BYTES_MAX: i64 = 256 << 10;
+/// Networks that one process may be told in its life.
+pub const NETWORKS_MAX: usize = 8;
+/// Bytes of a network: its entry of the journal has less than 512 KiB.
+pub const NETWORK_BYTES_MAX: usize = 256 << 10;
 /// Losses of a lane that may be counted before its breaker opens.
 const LOSSES_MAX: i32 = 100;
 /// Probes that may be asked for.

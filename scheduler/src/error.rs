@@ -4,8 +4,8 @@ use thiserror::Error;
 use warptape_events::journal::{GroupIndex, LaneId, PartitionId, TaskId};
 
 use crate::config::{
-    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, POINTS_MAX,
-    ROWS_MAX, TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX,
+    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, NETWORK_BYTES_MAX, NETWORKS_MAX,
+    PARTITIONS_MAX, POINTS_MAX, ROWS_MAX, TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX,
 };
 
 /// Why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
@@ -283,6 +283,27 @@ pub enum StepError {
         /// The partition.
         partition: PartitionId,
     },
+    /// The hash of a network cannot be one.
+    #[error("the hash of a network has {digits} characters; it must be 64 lower-case hex digits")]
+    BadNetworkHash {
+        /// Its characters, in bytes.
+        digits: usize,
+    },
+    /// A network has no bytes, or too many.
+    #[error("a network has {bytes} bytes; it must have from 1 to {NETWORK_BYTES_MAX}")]
+    NetworkSize {
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// A network is told a second time.
+    #[error("the network {hash} is there already; tell each once after Started")]
+    NetworkThere {
+        /// Its hash.
+        hash: String,
+    },
+    /// As many networks are there as may be.
+    #[error("there are {NETWORKS_MAX} networks already, and there may be no more")]
+    TooManyNetworks,
 }
 
 fn list(mistakes: &[ConfigMistake]) -> String {

@@ -17,6 +17,7 @@ use crate::classes::classes_of;
 use crate::config::{check_config, check_lanes, routes};
 use crate::error::StepError;
 use crate::lanes::{Lane, QueueHead};
+use crate::learnt::Learnt;
 use crate::partitions::{GroupKey, Partition, PartitionPhase};
 use crate::policy::placement::PlacementPolicy;
 use crate::policy::task::TaskPolicy;
@@ -43,6 +44,9 @@ pub(crate) struct Life {
     pub(crate) counts: Counts,
     pub(crate) rebalancing: Rebalancing,
     pub(crate) breakers: Breakers,
+    /// Checkpoints have it behind the rest.
+    #[serde(skip)]
+    pub(crate) learnt: Learnt,
     pub(crate) hash: StateHash,
     contributions: Contributions,
     pub(crate) step: Step,
@@ -120,6 +124,7 @@ impl Life {
             counts: Counts::default(),
             rebalancing: Rebalancing::default(),
             breakers: Breakers::new(started.lanes.len()),
+            learnt: Learnt::default(),
             hash: StateHash::default(),
             contributions: Contributions::default(),
             step: Step {

@@ -157,6 +157,7 @@ fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
         Input::Checkpoint(_) => {}
         // It is in the journal for those who ask what outputs waited for; nothing is decided by it.
         Input::CommitEnded(_) => {}
+        Input::Trained(trained) => life.learnt.networks.add(trained, &mut life.hash),
     }
 }
 

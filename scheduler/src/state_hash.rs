@@ -88,6 +88,7 @@ pub(crate) enum Component {
     LaneWork = 81,
     ClassWork = 82,
     GroupWork = 83,
+    Network = 90,
 }
 
 /// Hash of one component.

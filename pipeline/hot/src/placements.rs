@@ -88,7 +88,8 @@ impl Placements {
             | Input::Sampled(_)
             | Input::Checkpoint(_)
             | Input::CommitEnded(_)
-            | Input::Control(_) => {}
+            | Input::Control(_)
+            | Input::Trained(_) => {}
         }
         for decision in &entry.decisions {
             if let Decision::Place(place) = decision {

@@ -155,7 +155,7 @@ pub const FIELDS: [(Field, &str, &str); 18] = [
     (Field::Differs, "differs", "whether the entry is not what this software decides: true or false"),
 ];
 
-const INPUTS: [&str; 20] = [
+const INPUTS: [&str; 21] = [
     "Started",
     "PartitionAssigned",
     "PartitionRevoked",
@@ -176,6 +176,7 @@ const INPUTS: [&str; 20] = [
     "Control",
     "Checkpoint",
     "CommitEnded",
+    "Trained",
 ];
 
 const DECISIONS: [&str; 22] = [

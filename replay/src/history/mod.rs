@@ -218,7 +218,8 @@ impl History {
             | Input::Priced(_)
             | Input::Sampled(_)
             | Input::Control(_)
-            | Input::Checkpoint(_) => {}
+            | Input::Checkpoint(_)
+            | Input::Trained(_) => {}
         }
         Trigger::Other
     }

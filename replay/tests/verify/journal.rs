@@ -169,7 +169,7 @@ fn every_flipped_byte_of_a_journal_is_found() {
     assert!(bytes > 1_000, "a journal of {bytes} bytes says little");
 }
 
-/// Verifies a journal that 3,000 ticks left: what was decided then is decided now, and passes through the same
+/// Verifies a journal of before: what was decided then is decided now, and passes through the same
 /// state hashes.
 fn check_stored(lines: &str) {
     let bytes = |line: &str| {
@@ -214,6 +214,12 @@ fn a_journal_from_before_requests_had_bytes_is_verified() {
 #[test]
 fn a_journal_from_before_lanes_had_classes_is_verified() {
     check_stored(include_str!("../fixtures/journal_6.txt"));
+}
+
+/// It has one of every decision and of almost every input, by all policies of then, and a checkpoint of version 1 within each process life.
+#[test]
+fn a_journal_from_before_there_were_networks_is_verified() {
+    check_stored(include_str!("../fixtures/journal_7.txt"));
 }
 
 fn checkpointed() -> (Recording, Vec<Record>, Vec<usize>) {

@@ -509,6 +509,7 @@ fn name(input: &Input) -> &'static str {
         Input::Priced(_) => "Priced",
         Input::Sampled(_) => "Sampled",
         Input::Control(_) => "Control",
+        Input::Trained(_) => "Trained",
         _ => "of another kind",
     }
 }

@@ -291,7 +291,8 @@ impl Sorting {
             | Input::Measured(_)
             | Input::TaskDropped(_)
             | Input::Sampled(_)
-            | Input::Control(_) => self.keep(at_ns, input),
+            | Input::Control(_)
+            | Input::Trained(_) => self.keep(at_ns, input),
             Input::Completed(_)
             | Input::SliceDone(_)
             | Input::Woke(_)

@@ -5,6 +5,22 @@ use warptape_scheduler::{CheckpointError, Scheduler};
 
 use crate::script::{assigned, config, started};
 
+/// States of the simulation in the middle of a run, as the software before version 2 wrote them: a line of hex digits each.
+const OF_VERSION_1: &str = include_str!("../fixtures/checkpoint_1.txt");
+
+/// A scheduler that knows a network, so that its checkpoint is of version 2.
+fn learnt() -> Scheduler {
+    let mut scheduler = running();
+    let trained = Trained { hash: "0f".repeat(32), network: StateBytes(vec![1, 2, 3]) };
+    scheduler.step(2, &Input::Trained(trained), &mut Vec::new()).expect("good input");
+    scheduler
+}
+
+fn from_hex(line: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&line[at..at + 2], 16).expect("hex digits");
+    (0..line.len()).step_by(2).map(byte).collect()
+}
+
 fn running() -> Scheduler {
     let mut scheduler = Scheduler::new();
     let arrived =
@@ -17,12 +33,38 @@ fn running() -> Scheduler {
 
 #[test]
 fn a_state_is_read_back_whole() {
-    for scheduler in [Scheduler::new(), running()] {
+    for (scheduler, version) in [(Scheduler::new(), 1), (running(), 1), (learnt(), 2)] {
         let bytes = scheduler.checkpoint();
+        assert_eq!(bytes[0], version);
         let read = Scheduler::from_checkpoint(&bytes).expect("it was just written");
         read.audit();
         assert_eq!((read.state_hash(), read.checkpoint()), (scheduler.state_hash(), bytes));
     }
+}
+
+/// A state of version 1 is read, is written again with the same bytes, and goes on as it did then.
+#[test]
+fn states_of_version_1_are_read_for_ever() {
+    let lines: Vec<_> = OF_VERSION_1.lines().map(from_hex).collect();
+    let found: Vec<_> = lines
+        .iter()
+        .map(|bytes| {
+            let mut read = Scheduler::from_checkpoint(bytes).expect("a state of version 1");
+            assert_eq!((read.checkpoint(), bytes[0]), (bytes.clone(), 1));
+            let before = read.state_hash();
+            let (at_ns, mut decisions) = (1 << 61, Vec::new());
+            read.step(at_ns, &Input::Woke(Woke {}), &mut decisions).expect("good input");
+            read.audit();
+            (before, decisions.len(), read.state_hash())
+        })
+        .collect();
+    let then = [
+        (7_493_890_538_813_370_099, 2, 10_252_475_508_797_763_260),
+        (4_722_712_156_894_552_114, 1, 14_115_700_185_868_632_050),
+        (6_805_656_472_967_509_822, 0, 156_141_418_194_325_259),
+        (12_955_585_078_969_540_904, 1, 13_489_309_537_508_645_993),
+    ];
+    assert_eq!(found, then);
 }
 
 /// The bytes of today: where they change, so does what the version of the state says, and the number below.
@@ -36,8 +78,30 @@ fn the_bytes_of_a_version_never_change() {
 }
 
 #[test]
+fn what_is_learnt_is_in_the_state_and_its_hash() {
+    let (plain, learnt) = (running(), learnt());
+    let (plain_bytes, learnt_bytes) = (plain.checkpoint(), learnt.checkpoint());
+    assert_ne!(plain.state_hash(), learnt.state_hash());
+    // A version that does not fit its bytes is a mistake: one says that there is more, the other that there is less.
+    let changed = |bytes: &[u8], version| Scheduler::from_checkpoint(&[&[version], &bytes[1..]].concat());
+    assert!(matches!(changed(&learnt_bytes, 1), Err(CheckpointError::Damaged(_))));
+    assert!(matches!(changed(&plain_bytes, 2), Err(CheckpointError::Damaged(_))));
+    let nothing = Scheduler::from_checkpoint(&[&[2], &plain_bytes[1..], &[0]].concat());
+    let words = "nothing is learnt, which version 1 is for".to_owned();
+    assert_eq!(nothing.unwrap_err(), CheckpointError::Damaged(words));
+    let before_the_start = Scheduler::from_checkpoint(&[2, 0, 0]);
+    assert!(matches!(before_the_start, Err(CheckpointError::Damaged(_))));
+}
+
+#[test]
 fn damaged_bytes_are_refused() {
-    let bytes = running().checkpoint();
+    for scheduler in [running(), learnt()] {
+        check_damaged(&scheduler);
+    }
+}
+
+fn check_damaged(scheduler: &Scheduler) {
+    let bytes = scheduler.checkpoint();
     let mut other = bytes.clone();
     other[0] = 200;
     assert_eq!(Scheduler::from_checkpoint(&other).unwrap_err(), CheckpointError::Version { found: 200 });
@@ -51,8 +115,8 @@ fn damaged_bytes_are_refused() {
     for at in 1..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
-        if let Ok(scheduler) = Scheduler::from_checkpoint(&changed) {
-            assert_eq!(scheduler.state_hash(), running().state_hash(), "byte {at}");
+        if let Ok(read) = Scheduler::from_checkpoint(&changed) {
+            assert_eq!(read.state_hash(), scheduler.state_hash(), "byte {at}");
         }
     }
 }

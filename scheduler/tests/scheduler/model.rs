@@ -279,7 +279,7 @@ impl Model {
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
             Input::Sampled(sampled) => self.sampled(sampled),
-            Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
+            Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) | Input::Trained(_) => (),
         }
     }
 
@@ -494,7 +494,8 @@ impl Model {
             Input::Draining(_) | Input::Measured(_) | Input::Released(_) => (),
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
-            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
+            Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
+            Input::CommitEnded(_) | Input::Trained(_) => (),
         }
         let mut went = 0;
         for decision in decisions {

@@ -222,6 +222,8 @@ pub enum Input {
     /// What became of an attempt to commit a transaction of this process. It lies in a later transaction, and that of the last one of
     /// a process life is missing.
     CommitEnded(CommitEnded),
+    /// A network that policies may name by its hash.
+    Trained(Trained),
 }
 
 /// A process began, or began again after a crash: the state is reset to this configuration.
@@ -358,6 +360,15 @@ impl Wire for StateBytes {
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.bytes().map(|bytes| Self(bytes.to_vec()))
     }
+}
+
+/// A network that policies may name by its hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Trained {
+    /// BLAKE3 of the network's bytes, as 64 lower-case hex digits.
+    pub hash: String,
+    /// The network's bytes, which crate `warptape-network` reads.
+    pub network: StateBytes,
 }
 
 /// How a lane's device fares. What the device does not say is null.

@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 7, 0xf964_1481_3f43_7f3e
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0x4bc3_2d9e_d795_f460
 );
 known!(
     /// Stage state at an offset.
@@ -155,7 +155,7 @@ pub const CURRENT: [KnownSchema; 14] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 15] = [
+pub const OLD: [KnownSchema; 16] = [
     SIGNAL_1,
     SIGNAL_2,
     LATE_TICK_1,
@@ -202,6 +202,13 @@ pub const OLD: [KnownSchema; 15] = [
         version: 6,
         fingerprint: 0x594f_758b_6149_a386,
         text: include_str!("../../avro/old/journal_entry_6.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 7,
+        fingerprint: 0xf964_1481_3f43_7f3e,
+        text: include_str!("../../avro/old/journal_entry_7.avsc"),
     },
     KnownSchema {
         name: "DeadLetter",

@@ -169,6 +169,7 @@ fn input_branch(input: &Input) -> u32 {
         Input::Control(_) => 17,
         Input::Checkpoint(_) => 18,
         Input::CommitEnded(_) => 19,
+        Input::Trained(_) => 20,
     }
 }
 

@@ -623,6 +623,10 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         ),
         (Input::CommitEnded(commit_ended(1, CommitOutcome::Aborted)), vec![]),
         (Input::CommitEnded(commit_ended(2, CommitOutcome::Committed)), vec![]),
+        (
+            Input::Trained(Trained { hash: "0f".repeat(32), network: StateBytes((0..=255).collect()) }),
+            vec![],
+        ),
     ];
     entries.extend(control_commands().into_iter().enumerate().map(|(number, command)| {
         let id = format!("control-{number}");

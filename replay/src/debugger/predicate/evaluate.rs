@@ -181,6 +181,7 @@ fn input_name(input: &Input) -> &'static str {
         Input::Control(_) => 17,
         Input::Checkpoint(_) => 18,
         Input::CommitEnded(_) => 19,
+        Input::Trained(_) => 20,
     }]
 }
 
@@ -211,7 +212,9 @@ fn of_input(input: &Input) -> Subject {
         },
         Input::Sampled(sampled) => lane(sampled.lane),
         Input::Started(_) | Input::Woke(_) | Input::Draining(_) | Input::Priced(_) => Subject::default(),
-        Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => Subject::default(),
+        Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) | Input::Trained(_) => {
+            Subject::default()
+        }
     }
 }
 

@@ -84,6 +84,11 @@ pub fn words(input: &Input, step: &Step<'_>) -> String {
         }
         Input::Checkpoint(checkpoint) => of_checkpoint(checkpoint),
         Input::CommitEnded(ended) => of_commit(ended),
+        Input::Trained(trained) => format!(
+            "Trained: the network {} of {} bytes is there for policies that name it",
+            trained.hash,
+            trained.network.0.len()
+        ),
     }
 }
 
