@@ -56,6 +56,7 @@
 
 mod admission;
 mod audit;
+pub mod autoscale;
 mod backpressure;
 mod balance;
 mod breaker;

@@ -16,7 +16,7 @@ use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::figures::{self, Row};
 use warptape_simulator::files::{FleetFile, WorkloadFile, trace};
 use warptape_simulator::pictures::Series;
-use warptape_simulator::{BASELINES, Fleet, Options, Process, Workload, run};
+use warptape_simulator::{BASELINES, Fleet, Options, Process, Scaling, Workload, run};
 
 use crate::cli::{Experiment, SimulateArgs, UsageError};
 use crate::logging::NOTICE;
@@ -59,8 +59,16 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     let fleet =
         read_toml::<FleetFile>(fleet_file)?.fleet(workload.kinds.iter().map(|kind| kind.name.as_str()));
     let fleet = fleet.map_err(|error| UsageError(format!("{}: {error}", fleet_file.display())))?;
+    if let Some(baseline) =
+        args.policy.iter().find(|policy| fleet.autoscale.is_some() && BASELINES.contains(&policy.as_str()))
+    {
+        return Err(UsageError(format!(
+            "--policy {baseline:?} is of the simulator alone and knows no drains: a fleet with [autoscale] takes policies of production"
+        ))
+        .into());
+    }
     // Schedules that know all sizes are one more row.
-    let runs = loads.len() * (args.policy.len() + 1) * args.seeds as usize;
+    let runs = loads.len() * (args.policy.len() * scalings(&fleet).len() + 1) * args.seeds as usize;
     let mut progress = Progress::new(runs as u64);
     let mut series: Vec<Series> = Vec::new();
     for load in loads {
@@ -113,6 +121,12 @@ fn read_workload(path: &Path, load: f64) -> anyhow::Result<Workload> {
     Ok(workload.map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
 }
 
+/// Who says how many lanes are on, one after the other.
+fn scalings(fleet: &Fleet) -> &'static [Scaling] {
+    let number = if fleet.autoscale.is_some() { Scaling::ALL.len() } else { 1 };
+    &Scaling::ALL[..number]
+}
+
 /// The figures of each policy at a load, and of what no policy is better than, with what is to be said of them.
 fn rows(
     args: &SimulateArgs,
@@ -122,12 +136,22 @@ fn rows(
 ) -> (Vec<Row>, Vec<String>) {
     let (mut rows, mut remarks) = (Vec::new(), Vec::new());
     for policy in &args.policy {
-        progress.say(format!("{policy} at load {}", workload.load));
-        let options =
-            Options { policy: policy.clone(), slice_ns: args.slice_us * 1_000, ..Options::default() };
-        let outcomes =
-            progress.over_seeds(args.seeds, workload.tasks, |seed| run(fleet, workload, &options, seed));
-        rows.push(figures::row(policy, &outcomes, fleet, workload));
+        for &scaling in scalings(fleet) {
+            let name = match fleet.autoscale {
+                Some(_) => format!("{policy}, {}", scaling.name()),
+                None => policy.clone(),
+            };
+            progress.say(format!("{name} at load {}", workload.load));
+            let slice_ns = args.slice_us * 1_000;
+            let options = Options { policy: policy.clone(), slice_ns, scaling, ..Options::default() };
+            let of = |seed| run(fleet, workload, &options, seed);
+            let outcomes = progress.over_seeds(args.seeds, workload.tasks, of);
+            rows.push(figures::row(&name, &outcomes, fleet, workload));
+        }
+    }
+    if fleet.autoscale.is_some() {
+        let reason = "Rows with the policy of autoscaling `none`, rows in brackets and pictures are of the fleet with all lanes on.";
+        remarks.push(reason.to_owned());
     }
     let baselines: Vec<&str> =
         args.policy.iter().map(String::as_str).filter(|policy| BASELINES.contains(policy)).collect();

@@ -14,12 +14,17 @@ pub enum About {
     Work,
     /// What lanes do.
     Lanes,
+    /// What lanes cost that can be started and stopped, and what that costs tasks.
+    Cost,
 }
 
 impl About {
     /// All of them, in the order of their tables.
-    pub const ALL: [Self; 3] = [Self::Completion, Self::Work, Self::Lanes];
+    pub const ALL: [Self; 4] = [Self::Completion, Self::Work, Self::Lanes, Self::Cost];
 }
+
+/// Figures of other tables that stand in that of costs once more: what tasks get for it.
+pub const BESIDE_COST: [&str; 3] = ["missed_percent", "mean_s", "p99_s"];
 
 /// A figure of all seeds.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +70,7 @@ pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload)
     let mut figures = completion(&of);
     figures.extend(work(&of, fleet.capacity(&workload.mix()), outcomes));
     figures.extend(lanes(&of, fleet, outcomes));
+    figures.extend(cost(&of, fleet, outcomes));
     Row { name: name.to_owned(), figures }
 }
 
@@ -120,7 +126,7 @@ fn lanes(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
         let name = |what: &str| format!("{what}_{}", class.name);
         let lanes = class.lanes as f64;
         let idle_s =
-            |outcome: &Outcome| lanes * outcome.arrivals_s - outcome.busy_s[index] - outcome.lost_s[index];
+            |outcome: &Outcome| outcome.scaled.paid_s[index] - outcome.busy_s[index] - outcome.lost_s[index];
         figures.push(of(About::Lanes, &name("busy_share"), &|outcome| {
             by(outcome.busy_s[index], lanes * outcome.arrivals_s)
         }));
@@ -129,6 +135,41 @@ fn lanes(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
         if outcomes.iter().any(|outcome| outcome.lost_s[index] > 0.0) {
             figures.push(of(About::Lanes, &name("lost_s"), &|outcome| outcome.lost_s[index]));
         }
+    }
+    figures
+}
+
+/// What is paid beside what tasks get for it; nothing of a fleet whose lanes are always on.
+fn cost(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
+    let Some(autoscale) = &fleet.autoscale else { return Vec::new() };
+    let hours = |outcome: &Outcome| outcome.scaled.paid_s.iter().sum::<f64>() / 3_600.0;
+    let price = |outcome: &Outcome| {
+        let paid = outcome.scaled.paid_s.iter().zip(&autoscale.price_per_hour);
+        paid.map(|(paid_s, price_per_hour)| paid_s / 3_600.0 * price_per_hour).sum::<f64>()
+    };
+    let lanes = fleet.lanes() as f64;
+    let mut figures = vec![
+        of(About::Cost, "lane_hours", &hours),
+        of(About::Cost, "cost", &price),
+        of(About::Cost, "on_percent", &|outcome| {
+            by(hours(outcome) * 3_600.0 * 100.0, lanes * outcome.arrivals_s)
+        }),
+        of(About::Cost, "busy_of_on_percent", &|outcome| {
+            by(outcome.busy_s.iter().sum::<f64>() * 100.0, hours(outcome) * 3_600.0)
+        }),
+    ];
+    if outcomes.iter().any(|outcome| outcome.scaled.windows > 0) {
+        let share =
+            |windows: u64, outcome: &Outcome| by(windows as f64 * 100.0, outcome.scaled.windows as f64);
+        figures.push(of(About::Cost, "starts", &|outcome| outcome.scaled.starts as f64));
+        figures.push(of(About::Cost, "forecast_error_percent", &|outcome| {
+            by(outcome.scaled.error_sum * 100.0, outcome.scaled.error_windows as f64)
+        }));
+        figures.push(of(About::Cost, "by_forecast_percent", &|outcome| {
+            share(outcome.scaled.forecast_windows, outcome)
+        }));
+        figures
+            .push(of(About::Cost, "anomalies_percent", &|outcome| share(outcome.scaled.anomalies, outcome)));
     }
     figures
 }

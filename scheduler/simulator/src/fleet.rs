@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use warptape_events::journal::{LaneId, LaneKind, LaneSpec, Link, Peer};
 use warptape_prices::Capacity;
+use warptape_scheduler::autoscale::ScalingConfig;
 
 /// Lanes that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +81,15 @@ pub struct Throttling {
     pub factor: f64,
 }
 
+/// How lanes are started and stopped, and what they cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Autoscale {
+    /// When how many lanes are wanted; its policy is that of [`crate::Options::scaling`].
+    pub config: ScalingConfig,
+    /// Price of a lane for an hour in which it is on, by class.
+    pub price_per_hour: Vec<f64>,
+}
+
 /// All lanes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
@@ -91,6 +101,8 @@ pub struct Fleet {
     pub failures: Vec<Failure>,
     /// When lanes are slower.
     pub throttling: Vec<Throttling>,
+    /// How lanes are started and stopped; none: all of them always are on.
+    pub autoscale: Option<Autoscale>,
 }
 
 impl Fleet {
@@ -123,6 +135,14 @@ impl Fleet {
             }
         }
         panic!("lane {lane} is not of this fleet")
+    }
+
+    /// Price of an hour of a lane for the work that it does in the mean over kinds; 0 where there are no prices.
+    pub(crate) fn work_price(&self, lane: usize) -> f64 {
+        let class = self.class_of(lane);
+        let speeds = &self.classes[class].speeds;
+        let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
+        self.autoscale.as_ref().map_or(0.0, |autoscale| autoscale.price_per_hour[class] / mean)
     }
 
     /// Whether a lane is lost at some time and does not come back.

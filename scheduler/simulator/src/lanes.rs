@@ -9,6 +9,8 @@ use crate::fleet::Fleet;
 pub(crate) struct Running {
     pub(crate) slice: i64,
     pub(crate) task: TaskId,
+    /// Units of the task's work in it.
+    pub(crate) units: i64,
     /// When it began.
     pub(crate) from_ns: i64,
     /// Whether its time counts for its tenant: all tenants had tasks when it began.
@@ -58,6 +60,11 @@ impl Lanes {
     /// Takes what a lane works on.
     pub(crate) fn take(&mut self, lane: LaneId) -> Option<Running> {
         self.lanes[lane as usize].running.take()
+    }
+
+    /// Whether a lane works on a slice.
+    pub(crate) fn is_busy(&self, lane: LaneId) -> bool {
+        self.lanes[lane as usize].running.is_some()
     }
 
     pub(crate) fn is_lost(&self, lane: LaneId) -> bool {

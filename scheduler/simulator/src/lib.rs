@@ -19,13 +19,15 @@ pub mod figures;
 pub mod files;
 mod fleet;
 mod lanes;
+mod options;
 mod outcome;
 pub mod pictures;
 mod run;
 mod workload;
 
 pub use baseline::BASELINES;
-pub use fleet::{Class, Failure, Fleet, Outage, Throttling};
-pub use outcome::{Interval, Outcome, PARTS, Ran, interval, jain};
-pub use run::{Observer, Options, run, run_observed};
+pub use fleet::{Autoscale, Class, Failure, Fleet, Outage, Throttling};
+pub use options::Options;
+pub use outcome::{Interval, Outcome, PARTS, Ran, Scaled, interval, jain};
+pub use run::{Observer, Scaling, run, run_observed};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};

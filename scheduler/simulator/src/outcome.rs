@@ -48,8 +48,29 @@ pub struct Outcome {
     pub stolen: u64,
     /// Slices that a lane had when it was lost, so that others did them again.
     pub redone: u64,
+    /// What lanes were paid for, and what the policy that says so knew.
+    pub scaled: Scaled,
     /// What each lane did, in the order in which it ended; where [`crate::Options::records`] says so.
     pub ran: Vec<Ran>,
+}
+
+/// What was on of a fleet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scaled {
+    /// Lane time by class, from the begin of the run to the last arrival, in which lanes started, were on, or finished what they had.
+    pub paid_s: Vec<f64>,
+    /// Lanes that were started.
+    pub starts: u64,
+    /// Windows in which it was judged how many are wanted.
+    pub windows: u64,
+    /// Those in which the load that they are wanted for was forecast.
+    pub forecast_windows: u64,
+    /// Those in which what arrived was an anomaly.
+    pub anomalies: u64,
+    /// Those in which the forecast's error was known, and the sum of this error in them, by the mean load.
+    pub error_windows: u64,
+    /// The sum of that error.
+    pub error_sum: f64,
 }
 
 /// A slice as a lane worked on it.

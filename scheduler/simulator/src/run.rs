@@ -1,5 +1,7 @@
 //! One run: events in order of their time, the scheduler in between.
 
+mod scaling;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -10,42 +12,11 @@ use crate::baseline::Baseline;
 use crate::faults::{self, Loss, Slowness};
 use crate::fleet::Fleet;
 use crate::lanes::{Lanes, Running};
-use crate::outcome::{Outcome, PARTS, Ran};
+use crate::options::{Options, started};
+use crate::outcome::{Outcome, PARTS, Ran, Scaled};
 use crate::workload::{Arrival, Workload};
-
-/// How the scheduler is configured in a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Options {
-    /// The task policy, of the scheduler's or of [`crate::BASELINES`].
-    pub policy: String,
-    /// How tasks are split.
-    pub split: SplitPolicy,
-    /// Wanted time of a slice, in nanoseconds.
-    pub slice_ns: i64,
-    /// Service after which tasks of a tenant take turns, in nanoseconds; 0: never.
-    pub quantum_ns: i64,
-    /// Time between looks at prices, in nanoseconds.
-    pub price_interval_ns: i64,
-    /// Share of the tasks, from the first on, that are not measured: the fleet is empty when they come.
-    pub warmup: f64,
-    /// Whether the outcome has what each lane did.
-    pub records: bool,
-}
-
-impl Default for Options {
-    /// Today's dynamic split, tasks of a tenant one after the other.
-    fn default() -> Self {
-        Self {
-            policy: "fair".to_owned(),
-            split: SplitPolicy::Dynamic,
-            slice_ns: 2_000_000,
-            quantum_ns: 0,
-            price_interval_ns: 1_000_000_000,
-            warmup: 0.1,
-            records: false,
-        }
-    }
-}
+use scaling::Plant;
+pub use scaling::Scaling;
 
 /// Time at which the run begins.
 const BEGIN_NS: i64 = 1;
@@ -60,6 +31,8 @@ enum Event {
     Arrives,
     Lost(Loss),
     Back { lane: LaneId },
+    LaneStarted { lane: LaneId, start: u64 },
+    WindowEnds,
 }
 
 /// What is run.
@@ -88,6 +61,7 @@ struct Run<'a> {
     decider: Decider<'a>,
     lanes: Lanes,
     slowness: Slowness,
+    plant: Plant,
     /// Lanes that are not lost, or come back.
     lanes_left: usize,
     /// Events by time, those of one time in the order in which they were known.
@@ -133,6 +107,7 @@ pub fn run_observed(
     run.step(BEGIN_NS, &Input::Started(started(fleet, workload, options)));
     let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
     run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
+    run.begin_scaling();
     run.send_first();
     for loss in faults::first(fleet, seed) {
         run.at(BEGIN_NS + loss.at_ns, Event::Lost(loss));
@@ -161,43 +136,6 @@ fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
-    let weights = workload.tenants.iter();
-    let weights = weights.map(|tenant| TenantWeight { tenant: tenant.name.clone(), weight: tenant.weight });
-    Started {
-        node: "simulator".to_owned(),
-        software: env!("CARGO_PKG_VERSION").to_owned(),
-        stage_config: "{}".to_owned(),
-        scheduler: SchedulerConfig {
-            placement_policy: "rendezvous".to_owned(),
-            placement_seed: 0,
-            load_factor_percent: 125,
-            lane_credit_rows: 4_096,
-            lane_credit_bytes: 1 << 20,
-            lane_batches_max: 2,
-            batch_rows_max: 1_024,
-            row_deadline_ns: 2_000_000,
-            high_water_rows: 32_768,
-            low_water_rows: 8_192,
-            route_interval_ns: 0,
-            balance_interval_ns: 0,
-            risk: RiskConfig {
-                slice_ns: options.slice_ns,
-                tasks_max: 1 << 20,
-                split: options.split,
-                tenant_weights: weights.collect(),
-                bytes_max: 1 << 40,
-                quantum_ns: options.quantum_ns,
-                policy: options.policy.clone(),
-                price_interval_ns: options.price_interval_ns,
-                ..RiskConfig::default()
-            },
-            breakers: None,
-        },
-        lanes: fleet.specs(),
-    }
-}
-
 impl<'a> Run<'a> {
     fn new(
         fleet: &'a Fleet,
@@ -212,6 +150,10 @@ impl<'a> Run<'a> {
             Some(baseline) => Decider::Baseline(Box::new(baseline)),
             None => Decider::Scheduler(Box::new(Scheduler::new())),
         };
+        let scaling = match decider {
+            Decider::Scheduler(_) => options.scaling,
+            Decider::Baseline(_) => Scaling::None,
+        };
         let is_open = workload.senders().is_none();
         let last_ns = arrivals.last().filter(|_| is_open).map_or(0, |arrival| arrival.at_ns);
         let model = Model {
@@ -223,6 +165,7 @@ impl<'a> Run<'a> {
             arrivals,
         };
         Self {
+            plant: Plant::new(fleet, workload, scaling, model.arrivals.len()),
             model,
             decider,
             lanes: Lanes::new(fleet),
@@ -239,6 +182,7 @@ impl<'a> Run<'a> {
                 lost_s: vec![0.0; fleet.classes.len()],
                 service_by_weight: vec![0.0; workload.tenants.len()],
                 present: vec![0.0; if is_open { PARTS } else { 0 }],
+                scaled: Scaled { paid_s: vec![0.0; fleet.classes.len()], ..Scaled::default() },
                 ..Outcome::default()
             },
             counted_ns: BEGIN_NS,
@@ -311,10 +255,14 @@ impl<'a> Run<'a> {
                 // What a lane had when it was lost comes to no end.
                 let Some(running) = self.lanes.end(lane, slice) else { return };
                 self.account(lane, running, at_ns, false);
-                Input::SliceDone(SliceDone { lane, slice, service_ns })
+                self.plant.worked(service_ns);
+                self.step(at_ns, &Input::SliceDone(SliceDone { lane, slice, service_ns }));
+                return self.stop_if_idle(at_ns, lane);
             }
             Event::Priced { question, prices } => Input::Priced(Priced { question, prices }),
             Event::Lost(loss) => return self.lose(at_ns, loss),
+            Event::WindowEnds => return self.end_window(at_ns),
+            Event::LaneStarted { lane, start } => return self.lane_started(at_ns, lane, start),
             Event::Back { lane } => {
                 self.account_lost(lane, at_ns);
                 Input::LaneReady(LaneReady { lane })
@@ -384,7 +332,10 @@ impl<'a> Run<'a> {
         match decision {
             Decision::Admit(admit) => {
                 self.known.insert(admit.task);
-                self.tasks_by_tenant[self.model.arrivals[admit.task as usize].tenant] += 1;
+                let arrival = &self.model.arrivals[admit.task as usize];
+                self.tasks_by_tenant[arrival.tenant] += 1;
+                let (task, kind, units) = (admit.task as usize, arrival.kind, arrival.units);
+                self.plant.arrive(self.model.workload, task, kind, units);
             }
             Decision::Reject(reject) => {
                 self.outcome.rejected += usize::from(self.is_measured(reject.task));
@@ -414,6 +365,10 @@ impl<'a> Run<'a> {
                 self.at(at_ns + PRICING_NS, Event::Priced { question: question.question, prices });
             }
             Decision::WakeAt(wake) => self.at(wake.at_ns, Event::Woke),
+            // Groups have no rows, so that a lane lets go of one at once.
+            Decision::Release(Release { partition, group, lane, epoch, .. }) => {
+                self.step(at_ns, &Input::Released(Released { partition, group, lane, epoch }));
+            }
             // There are no ticks.
             _ => {}
         }
@@ -421,7 +376,9 @@ impl<'a> Run<'a> {
 
     fn forget(&mut self, task: TaskId) -> usize {
         assert!(self.known.remove(&task), "task {task} was not admitted");
-        self.tasks_by_tenant[self.model.arrivals[task as usize].tenant] -= 1;
+        let arrival = &self.model.arrivals[task as usize];
+        self.tasks_by_tenant[arrival.tenant] -= 1;
+        self.plant.forget(task as usize, arrival.kind);
         task as usize
     }
 
@@ -431,18 +388,24 @@ impl<'a> Run<'a> {
         if let Some(next) = faults::next(self.model.fleet, loss, self.model.seed) {
             self.at(BEGIN_NS + next.at_ns, Event::Lost(next));
         }
-        if self.lanes.is_lost(lane) {
+        if self.lanes.is_lost(lane) || !self.plant.is_there(lane) {
             return;
         }
-        match back_ns {
-            Some(back_ns) => self.at(BEGIN_NS + back_ns, Event::Back { lane }),
-            None => self.lanes_left -= 1,
-        }
         if let Some(running) = self.lanes.take(lane) {
-            self.outcome.redone += u64::from(self.known.contains(&running.task));
+            if self.known.contains(&running.task) {
+                self.outcome.redone += 1;
+                let task = running.task as usize;
+                self.plant.wait(task, self.model.arrivals[task].kind, running.units);
+            }
             self.account(lane, running, at_ns, true);
         }
-        self.lanes.lose(lane, at_ns);
+        if !self.lost_while_stopping(at_ns, lane) {
+            match back_ns {
+                Some(back_ns) => self.at(BEGIN_NS + back_ns, Event::Back { lane }),
+                None => self.lanes_left -= 1,
+            }
+            self.lanes.lose(lane, at_ns);
+        }
         // Rows of ticks are not at stake: there are none.
         let lost = LaneLost { lane, reason: "simulated".to_owned(), kept: true };
         self.step(at_ns, &Input::LaneLost(lost));
@@ -470,12 +433,14 @@ impl<'a> Run<'a> {
         let arrival = &arrivals[slice.task as usize];
         let kind = &workload.kinds[arrival.kind];
         let unit_cost = if kind.divisible { 1 } else { arrival.units };
-        let work_s = ((slice.to - slice.from) * unit_cost) as f64 / workload.units_per_s;
+        let units = (slice.to - slice.from) * unit_cost;
+        let work_s = units as f64 / workload.units_per_s;
         let work_ns = (work_s / fleet.classes[class].speeds[arrival.kind] * 1e9) as i64;
         let service_ns =
             self.slowness.takes_ns(slice.lane, at_ns - BEGIN_NS, fleet.slice_overhead_ns + work_ns);
         let is_shared = self.tasks_by_tenant.iter().all(|tasks| *tasks > 0);
-        let running = Running { slice: slice.slice, task: slice.task, from_ns: at_ns, is_shared };
+        let running = Running { slice: slice.slice, task: slice.task, units, from_ns: at_ns, is_shared };
+        self.plant.wait(slice.task as usize, arrival.kind, -units);
         self.lanes.begin(slice.lane, running);
         self.outcome.slices += 1;
         self.outcome.stolen += u64::from(slice.reason == SliceReason::Stolen);
@@ -514,6 +479,7 @@ impl<'a> Run<'a> {
                 self.account(lane, running, at_ns, false);
             }
             self.account_lost(lane, at_ns);
+            self.account_paid(lane as usize, at_ns);
         }
         let not_come = self.arrived as TaskId..self.model.arrivals.len() as TaskId;
         for task in std::mem::take(&mut self.known).into_iter().chain(not_come) {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 use warptape_simulator::Interval;
-use warptape_simulator::figures::{About, Row};
+use warptape_simulator::figures::{About, BESIDE_COST, Row};
 
 use crate::cli::SimulateFormat;
 use crate::commands::columns::{Align, aligned};
@@ -47,7 +47,9 @@ fn tables(out: &mut impl Write, printed: &Printed<'_>) -> anyhow::Result<()> {
     let given = printed.load.map_or("as it comes".to_owned(), |load| load.to_string());
     writeln!(out, "load {given}, {} seeds of {} tasks", printed.seeds, printed.tasks)?;
     for about in About::ALL {
-        // The first row is a policy's, and has all figures.
+        if !printed.rows.iter().any(|row| row.figures.iter().any(|figure| figure.about == about)) {
+            continue;
+        }
         let names = |row: &Row| -> Vec<String> {
             let figures = row.figures.iter().filter(|figure| figure.about == about);
             figures.map(|figure| figure.name.clone()).collect()
@@ -57,6 +59,9 @@ fn tables(out: &mut impl Write, printed: &Printed<'_>) -> anyhow::Result<()> {
             if !columns.contains(&name) {
                 columns.push(name);
             }
+        }
+        if about == About::Cost {
+            columns.extend(BESIDE_COST.map(str::to_owned));
         }
         let header: Vec<_> = std::iter::once(("policy", Align::Left))
             .chain(columns.iter().map(|name| (name.as_str(), Align::Right)))

@@ -111,9 +111,11 @@ fn a_closed_loop_says_why_there_is_no_schedule_that_knows_all_sizes() {
 fn fleets_of_the_examples_are_run() {
     let mut fleets: Vec<_> =
         std::fs::read_dir(EXAMPLES).unwrap().map(|entry| entry.unwrap().path()).collect();
-    fleets.retain(|path| !path.ends_with("three-kinds.toml"));
+    let workloads = ["three-kinds.toml", "day-and-night.toml"];
+    fleets.retain(|path| !workloads.iter().any(|workload| path.ends_with(workload)));
     fleets.sort();
-    let names = ["failing", "h200-nvlink", "throttled", "unequal-cpu-lanes", "volta-turing-radeon"];
+    let names =
+        ["autoscale", "failing", "h200-nvlink", "throttled", "unequal-cpu-lanes", "volta-turing-radeon"];
     let found: Vec<_> = fleets.iter().map(|path| path.file_stem().unwrap().to_str().unwrap()).collect();
     assert_eq!(found, names);
     let outs = fleets.iter().map(|fleet| {
@@ -124,13 +126,44 @@ fn fleets_of_the_examples_are_run() {
     });
     let outs: Vec<String> = outs.map(Result::unwrap).collect();
     let lost = ["lost_s_Turing", "lost_s_Volta", "redone", "of the fleet without failures"];
-    assert!(lost.iter().all(|word| outs[0].contains(word)), "{}", outs[0]);
+    assert!(lost.iter().all(|word| outs[1].contains(word)), "{}", outs[1]);
     assert!(
-        outs[2].contains("without failures and throttling") && !outs[2].contains("lost_s"),
+        outs[3].contains("without failures and throttling") && !outs[3].contains("lost_s"),
         "{}",
-        outs[2]
+        outs[3]
     );
-    assert!(!outs[4].contains("without failures"), "{}", outs[4]);
+    assert!(!outs[5].contains("without failures"), "{}", outs[5]);
+}
+
+/// A fleet whose lanes can be started and stopped is run under each policy of autoscaling, and what each costs stands beside what is missed.
+#[test]
+fn autoscaling_has_a_table_of_costs() {
+    let autoscaled = |output: SimulateFormat, policy: &str| {
+        simulated(|args| {
+            args.fleet = Some(format!("{EXAMPLES}/autoscale.toml").into());
+            args.workload = Some(format!("{EXAMPLES}/day-and-night.toml").into());
+            args.policy = vec![policy.to_owned()];
+            args.load = vec![0.4];
+            args.output = output;
+        })
+    };
+    let out = autoscaled(SimulateFormat::Json, "fair").unwrap();
+    let rows: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<_> = rows.iter().map(|row| row["policy"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fair, none", "fair, reactive", "fair, predictive", "(capacity)"]);
+    let of = |row: usize, name: &str| rows[row]["figures"][name]["mean"].as_f64().unwrap();
+    assert!(of(1, "cost") < 0.8 * of(0, "cost") && of(2, "cost") < 0.8 * of(0, "cost"), "{out}");
+    assert!(of(2, "missed_percent") < of(1, "missed_percent"), "{out}");
+    assert!((of(0, "cost") / of(0, "lane_hours") - 4.0).abs() < 1e-9, "{out}");
+    let table = autoscaled(SimulateFormat::Table, "fair").unwrap();
+    let header = table.lines().find(|line| line.contains("lane_hours")).unwrap();
+    assert!(
+        ["cost", "forecast_error_percent", "missed_percent", "p99_s"]
+            .iter()
+            .all(|name| header.contains(name))
+    );
+    let error = autoscaled(SimulateFormat::Table, "max-min").unwrap_err();
+    assert!(error.to_string().contains("a fleet with [autoscale] takes policies of production"), "{error}");
 }
 
 /// Pictures are XML, the same for the same seeds, and their points are the figures that are printed.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use warptape_events::journal::{LaneKind, Link};
 
-use super::{FileError, number};
+use super::{AutoscaleFile, FileError, number};
 use crate::fleet::{Class, Failure, Fleet, Outage, Throttling};
 
 const LANES_MAX: usize = 64;
@@ -28,6 +28,8 @@ pub struct FleetFile {
     /// When lanes are slower than they are otherwise.
     #[serde(default)]
     pub throttling: Vec<ThrottlingFile>,
+    /// How lanes are started and stopped; none: all of them always are on.
+    pub autoscale: Option<AutoscaleFile>,
 }
 
 /// A class of lanes as a file says it.
@@ -107,8 +109,11 @@ impl FleetFile {
             }
         }
         let classes = self.classes.iter().filter(|class| class.lanes > 0);
+        let classes = classes.map(|class| class.class(kinds.clone())).collect::<Result<Vec<_>, _>>()?;
+        let autoscale = self.autoscale.as_ref().map(|file| file.autoscale(&classes)).transpose()?;
         let fleet = Fleet {
-            classes: classes.map(|class| class.class(kinds.clone())).collect::<Result<_, _>>()?,
+            classes,
+            autoscale,
             slice_overhead_ns: (overhead_us * 1e3) as i64,
             failures: self.failures.iter().map(|failure| self.failure(failure)).collect::<Result<_, _>>()?,
             throttling: self.throttling.iter().map(|one| self.throttling(one)).collect::<Result<_, _>>()?,

@@ -1,5 +1,6 @@
 //! Fleets, workloads and recordings as files say them, checked: what is wrong is an error that names it.
 
+mod autoscale;
 mod fleet;
 mod trace;
 mod workload;
@@ -7,6 +8,7 @@ mod workload;
 use thiserror::Error;
 use warptape_events::journal::TaskClass;
 
+pub use autoscale::AutoscaleFile;
 pub use fleet::{ClassFile, FailureFile, FleetFile, ThrottlingFile};
 pub use trace::{TRACE_COLUMNS, trace};
 pub use workload::{KindFile, TenantFile, WorkloadFile};

@@ -139,3 +139,54 @@ fn failures_and_throttling_name_lanes_and_what_is_wrong_with_them_is_said() {
     let expected = "factor of a throttling of B is 0; it must be from 0.01 to 1";
     assert_eq!(said(with(Vec::new(), vec![hot(0.0)])), expected);
 }
+
+#[test]
+fn autoscaling_is_read_and_what_is_wrong_with_it_is_said() {
+    let class = |name: &str, lanes| ClassFile {
+        name: name.to_owned(),
+        lanes,
+        speeds: [("a".to_owned(), 1.0)].into(),
+        ..ClassFile::default()
+    };
+    let with = |autoscale: AutoscaleFile| {
+        let classes = vec![class("A", 2), class("none", 0), class("B", 3)];
+        FleetFile { classes, autoscale: Some(autoscale), ..FleetFile::default() }.fleet(["a"].into_iter())
+    };
+    let price_per_hour = [("B".to_owned(), 2.5)].into();
+    let file =
+        AutoscaleFile { window_s: Some(0.3), season_s: Some(7.2), price_per_hour, ..Default::default() };
+    let found = with(file.clone()).unwrap().autoscale.unwrap();
+    assert_eq!(found.price_per_hour, [0.0, 2.5]);
+    let config = found.config;
+    assert_eq!(
+        (config.lanes_min, config.lanes_max, config.season_windows, config.hold_windows),
+        (1, 5, 24, 5)
+    );
+    assert_eq!(config.window_ns, 300_000_000);
+    let check = |file: AutoscaleFile, expected: &str| assert_eq!(said(with(file)), expected);
+    let default = AutoscaleFile::default;
+    check(
+        AutoscaleFile { lanes_max: Some(6), ..default() },
+        "lanes_max is 6; it must be from 1 to the number of lanes",
+    );
+    check(
+        AutoscaleFile { lanes_min: Some(0), ..default() },
+        "lanes_min is 0; it must be from 1 to lanes_max",
+    );
+    check(AutoscaleFile { window_s: Some(0.0), ..default() }, "window_s is 0; it must be from 0.1 to 86,400");
+    let expected = "season_s is 1; it must be a multiple of window_s, from 2 to 1,440 of them";
+    check(AutoscaleFile { season_s: Some(1.0), ..file.clone() }, expected);
+    check(AutoscaleFile { season_s: Some(0.3), ..file }, &expected.replace("is 1;", "is 0.3;"));
+    let expected = "hysteresis_percent is 70; it must be from 0, below utilization_percent";
+    check(AutoscaleFile { hysteresis_percent: Some(70), ..default() }, expected);
+    let price_per_hour = [("C".to_owned(), 2.5)].into();
+    check(
+        AutoscaleFile { price_per_hour, ..default() },
+        "a price names the class \"C\"; the fleet has: A, B",
+    );
+    let price_per_hour = [("A".to_owned(), -1.0)].into();
+    check(
+        AutoscaleFile { price_per_hour, ..default() },
+        "the price of A is -1; it must be from 0 to 1,000,000",
+    );
+}

@@ -1,5 +1,6 @@
 //! The model against formulas, policies against each other, and fleets that fail.
 
+mod autoscale;
 mod baselines;
 mod faults;
 mod quality;

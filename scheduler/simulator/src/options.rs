@@ -1,0 +1,82 @@
+//! How a run is configured, and what the scheduler is told of it.
+
+use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight};
+
+use crate::fleet::Fleet;
+use crate::run::Scaling;
+use crate::workload::Workload;
+
+/// How the scheduler is configured in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The task policy, of the scheduler's or of [`crate::BASELINES`].
+    pub policy: String,
+    /// How tasks are split.
+    pub split: SplitPolicy,
+    /// Wanted time of a slice, in nanoseconds.
+    pub slice_ns: i64,
+    /// Service after which tasks of a tenant take turns, in nanoseconds; 0: never.
+    pub quantum_ns: i64,
+    /// Time between looks at prices, in nanoseconds.
+    pub price_interval_ns: i64,
+    /// Share of the tasks, from the first on, that are not measured: the fleet is empty when they come.
+    pub warmup: f64,
+    /// Whether the outcome has what each lane did.
+    pub records: bool,
+    /// Who says how many lanes are on, of a fleet whose lanes can be started and stopped. Under a baseline all of them are.
+    pub scaling: Scaling,
+}
+
+impl Default for Options {
+    /// Today's dynamic split, tasks of a tenant one after the other.
+    fn default() -> Self {
+        Self {
+            policy: "fair".to_owned(),
+            split: SplitPolicy::Dynamic,
+            slice_ns: 2_000_000,
+            quantum_ns: 0,
+            price_interval_ns: 1_000_000_000,
+            warmup: 0.1,
+            records: false,
+            scaling: Scaling::None,
+        }
+    }
+}
+
+/// The first input of a run.
+pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
+    let weights = workload.tenants.iter();
+    let weights = weights.map(|tenant| TenantWeight { tenant: tenant.name.clone(), weight: tenant.weight });
+    Started {
+        node: "simulator".to_owned(),
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+        stage_config: "{}".to_owned(),
+        scheduler: SchedulerConfig {
+            placement_policy: "rendezvous".to_owned(),
+            placement_seed: 0,
+            load_factor_percent: 125,
+            lane_credit_rows: 4_096,
+            lane_credit_bytes: 1 << 20,
+            lane_batches_max: 2,
+            batch_rows_max: 1_024,
+            row_deadline_ns: 2_000_000,
+            high_water_rows: 32_768,
+            low_water_rows: 8_192,
+            route_interval_ns: 0,
+            balance_interval_ns: 0,
+            risk: RiskConfig {
+                slice_ns: options.slice_ns,
+                tasks_max: 1 << 20,
+                split: options.split,
+                tenant_weights: weights.collect(),
+                bytes_max: 1 << 40,
+                quantum_ns: options.quantum_ns,
+                policy: options.policy.clone(),
+                price_interval_ns: options.price_interval_ns,
+                ..RiskConfig::default()
+            },
+            breakers: None,
+        },
+        lanes: fleet.specs(),
+    }
+}

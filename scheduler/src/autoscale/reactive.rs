@@ -1,0 +1,64 @@
+//! Lanes for a load: more at once, fewer after a hold, within limits.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::{LANE_E6, ScalingConfig, ScalingReason};
+
+/// What is wanted, and what would have done in the last windows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stabilizer {
+    lanes: i32,
+    /// Lanes that would have done with the hysteresis, of the windows of the hold, the oldest first.
+    recent: VecDeque<i32>,
+}
+
+/// Lanes that work a share of their time for a load, at least one; waiting work has lanes of its own.
+fn lanes_for(load_e6: i64, waiting_e6: i64, utilization_percent: i32) -> i32 {
+    let by_load_e6 = load_e6 * 100 / i64::from(utilization_percent.max(1));
+    let lanes = (by_load_e6 + waiting_e6 + LANE_E6 - 1) / LANE_E6;
+    lanes.clamp(1, i64::from(i32::MAX)) as i32
+}
+
+impl Stabilizer {
+    pub(super) fn new(lanes: i32) -> Self {
+        Self { lanes, recent: VecDeque::new() }
+    }
+
+    pub(super) fn lanes(&self) -> i32 {
+        self.lanes
+    }
+
+    /// Lanes that are wanted for a load and waiting work, and why; the cause is what the load is.
+    pub(super) fn settle(
+        &mut self,
+        config: &ScalingConfig,
+        load_e6: i64,
+        waiting_e6: i64,
+        cause: ScalingReason,
+    ) -> (i32, ScalingReason) {
+        let &ScalingConfig { utilization_percent, hysteresis_percent, lanes_min, lanes_max, .. } = config;
+        let least = lanes_for(load_e6, waiting_e6, utilization_percent);
+        let enough = lanes_for(load_e6, waiting_e6, utilization_percent - hysteresis_percent);
+        self.recent.push_back(enough);
+        while self.recent.len() > config.hold_windows.max(0) as usize + 1 {
+            self.recent.pop_front();
+        }
+        let held = self.recent.iter().copied().max().unwrap_or(enough);
+        // Without a hysteresis both are the same.
+        let wanted = if least > self.lanes { least } else { self.lanes.min(held) };
+        let lanes = wanted.clamp(lanes_min, lanes_max);
+        let reason = if lanes != wanted {
+            ScalingReason::Limit
+        } else if wanted > least {
+            ScalingReason::Hold
+        } else if wanted > lanes_for(load_e6, 0, utilization_percent) {
+            ScalingReason::Waiting
+        } else {
+            cause
+        };
+        self.lanes = lanes;
+        (lanes, reason)
+    }
+}
