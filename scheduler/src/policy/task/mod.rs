@@ -3,11 +3,12 @@
 //! ```text
 //!   pull    a lane is free ──► which of the waiting tasks does it take?     fair, lp-price, earliest-deadline, least-laxity, first-come
 //!   push    a task arrives ──► whose queue does it join, as a whole?        round-robin, weighted-round-robin, score-utilization,
-//!                                                                            shortest-queue, two-choices, earliest-completion
+//!                                                                            shortest-queue, two-choices, earliest-completion, dqn:HASH
 //! ```
 //!
 //! Classes go before everything under each of them. Gangs, and tasks that `risk.split` shares out among lanes, are split likewise under each.
 
+pub(crate) mod dqn;
 mod draw;
 mod earliest_completion;
 mod exploration;
@@ -27,7 +28,7 @@ pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose};
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 
-/// Names of all task policies, the default first.
+/// Names of all task policies, the default first. Besides, `dqn:HASH` is the policy of a network ([`dqn`]).
 pub const TASK_POLICIES: [&str; 11] = [
     "fair",
     "lp-price",
@@ -68,6 +69,8 @@ pub(crate) enum Push {
     TwoChoices,
     /// The lane that is predicted to be done first.
     EarliestCompletion,
+    /// The lane that the network likes best which the policy names; while that is not there, the lane that is predicted to be done first.
+    Dqn,
 }
 
 impl TaskPolicy {
@@ -86,7 +89,7 @@ impl TaskPolicy {
             "shortest-queue" => Self::Push(Push::ShortestQueue),
             "two-choices" => Self::Push(Push::TwoChoices),
             "earliest-completion" => Self::Push(Push::EarliestCompletion),
-            _ => return None,
+            _ => Self::Push(dqn::hash_of(text).map(|_| Push::Dqn)?),
         };
         // All of them have one version so far.
         (version == 1).then_some(policy)
@@ -144,7 +147,8 @@ impl Push {
             Self::ScoreUtilization => score_utilization::choose(lanes),
             Self::ShortestQueue => shortest_queue::choose(lanes),
             Self::TwoChoices => two_choices::choose(lanes, task, config.placement_seed),
-            Self::EarliestCompletion => earliest_completion::choose(lanes),
+            // Of a network that is there nobody asks here.
+            Self::EarliestCompletion | Self::Dqn => earliest_completion::choose(lanes),
         }
     }
 }
