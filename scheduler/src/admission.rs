@@ -57,7 +57,7 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
         Input::Priced(priced) => admit_priced(life, priced),
         Input::Sampled(sampled) => find_lane(life, sampled.lane).map(|_| ()),
         Input::Control(control) => admit_control(control),
-        Input::Trained(trained) => life.learnt.networks.admit(trained),
+        Input::Trained(trained) => life.learnt.networks.admit(trained, life.lanes.len()),
         Input::LaneReady(ready) => match find_lane(life, ready.lane)?.ready {
             true => Err(StepError::LaneAlreadyReady { lane: ready.lane }),
             false => Ok(()),

@@ -50,10 +50,8 @@ pub const QUOTAS_MAX: usize = 256;
 pub const QUOTA_RATE_MAX: i32 = 1_000_000;
 /// A good limit for [`in_steps`]: entries of such steps have up to 512 KiB, whatever is to be decided.
 pub const STEP_BYTES_MAX: i64 = 256 << 10;
-/// Networks that one process may be told in its life.
+/// Networks that one process may be told in its life. Each has less than 64 KiB ([`warptape_network::BYTES_MAX`]).
 pub const NETWORKS_MAX: usize = 8;
-/// Bytes of a network: its entry of the journal has less than 512 KiB.
-pub const NETWORK_BYTES_MAX: usize = 256 << 10;
 /// Losses of a lane that may be counted before its breaker opens.
 const LOSSES_MAX: i32 = 100;
 /// Probes that may be asked for.
@@ -123,7 +121,7 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     }
     if TaskPolicy::parse(&config.risk.policy).is_none() {
         let allowed = format!(
-            "it must be one of: {}; each with `@VERSION` behind it if it is not 1",
+            "it must be one of: {}; each with `@VERSION` behind it if it is not 1; or `dqn:HASH` with the hash of a network",
             TASK_POLICIES.join(", ")
         );
         mistakes.push(mistake("risk.policy", &config.risk.policy, allowed));

@@ -13,7 +13,7 @@ use crate::breaker;
 use crate::config::{TENANT_WEIGHT_MAX, TENANT_WEIGHTS_MAX, WEIGHT_MAX};
 use crate::life::Life;
 use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
-use crate::policy::task::{TASK_POLICIES, TaskPolicy};
+use crate::policy::task::{TASK_POLICIES, TaskPolicy, dqn};
 use crate::risk;
 use crate::service::{self, Change};
 
@@ -213,9 +213,15 @@ fn choose_placement_policy(life: &mut Life, name: &str) -> Result<String, String
 }
 
 fn choose_task_policy(life: &mut Life, name: &str) -> Result<String, String> {
+    // Of a network a part of its hash is enough; the configuration has all of it.
+    let whole = match name.starts_with("dqn:") {
+        true => dqn::name(life.learnt.networks.named(name)?),
+        false => name.to_owned(),
+    };
+    let name = whole.as_str();
     let Some(policy) = TaskPolicy::parse(name).filter(|_| !name.is_empty()) else {
         let names = TASK_POLICIES.join(", ");
-        return Err(format!("there is no policy of tasks called {name}; there are: {names}"));
+        return Err(format!("there is no policy of tasks called {name}; there are: {names}, dqn:HASH"));
     };
     let before = std::mem::replace(&mut life.config.risk.policy, name.to_owned());
     let before = if before.is_empty() { "fair" } else { &before };

@@ -2,10 +2,11 @@
 
 use thiserror::Error;
 use warptape_events::journal::{GroupIndex, LaneId, PartitionId, TaskId};
+use warptape_network::NetworkError;
 
 use crate::config::{
-    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, NETWORK_BYTES_MAX, NETWORKS_MAX,
-    PARTITIONS_MAX, POINTS_MAX, ROWS_MAX, TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX,
+    BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, NETWORKS_MAX, PARTITIONS_MAX,
+    POINTS_MAX, ROWS_MAX, TASKS_MAX, TEXT_BYTES_MAX, TIME_NS_MAX,
 };
 
 /// Why [`Scheduler::step`](crate::Scheduler::step) refused an input; the state is as it was before.
@@ -283,17 +284,29 @@ pub enum StepError {
         /// The partition.
         partition: PartitionId,
     },
-    /// The hash of a network cannot be one.
-    #[error("the hash of a network has {digits} characters; it must be 64 lower-case hex digits")]
-    BadNetworkHash {
-        /// Its characters, in bytes.
-        digits: usize,
+    /// Bytes are no network.
+    #[error(transparent)]
+    BadNetwork(NetworkError),
+    /// A network is told under another hash than its own.
+    #[error("the network has the hash {hash}, and is told as {named}")]
+    OtherNetworkHash {
+        /// The hash that it is told under.
+        named: String,
+        /// Its own.
+        hash: String,
     },
-    /// A network has no bytes, or too many.
-    #[error("a network has {bytes} bytes; it must have from 1 to {NETWORK_BYTES_MAX}")]
-    NetworkSize {
-        /// Its bytes.
-        bytes: usize,
+    /// A network is for another number of lanes.
+    #[error(
+        "the network {hash} is for {for_lanes} lanes, and there are {lanes}: train one for so many, or one of the improved architecture, which \
+         is for any number"
+    )]
+    NetworkLanes {
+        /// Its hash.
+        hash: String,
+        /// Lanes that it is for.
+        for_lanes: usize,
+        /// Lanes that there are.
+        lanes: usize,
     },
     /// A network is told a second time.
     #[error("the network {hash} is there already; tell each once after Started")]

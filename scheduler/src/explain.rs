@@ -7,8 +7,8 @@ mod lane;
 
 use serde::Serialize;
 use warptape_events::journal::{
-    Decision, Dispatch, ExclusionReason, GroupIndex, Input, LaneId, PartitionId, Place, RunSlice, TaskClass,
-    TaskId,
+    Assign, Decision, Dispatch, ExclusionReason, GroupIndex, Input, LaneId, PartitionId, Place, RunSlice,
+    TaskClass, TaskId,
 };
 
 use crate::error::StepError;
@@ -93,6 +93,10 @@ impl Scheduler {
             (_, Input::Started(_)) => (Vec::new(), Vec::new()),
             (Decision::Place(place), _) => of_place(&mut self.before(at_ns, input, index)?, place),
             (Decision::Dispatch(batch), _) => of_dispatch(&mut self.before(at_ns, input, index)?, batch),
+            (Decision::Assign(assign), Input::TaskArrived(arrived)) => {
+                let life = self.life.as_ref().ok_or(StepError::NotStarted)?;
+                of_assign(&risk::sighted(life, at_ns, arrived), assign)
+            }
             (Decision::RunSlice(run), _) => of_slice(&mut self.before(at_ns, input, index)?, run),
             _ => (Vec::new(), Vec::new()),
         };
@@ -205,6 +209,32 @@ fn of_dispatch(life: &mut Life, batch: &Dispatch) -> (Vec<Choice>, Vec<Otherwise
         otherwise.push(Otherwise::FullWith(life.config.batch_rows_max - waiting_rows));
     }
     (vec![choice], otherwise)
+}
+
+/// Lanes in the choice of one for a task. What admits it does not change what the policy sees, so that the state before the step is enough.
+fn of_assign(lanes: &[risk::Sighted], assign: &Assign) -> (Vec<Choice>, Vec<Otherwise>) {
+    let choice = |lane: &risk::Sighted| Choice {
+        subject: Subject::Lane(lane.view.lane),
+        is_chosen: lane.view.lane == assign.lane,
+        score: lane.score,
+        excluded: lane.excluded,
+        terms: vec![
+            term("tasks", lane.view.tasks),
+            term("backlog_ns", lane.view.backlog_ns),
+            term("task_ns", lane.view.task_ns),
+            term("speed", lane.view.speed),
+            term("utilization_ppm", lane.view.utilization_ppm),
+            term("utilization_of_second_before_ppm", lane.older_ppm),
+        ],
+    };
+    let score = |of: LaneId| lanes.iter().find(|lane| lane.view.lane == of).and_then(|lane| lane.score);
+    let others = lanes.iter().filter(|lane| lane.view.lane != assign.lane && lane.score.is_some());
+    let next = others.max_by_key(|lane| (lane.score, -lane.view.lane)).map(|next| {
+        let less = score(assign.lane).zip(next.score).map(|(chosen, next)| chosen - next);
+        // What was drawn is less than what it was drawn instead of.
+        Otherwise::Next(Subject::Lane(next.view.lane), less)
+    });
+    (lanes.iter().map(choice).collect(), next.into_iter().collect())
 }
 
 fn of_slice(life: &mut Life, run: &RunSlice) -> (Vec<Choice>, Vec<Otherwise>) {

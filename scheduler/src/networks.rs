@@ -3,50 +3,76 @@
 //! It owns which networks are there; it must not know what a policy asks of one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::Trained;
+use warptape_network::{BYTES_MAX, Network};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::config::{NETWORK_BYTES_MAX, NETWORKS_MAX};
+use crate::config::NETWORKS_MAX;
 use crate::error::StepError;
+use crate::policy::task::dqn;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// Hex digits of a network's hash.
-const HASH_DIGITS: usize = 64;
+/// An entry of the journal has less than 512 KiB, and all networks together are no more than a checkpoint may have.
+const _: () = assert!(BYTES_MAX <= 256 << 10 && NETWORKS_MAX * BYTES_MAX <= 1 << 20);
 
 /// The networks that are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Vec<u8>>", into = "Vec<Vec<u8>>")]
 pub(crate) struct Networks {
-    /// Bytes by hash.
-    by_hash: BTreeMap<String, Vec<u8>>,
+    /// Copies of the state, which explanations make, share them.
+    by_hash: BTreeMap<String, Arc<Network>>,
 }
 
 impl Networks {
-    /// Whether a network may be added.
-    pub(crate) fn admit(&self, trained: &Trained) -> Result<(), StepError> {
-        let Trained { hash, network } = trained;
-        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if hash.len() != HASH_DIGITS || !hash.bytes().all(is_digit) {
-            return Err(StepError::BadNetworkHash { digits: hash.len() });
+    /// Whether a network may be added to a process with so many lanes.
+    pub(crate) fn admit(&self, trained: &Trained, lanes: usize) -> Result<(), StepError> {
+        let network = Network::from_bytes(&trained.network.0).map_err(StepError::BadNetwork)?;
+        let hash = network.hash();
+        if hash != trained.hash {
+            // What somebody sent may be long.
+            let named = trained.hash.chars().take(hash.len()).collect();
+            return Err(StepError::OtherNetworkHash { named, hash });
         }
-        let bytes = network.0.len();
-        if !(1..=NETWORK_BYTES_MAX).contains(&bytes) {
-            return Err(StepError::NetworkSize { bytes });
+        if let Some(for_lanes) = network.lanes().filter(|for_lanes| *for_lanes != lanes) {
+            return Err(StepError::NetworkLanes { hash, for_lanes, lanes });
         }
-        if self.by_hash.contains_key(hash) {
-            return Err(StepError::NetworkThere { hash: hash.clone() });
-        }
-        match self.by_hash.len() < NETWORKS_MAX {
-            true => Ok(()),
-            false => Err(StepError::TooManyNetworks),
+        match (self.by_hash.contains_key(&hash), self.by_hash.len() < NETWORKS_MAX) {
+            (true, _) => Err(StepError::NetworkThere { hash }),
+            (false, false) => Err(StepError::TooManyNetworks),
+            (false, true) => Ok(()),
         }
     }
 
     /// Adds a network that was admitted.
     pub(crate) fn add(&mut self, trained: &Trained, hash: &mut StateHash) {
+        let network = Network::from_bytes(&trained.network.0).expect("admission read it");
         hash.add(hash_of(&trained.hash));
-        self.by_hash.insert(trained.hash.clone(), trained.network.0.clone());
+        self.by_hash.insert(trained.hash.clone(), Arc::new(network));
+    }
+
+    /// The network with a hash.
+    pub(crate) fn get(&self, hash: &str) -> Option<&Network> {
+        self.by_hash.get(hash).map(|network| &**network)
+    }
+
+    /// The hash of the one network that a policy names, which may name a part of it; or why there is none.
+    pub(crate) fn named(&self, policy: &str) -> Result<&str, String> {
+        let hashes = || self.by_hash.keys().map(|hash| dqn::name(hash)).collect::<Vec<_>>().join(", ");
+        let Some(prefix) = dqn::prefix_of(policy) else {
+            return Err(format!("{policy} names no network: give 8 to 64 lower-case hex digits of its hash"));
+        };
+        let mut found = self.by_hash.keys().filter(|hash| hash.starts_with(prefix));
+        match (found.next(), found.next()) {
+            (Some(hash), None) => Ok(hash),
+            (Some(_), Some(_)) => Err(format!("{policy} names several networks: {}", hashes())),
+            (None, _) if self.by_hash.is_empty() => {
+                Err(format!("there is no network for {policy}: name its file in risk.networks"))
+            }
+            (None, _) => Err(format!("there is no network for {policy}; there are: {}", hashes())),
+        }
     }
 
     /// Hash of which networks are there, by walking: nothing where there is none.
@@ -58,4 +84,28 @@ impl Networks {
 /// What a network adds to the state hash: its own hash stands for its bytes.
 fn hash_of(hash: &str) -> u64 {
     hash_component(Component::Network, [xxh3_64(hash.as_bytes()) as i64])
+}
+
+impl From<Networks> for Vec<Vec<u8>> {
+    fn from(networks: Networks) -> Self {
+        networks.by_hash.values().map(|network| network.to_bytes()).collect()
+    }
+}
+
+/// Of a checkpoint: the bytes of each network, by its hash.
+impl TryFrom<Vec<Vec<u8>>> for Networks {
+    type Error = String;
+
+    fn try_from(networks: Vec<Vec<u8>>) -> Result<Self, String> {
+        let read = |bytes: Vec<u8>| {
+            let network = Network::from_bytes(&bytes).map_err(|error| error.to_string())?;
+            Ok((network.hash(), Arc::new(network)))
+        };
+        let read: Vec<_> = networks.into_iter().map(read).collect::<Result<_, String>>()?;
+        let is_sorted = read.is_sorted_by(|(one, _), (next, _)| one < next);
+        match is_sorted && read.len() <= NETWORKS_MAX {
+            true => Ok(Self { by_hash: read.into_iter().collect() }),
+            false => Err("networks are out of order, or too many".to_owned()),
+        }
+    }
 }

@@ -29,6 +29,7 @@ mod quotas;
 mod rates;
 mod reserve;
 mod shares;
+mod sight;
 mod slices;
 mod steal;
 mod task;
@@ -47,7 +48,6 @@ use crate::lanes::Lane;
 use crate::life::{Clock, Life, Step};
 use crate::name::Name;
 use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
-use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::QuotaLoad;
 use accounts::Accounts;
@@ -62,6 +62,7 @@ pub(crate) use quotas::Quotas;
 use quotas::Refusal;
 use rates::Rates;
 use reserve::Reserve;
+pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
 
@@ -473,24 +474,19 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     if task.stage != Stage::Shared {
         return None;
     }
-    let risk = &life.risk;
-    let serving = Serving::of(&life.lanes);
-    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
-    // A lane that is tried gets one task at a time.
-    let tries = |lane: &Lane| serving.probes(lane) && risk.queues.shares[lane.id as usize].is_empty();
-    let may = |lane: &&Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
-    let view = |lane: &Lane| {
-        let index = lane.id as usize;
-        risk.lanes.queues[index].view(lane, task, &risk.rates, &risk.lanes.busy[index], life.clock.at_ns)
-    };
-    let views: Vec<LaneView> = life.lanes.iter().filter(may).map(view).collect();
+    let may_take = sight::may_take(life);
+    let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
+    let views: Vec<LaneView> = able.map(|lane| sight::view(life, task, lane)).collect();
     if views.is_empty() {
         return None;
     }
     let class = task.spec.class;
+    let learned = sight::learned(life, task);
+    let is_stood_in_for = push == Push::Dqn && learned.is_none();
     let Life { risk, hash, config, learnt, clock: Clock { at_ns, .. }, .. } = life;
-    let preferred = match (push, &learnt.bandit) {
-        (Push::LinUcb, Some(bandit)) => bandit.choose(&views, class),
+    let preferred = match (learned, push, &learnt.bandit) {
+        (Some(lane), ..) => lane,
+        (None, Push::LinUcb, Some(bandit)) => bandit.choose(&views, class),
         _ => push.choose(&views, id, &mut risk.turns, config),
     };
     let now = turns_hash(&risk.turns);
@@ -503,7 +499,11 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
         bandit.joined(id, class, &views[index], *at_ns, hash);
     }
     let LaneView { lane, tasks, backlog_ns, task_ns, .. } = views[index];
-    let reason = if is_explored { SliceReason::Explored } else { SliceReason::Order };
+    let reason = match (is_explored, is_stood_in_for) {
+        (true, _) => SliceReason::Explored,
+        (false, true) => SliceReason::StoodIn,
+        (false, false) => SliceReason::Order,
+    };
     risk.dequeue(id);
     let task = risk.task_mut(id);
     let units = task.open[0];
@@ -565,7 +565,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     let slice = lane.end_slice(*at_ns, hash);
     let percent = config.risk.critical_percent;
     risk.lanes.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
-    if risk.policy == TaskPolicy::Push(Push::ScoreUtilization) {
+    if matches!(risk.policy, TaskPolicy::Push(Push::ScoreUtilization | Push::Dqn)) {
         risk.lanes.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
     }
     let Some(id) = slice.task else { return };

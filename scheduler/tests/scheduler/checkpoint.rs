@@ -3,6 +3,7 @@
 use warptape_events::journal::*;
 use warptape_scheduler::{CheckpointError, Scheduler};
 
+use crate::learned::{network, trained};
 use crate::script::{assigned, config, started};
 
 /// States of the simulation in the middle of a run, as the software before version 2 wrote them: a line of hex digits each.
@@ -11,8 +12,7 @@ const OF_VERSION_1: &str = include_str!("../fixtures/checkpoint_1.txt");
 /// A scheduler that knows a network, so that its checkpoint is of version 2.
 fn learnt() -> Scheduler {
     let mut scheduler = running();
-    let trained = Trained { hash: "0f".repeat(32), network: StateBytes(vec![1, 2, 3]) };
-    scheduler.step(2, &Input::Trained(trained), &mut Vec::new()).expect("good input");
+    scheduler.step(2, &trained(&network(1)), &mut Vec::new()).expect("good input");
     scheduler
 }
 

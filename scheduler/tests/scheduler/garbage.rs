@@ -128,8 +128,10 @@ fn input() -> impl Strategy<Value = Input> {
             Input::CommitEnded(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up })
         }),
         1 => (0..20u8, any::<bool>()).prop_map(|(number, is_whole)| {
-            let hash = format!("{number:02x}").repeat(if is_whole { 32 } else { number.into() });
-            Input::Trained(Trained { hash, network: StateBytes(vec![number; number.into()]) })
+            let network = crate::learned::network(number.into());
+            let mut bytes = network.to_bytes();
+            bytes.truncate(if is_whole { bytes.len() } else { number.into() });
+            Input::Trained(Trained { hash: network.hash(), network: StateBytes(bytes) })
         }),
         2 => (index(), vec((number(), number()), 0..4)).prop_map(|(lane, points)| {
             let points = points.into_iter().map(|(rows, service_ns)| ServicePoint { rows, service_ns });

@@ -10,6 +10,7 @@ mod draws;
 mod explain;
 mod fairness;
 mod garbage;
+mod learned;
 mod model;
 mod placement;
 mod planted;

@@ -127,6 +127,8 @@ pub struct Model {
     /// Whether the rows of the lane lost last were kept.
     rows_kept: bool,
     pub journal: Vec<Recorded>,
+    /// Hashes of the networks that this process life was told.
+    pub networks: BTreeSet<String>,
     /// The fault that decisions are to have, until it was met.
     pub plant: Option<Plant>,
     /// How often each kind of decision, and each reason, was seen.
@@ -148,6 +150,7 @@ impl Model {
             tasks: ModelTasks::default(),
             rows_kept: false,
             journal: Vec::new(),
+            networks: BTreeSet::new(),
             plant: None,
             seen: BTreeMap::new(),
         };
@@ -166,6 +169,7 @@ impl Model {
         self.draining = false;
         self.batch_next = 0;
         self.tasks = ModelTasks::default();
+        self.networks.clear();
         self.step(crate::script::started(config, weights));
     }
 
@@ -279,7 +283,8 @@ impl Model {
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
             Input::Sampled(sampled) => self.sampled(sampled),
-            Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) | Input::Trained(_) => (),
+            Input::Trained(trained) => assert!(self.networks.insert(trained.hash.clone()), "told twice"),
+            Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
         }
     }
 

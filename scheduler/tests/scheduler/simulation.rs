@@ -7,11 +7,14 @@ use warptape_events::journal::*;
 use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, in_steps};
 
 use crate::draws::Draws;
+use crate::learned::{network, trained};
 use crate::model::Model;
 use crate::planted::Plant;
 
 const SEEDS: u64 = 2_500;
 const STEPS: i64 = 160;
+/// Seeds of the networks of runs.
+const NETWORKS: [u64; 2] = [1, 2];
 /// A bound on the steps of healing: every row alone in a batch, woken and completed, would take fewer.
 const HEALING_STEPS_MAX: i64 = 100_000;
 
@@ -53,11 +56,13 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
     let all = [
         "admit",
         "ask for prices",
+        "assign, dqn",
         "assign, earliest-completion",
         "assign, explored",
         "assign, round-robin",
         "assign, score-utilization",
         "assign, shortest-queue",
+        "assign, stood in",
         "assign, two-choices",
         "assign, weighted-round-robin",
         "breaker Losses",
@@ -198,6 +203,7 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
         quantum_ns: draws.pick(&[0, 1, 5_000]).unwrap(),
         policy: match draws.percent(30) {
             true => String::new(),
+            false if draws.percent(15) => network_policy(draws),
             false => draws.pick(&TASK_POLICIES).unwrap().to_owned(),
         },
         price_interval_ns: draws.pick(&[0, 1, 2_000]).unwrap(),
@@ -293,7 +299,8 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
                 model.step(Input::Completed(Completed { lane, batch, service_ns: 5, sample: None }));
             }
         }
-        100..102 => measure(model, draws),
+        100 => tell_network(model, draws),
+        101 => measure(model, draws),
         102..105 => sample(model, draws),
         105..112 => control(model, draws),
         _ => {
@@ -408,6 +415,19 @@ fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
     model.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
 }
 
+/// The policy of one of two networks, which may not be there.
+fn network_policy(draws: &mut Draws) -> String {
+    format!("dqn:{}", network(draws.pick(&NETWORKS).unwrap()).hash())
+}
+
+/// The process is told of a network, once.
+fn tell_network(model: &mut Model, draws: &mut Draws) {
+    let network = network(draws.pick(&NETWORKS).unwrap());
+    if !model.networks.contains(&network.hash()) {
+        model.step(trained(&network));
+    }
+}
+
 /// A lane is measured: slow to begin with or slow for each row.
 fn measure(model: &mut Model, draws: &mut Draws) {
     let lane = draws.below(model.lanes.len() as i64) as LaneId;
@@ -458,8 +478,12 @@ fn control(model: &mut Model, draws: &mut Draws) {
                 true => ("tasks", &TASK_POLICIES[..]),
                 false => ("placement", &PLACEMENT_POLICIES[..]),
             };
-            let name = if draws.percent(20) { "dice" } else { draws.pick(names).unwrap() };
-            ControlCommand::ChoosePolicy(ChoosePolicy { of: of.into(), name: name.into() })
+            let name = match draws.below(10) {
+                0..2 => "dice".to_owned(),
+                2..4 if of == "tasks" => network_policy(draws),
+                _ => draws.pick(names).unwrap().to_owned(),
+            };
+            ControlCommand::ChoosePolicy(ChoosePolicy { of: of.into(), name })
         }
     };
     let deadline_ns = model.at_ns + draws.range(-1, 20);

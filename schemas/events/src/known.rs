@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0x4bc3_2d9e_d795_f460
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0xa105_1f73_a941_d0ba
 );
 known!(
     /// Stage state at an offset.

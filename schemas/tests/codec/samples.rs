@@ -513,6 +513,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             reason: match slice {
                 0 => SliceReason::Order,
                 2 => SliceReason::Stolen,
+                3 => SliceReason::StoodIn,
                 _ => SliceReason::Aged,
             },
             upper_ns: 260_000,

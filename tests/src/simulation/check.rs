@@ -72,7 +72,10 @@ impl World {
                         coverage.breakers_closed += usize::from(breaker.state == BreakerState::Closed);
                     }
                     Decision::RunSlice(slice) => match slice.reason {
-                        SliceReason::Order | SliceReason::Explored | SliceReason::Stolen => {}
+                        SliceReason::Order
+                        | SliceReason::Explored
+                        | SliceReason::Stolen
+                        | SliceReason::StoodIn => {}
                         SliceReason::Reserved => coverage.slices_reserved += 1,
                         SliceReason::Aged => coverage.slices_aged += 1,
                     },

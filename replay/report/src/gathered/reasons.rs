@@ -66,6 +66,7 @@ pub(super) fn of_slice(reason: SliceReason) -> &'static str {
         SliceReason::Aged => "AGED",
         SliceReason::Explored => "EXPLORED",
         SliceReason::Stolen => "STOLEN",
+        SliceReason::StoodIn => "STOOD_IN",
     }
 }
 

@@ -3,11 +3,12 @@
 //! ```text
 //!   pull    a lane is free ──► which of the waiting tasks does it take?     fair, lp-price, earliest-deadline, least-laxity, first-come
 //!   push    a task arrives ──► whose queue does it join, as a whole?        round-robin, weighted-round-robin, score-utilization,
-//!                                                                            shortest-queue, two-choices, earliest-completion, linucb
+//!                                                                            shortest-queue, two-choices, earliest-completion, linucb, dqn:HASH
 //! ```
 //!
 //! Classes go before everything under each of them. Gangs, and tasks that `risk.split` shares out among lanes, are split likewise under each.
 
+pub(crate) mod dqn;
 mod draw;
 mod earliest_completion;
 mod exploration;
@@ -30,7 +31,7 @@ pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose};
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 
-/// Names of all task policies, the default of the configuration first.
+/// Names of all task policies, the default of the configuration first. Besides, `dqn:HASH` is the policy of a network ([`dqn`]).
 pub const TASK_POLICIES: [&str; 12] = [
     "lp-price",
     "fair",
@@ -74,6 +75,8 @@ pub(crate) enum Push {
     EarliestCompletion,
     /// Likewise, with what is learnt of how wrong that is.
     LinUcb,
+    /// The lane that the network likes best which the policy names; while that is not there, the lane that is predicted to be done first.
+    Dqn,
 }
 
 impl TaskPolicy {
@@ -93,7 +96,7 @@ impl TaskPolicy {
             "two-choices" => Self::Push(Push::TwoChoices),
             "earliest-completion" => Self::Push(Push::EarliestCompletion),
             "linucb" => Self::Push(Push::LinUcb),
-            _ => return None,
+            _ => Self::Push(dqn::hash_of(text).map(|_| Push::Dqn)?),
         };
         // All of them have one version so far.
         (version == 1).then_some(policy)
@@ -152,7 +155,7 @@ impl Push {
             Self::ShortestQueue => shortest_queue::choose(lanes),
             Self::TwoChoices => two_choices::choose(lanes, task, config.placement_seed),
             // Whoever has learnt something does not ask here.
-            Self::EarliestCompletion | Self::LinUcb => earliest_completion::choose(lanes),
+            Self::EarliestCompletion | Self::LinUcb | Self::Dqn => earliest_completion::choose(lanes),
         }
     }
 }

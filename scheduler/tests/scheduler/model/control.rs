@@ -71,7 +71,12 @@ impl Model {
                 self.config.placement_policy = format!("{}{bytes}", choice.name);
             }
             ControlCommand::ChoosePolicy(choice) => {
-                assert!(TASK_POLICIES.contains(&choice.name.as_str()), "there is no such policy: {choice:?}");
+                let is_network = |hash| self.networks.contains(hash);
+                assert!(
+                    TASK_POLICIES.contains(&choice.name.as_str())
+                        || choice.name.strip_prefix("dqn:").is_some_and(is_network),
+                    "there is no such policy: {choice:?}"
+                );
                 self.config.risk.policy = choice.name.clone();
             }
         }
@@ -106,7 +111,10 @@ impl Model {
             ControlCommand::ChoosePolicy(choice) if choice.of == "placement" => {
                 !PLACEMENT_POLICIES.contains(&choice.name.as_str())
             }
-            ControlCommand::ChoosePolicy(choice) => !TASK_POLICIES.contains(&choice.name.as_str()),
+            ControlCommand::ChoosePolicy(choice) => match choice.name.strip_prefix("dqn:") {
+                Some(hash) => !self.networks.contains(hash),
+                None => !TASK_POLICIES.contains(&choice.name.as_str()),
+            },
         }
     }
 }

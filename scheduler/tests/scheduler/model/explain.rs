@@ -32,6 +32,15 @@ pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[
                 assert_eq!(chosen, [Subject::Task(run.task)]);
                 assert!(!explanation.otherwise.contains(&Otherwise::Next(Subject::Task(run.task), None)));
             }
+            Decision::Assign(assign) => {
+                assert_eq!(chosen, [Subject::Lane(assign.lane)]);
+                let seen = explanation.choices.iter().find(|choice| choice.is_chosen).expect("just found");
+                let expected =
+                    [("tasks", assign.tasks), ("backlog_ns", assign.backlog_ns), ("task_ns", assign.task_ns)];
+                let found = seen.terms.iter().map(|term| (term.name, term.value));
+                assert!(found.take(3).eq(expected), "{assign:?}: {seen:?}");
+                assert_eq!(seen.excluded, None);
+            }
             _ => assert!(explanation.choices.is_empty()),
         }
     }

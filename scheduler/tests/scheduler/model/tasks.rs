@@ -229,7 +229,17 @@ impl Model {
                 self.check_propensity(assign.reason, assign.propensity_ppm);
                 match assign.reason {
                     SliceReason::Explored => "assign, explored".to_owned(),
-                    _ => format!("assign, {}", self.config.risk.policy),
+                    SliceReason::StoodIn => {
+                        assert!(self.named_network().is_some_and(|hash| !self.networks.contains(hash)));
+                        "assign, stood in".to_owned()
+                    }
+                    _ => match self.named_network() {
+                        Some(hash) => {
+                            assert!(self.networks.contains(hash), "a network decides that is not there");
+                            "assign, dqn".to_owned()
+                        }
+                        None => format!("assign, {}", self.config.risk.policy),
+                    },
                 }
             }
             Decision::AskPrices(ask) => {
@@ -410,11 +420,16 @@ impl Model {
         self.lanes[lane as usize].slice_begun_ns = self.at_ns;
     }
 
+    /// The network that the policy names.
+    fn named_network(&self) -> Option<&str> {
+        self.config.risk.policy.strip_prefix("dqn:")
+    }
+
     /// What is drawn is unlikely, and what is not is likely.
     fn check_propensity(&self, reason: SliceReason, propensity_ppm: i32) {
         let explore_ppm = self.config.risk.explore_ppm;
         let expected = match reason {
-            SliceReason::Order => 1_000_000 - explore_ppm..=1_000_000,
+            SliceReason::Order | SliceReason::StoodIn => 1_000_000 - explore_ppm..=1_000_000,
             SliceReason::Explored => 1..=1_000_000,
             SliceReason::Reserved | SliceReason::Aged | SliceReason::Stolen => 1_000_000..=1_000_000,
         };

@@ -265,7 +265,7 @@ pub struct Assign {
     pub backlog_ns: i64,
     /// What it is predicted to take for this one, in nanoseconds; 0 while unknown.
     pub task_ns: i64,
-    /// Why this lane: `ORDER`, or `EXPLORED`.
+    /// Why this lane: `ORDER`, `EXPLORED`, or `STOOD_IN` where the network is not there that the policy names.
     #[wire(default = r#""ORDER""#)]
     pub reason: SliceReason,
     /// How likely the choice was, in parts per million, besides what the policy itself draws: by the draws of `lane/explore` that the number of
@@ -449,6 +449,8 @@ pub enum SliceReason {
     Explored,
     /// The lane has nothing else to do, and the one that the units were split to would come to them later.
     Stolen,
+    /// The network is not there that the policy names, so that the rule decided that stands in for it.
+    StoodIn,
 }
 
 /// The deadline of a task has passed: it is forgotten, and what still runs of it is finished for nothing.

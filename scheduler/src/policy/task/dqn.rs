@@ -1,0 +1,63 @@
+//! DQN: a network says how good each lane is for the task, and the best one takes it.
+//!
+//! The policy names the network by its hash, `dqn:HASH`, so that a journal says which one decided. Where that network is not there, the lane
+//! is chosen that is predicted to be done first. Networks learn elsewhere; here they only decide, in integers.
+
+use crate::policy::named;
+
+/// What the name of the policy begins with.
+const PREFIX: &str = "dqn:";
+/// Hex digits of a network's hash.
+const HASH_DIGITS: usize = 64;
+/// Fewer digits of a hash name no network.
+const PREFIX_DIGITS_MIN: usize = 8;
+
+/// Whether a text is the whole hash of a network.
+pub(crate) fn is_hash(text: &str) -> bool {
+    text.len() == HASH_DIGITS && text.bytes().all(is_digit)
+}
+
+/// The hash of the network that a policy names, `dqn:HASH` or `dqn:HASH@VERSION`; none of other policies.
+pub(crate) fn hash_of(policy: &str) -> Option<&str> {
+    named_hash(policy).filter(|hash| is_hash(hash))
+}
+
+/// Likewise, but the hash may be cut: eight digits of it are enough.
+pub(crate) fn prefix_of(policy: &str) -> Option<&str> {
+    let long_enough = PREFIX_DIGITS_MIN..=HASH_DIGITS;
+    named_hash(policy).filter(|hash| long_enough.contains(&hash.len()) && hash.bytes().all(is_digit))
+}
+
+/// The name of the policy of a network.
+pub(crate) fn name(hash: &str) -> String {
+    format!("{PREFIX}{hash}")
+}
+
+fn named_hash(policy: &str) -> Option<&str> {
+    named(policy).filter(|(_, version)| *version == 1)?.0.strip_prefix(PREFIX)
+}
+
+fn is_digit(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_names_a_whole_hash_or_a_part_of_one() {
+        let hash = "0f".repeat(32);
+        let check = |policy: &str, whole: Option<&str>, part: Option<&str>| {
+            assert_eq!((hash_of(policy), prefix_of(policy)), (whole, part), "{policy}");
+        };
+        check(&name(&hash), Some(&hash), Some(&hash));
+        check(&format!("dqn:{hash}@1"), Some(&hash), Some(&hash));
+        check("dqn:0f0f0f0f", None, Some("0f0f0f0f"));
+        check("dqn:0f0f0f0", None, None);
+        check(&format!("dqn:{hash}0"), None, None);
+        check(&format!("dqn:{hash}@2"), None, None);
+        check(&format!("dqn:{}", hash.to_uppercase()), None, None);
+        check("fair", None, None);
+    }
+}

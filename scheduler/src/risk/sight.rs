@@ -1,0 +1,115 @@
+//! What a learned policy is told of a task that arrives, and of all lanes: the state that features are made of, in production and in training.
+
+use warptape_events::journal::{ExclusionReason, LaneId, TaskArrived};
+use warptape_network::{LaneState, Network, TaskState, kind_bucket};
+
+use super::task::{Stage, Task};
+use crate::lanes::Lane;
+use crate::life::Life;
+use crate::machine::Scheduler;
+use crate::policy::task::{LaneView, dqn};
+use crate::service::Serving;
+use crate::state_hash::StateHash;
+
+/// Whether each lane may take a task that is pushed, by lane.
+pub(super) fn may_take(life: &Life) -> Vec<bool> {
+    let serving = Serving::of(&life.lanes);
+    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
+    // A lane that is tried gets one task at a time.
+    let tries = |lane: &Lane| serving.probes(lane) && life.risk.queues.shares[lane.id as usize].is_empty();
+    let may = |lane: &Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
+    life.lanes.iter().map(may).collect()
+}
+
+/// A lane, as policies that push see it for a task.
+pub(super) fn view(life: &Life, task: &Task, lane: &Lane) -> LaneView {
+    let (index, lanes) = (lane.id as usize, &life.risk.lanes);
+    lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], life.clock.at_ns)
+}
+
+/// A task and all lanes by their numbers, those that may not take it excluded. `waiting` are the tasks that are known, this one not counted.
+pub(crate) fn sight(life: &Life, task: &Task, waiting: usize) -> (TaskState, Vec<LaneState>) {
+    let may_take = may_take(life);
+    let state = |lane: &Lane| {
+        let LaneView { tasks, backlog_ns, task_ns, utilization_ppm, .. } = view(life, task, lane);
+        let index = lane.id as usize;
+        let older_ppm = life.risk.lanes.busy[index].last_window_ppm(life.clock.at_ns);
+        LaneState {
+            tasks,
+            backlog_ns,
+            task_ns,
+            weight: i64::from(lane.weight.current),
+            utilization_ppm: [utilization_ppm, older_ppm],
+            is_excluded: !may_take[index],
+        }
+    };
+    let of_task = TaskState {
+        priority: task.spec.class as usize,
+        kind: kind_bucket(&task.spec.rate_key),
+        waiting: waiting as i64,
+        laxity_ns: task.spec.deadline_ns.map(|deadline_ns| deadline_ns.saturating_sub(life.clock.at_ns)),
+    };
+    (of_task, life.lanes.iter().map(state).collect())
+}
+
+impl Scheduler {
+    /// What a learned policy would be told if this task arrived now: the task, and all lanes by their numbers. None before the first `Started`.
+    pub fn sight(&mut self, at_ns: i64, arrived: &TaskArrived) -> Option<(TaskState, Vec<LaneState>)> {
+        let life = self.life.as_mut()?;
+        let task = arriving(at_ns, arrived);
+        // The next step has this time, or a later one.
+        life.clock.at_ns = at_ns.max(life.clock.at_ns);
+        Some(sight(life, &task, life.risk.tasks.len()))
+    }
+}
+
+/// The lane that the network chooses which the policy names; none where the policy names none, or one that is not there.
+pub(super) fn learned(life: &Life, task: &Task) -> Option<LaneId> {
+    let network = network(life)?;
+    // The task is among those that are known.
+    let (task, lanes) = sight(life, task, life.risk.tasks.len() - 1);
+    Some(network.choose(&task, &lanes)? as LaneId)
+}
+
+fn network(life: &Life) -> Option<&Network> {
+    life.learnt.networks.get(dqn::hash_of(&life.config.risk.policy)?)
+}
+
+/// A lane in the choice of one for a task, as the policy of a step saw it.
+pub(crate) struct Sighted {
+    pub(crate) view: LaneView,
+    /// Its older utilisation, which networks see besides.
+    pub(crate) older_ppm: i64,
+    /// What the network says of it, where one chose.
+    pub(crate) score: Option<i64>,
+    pub(crate) excluded: Option<ExclusionReason>,
+}
+
+/// All lanes, as the policy would see them if this task arrived now; the step is not taken yet.
+pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived) -> Vec<Sighted> {
+    let mut life = life.clone();
+    life.clock.at_ns = at_ns;
+    let task = arriving(at_ns, arrived);
+    let (of_task, states) = sight(&life, &task, life.risk.tasks.len());
+    let scores = network(&life).map(|network| network.scores(&of_task, &states));
+    let of_lane = |(lane, state): (&Lane, &LaneState)| Sighted {
+        view: view(&life, &task, lane),
+        older_ppm: state.utilization_ppm[1],
+        score: scores.as_ref().and_then(|scores| scores[lane.id as usize]),
+        excluded: state.is_excluded.then(|| exclusion(lane)),
+    };
+    life.lanes.iter().zip(&states).map(of_lane).collect()
+}
+
+/// Why a lane may not take a task: a lane that is in service stands by, or is tried with another task.
+fn exclusion(lane: &Lane) -> ExclusionReason {
+    match lane.ready {
+        false => ExclusionReason::Lost,
+        true => lane.service.exclusion().unwrap_or(ExclusionReason::Full),
+    }
+}
+
+/// A task that arrives, before anything is known of its tenant.
+fn arriving(at_ns: i64, arrived: &TaskArrived) -> Task {
+    Task::new(at_ns, arrived, arrived.tenant.as_str().into(), Stage::Shared, 0, &mut StateHash::default())
+}
