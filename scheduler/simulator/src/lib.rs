@@ -27,5 +27,5 @@ mod workload;
 pub use baseline::BASELINES;
 pub use fleet::{Class, Failure, Fleet, Outage, Throttling};
 pub use outcome::{Interval, Outcome, PARTS, Ran, interval, jain};
-pub use run::{Observer, Options, run, run_observed};
+pub use run::{Observer, Options, Pilot, run, run_observed, run_piloted};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};

@@ -28,6 +28,7 @@ mod quotas;
 mod rates;
 mod reserve;
 mod shares;
+mod sight;
 mod slices;
 mod steal;
 mod task;
@@ -46,7 +47,6 @@ use crate::lanes::Lane;
 use crate::life::{Clock, Life, Step};
 use crate::name::Name;
 use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
-use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::QuotaLoad;
 use accounts::Accounts;
@@ -472,22 +472,18 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     if task.stage != Stage::Shared {
         return None;
     }
-    let risk = &life.risk;
-    let serving = Serving::of(&life.lanes);
-    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
-    // A lane that is tried gets one task at a time.
-    let tries = |lane: &Lane| serving.probes(lane) && risk.queues.shares[lane.id as usize].is_empty();
-    let may = |lane: &&Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
-    let view = |lane: &Lane| {
-        let index = lane.id as usize;
-        risk.lanes.queues[index].view(lane, task, &risk.rates, &risk.lanes.busy[index], life.clock.at_ns)
-    };
-    let views: Vec<LaneView> = life.lanes.iter().filter(may).map(view).collect();
+    let may_take = sight::may_take(life);
+    let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
+    let views: Vec<LaneView> = able.map(|lane| sight::view(life, task, lane)).collect();
     if views.is_empty() {
         return None;
     }
+    let steered = sight::steered(life).filter(|steered| views.iter().any(|view| view.lane == *steered));
     let Life { risk, hash, config, .. } = life;
-    let preferred = push.choose(&views, id, &mut risk.turns, config);
+    let preferred = match steered {
+        Some(lane) => lane,
+        None => push.choose(&views, id, &mut risk.turns, config),
+    };
     let now = turns_hash(&risk.turns);
     hash.replace(&mut risk.turns.contribution, now);
     let preferred = views.iter().position(|view| view.lane == preferred).expect("one of them was chosen");

@@ -121,6 +121,12 @@ impl Busy {
         (begin_ns, in_last_ns)
     }
 
+    /// Share of the window before the present one, in parts per million.
+    pub(super) fn last_window_ppm(&self, at_ns: i64) -> i64 {
+        let (_, in_last_ns) = self.window(at_ns);
+        (i128::from(in_last_ns) * PPM / i128::from(WINDOW_NS)).clamp(0, PPM) as i64
+    }
+
     /// Share of the last second, windows counting by how much of them is in it, in parts per million.
     fn utilization_ppm(&self, at_ns: i64) -> i64 {
         let (begin_ns, in_last_ns) = self.window(at_ns);

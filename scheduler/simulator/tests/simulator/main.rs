@@ -2,4 +2,5 @@
 
 mod baselines;
 mod faults;
+mod pilot;
 mod quality;

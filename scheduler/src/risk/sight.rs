@@ -1,0 +1,78 @@
+//! What a learned policy is told of a task that arrives, and of all lanes: the state that features are made of, in production and in training.
+
+use warptape_events::journal::{LaneId, TaskArrived};
+use warptape_network::{LaneState, TaskState, kind_bucket};
+
+use super::task::{Stage, Task};
+use crate::lanes::Lane;
+use crate::life::Life;
+use crate::machine::Scheduler;
+use crate::policy::task::LaneView;
+use crate::service::Serving;
+use crate::state_hash::StateHash;
+
+/// Whether each lane may take a task that is pushed, by lane.
+pub(super) fn may_take(life: &Life) -> Vec<bool> {
+    let serving = Serving::of(&life.lanes);
+    let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
+    // A lane that is tried gets one task at a time.
+    let tries = |lane: &Lane| serving.probes(lane) && life.risk.queues.shares[lane.id as usize].is_empty();
+    let may = |lane: &Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
+    life.lanes.iter().map(may).collect()
+}
+
+/// A lane, as policies that push see it for a task.
+pub(super) fn view(life: &Life, task: &Task, lane: &Lane) -> LaneView {
+    let (index, lanes) = (lane.id as usize, &life.risk.lanes);
+    lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], life.clock.at_ns)
+}
+
+/// A task and all lanes by their numbers, those that may not take it excluded. `waiting` are the tasks that are known, this one not counted.
+pub(crate) fn sight(life: &Life, task: &Task, waiting: usize) -> (TaskState, Vec<LaneState>) {
+    let may_take = may_take(life);
+    let state = |lane: &Lane| {
+        let LaneView { tasks, backlog_ns, task_ns, utilization_ppm, .. } = view(life, task, lane);
+        let index = lane.id as usize;
+        let older_ppm = life.risk.lanes.busy[index].last_window_ppm(life.clock.at_ns);
+        LaneState {
+            tasks,
+            backlog_ns,
+            task_ns,
+            weight: i64::from(lane.weight.current),
+            utilization_ppm: [utilization_ppm, older_ppm],
+            is_excluded: !may_take[index],
+        }
+    };
+    let of_task = TaskState {
+        priority: task.spec.class as usize,
+        kind: kind_bucket(&task.spec.rate_key),
+        waiting: waiting as i64,
+        laxity_ns: task.spec.deadline_ns.map(|deadline_ns| deadline_ns.saturating_sub(life.clock.at_ns)),
+    };
+    (of_task, life.lanes.iter().map(state).collect())
+}
+
+impl Scheduler {
+    /// What a learned policy would be told if this task arrived now: the task, and all lanes by their numbers. None before the first `Started`.
+    pub fn sight(&mut self, at_ns: i64, arrived: &TaskArrived) -> Option<(TaskState, Vec<LaneState>)> {
+        let life = self.life.as_mut()?;
+        let tenant = arrived.tenant.as_str().into();
+        let task = Task::new(at_ns, arrived, tenant, Stage::Shared, 0, &mut StateHash::default());
+        // The next step has this time, or a later one.
+        life.clock.at_ns = at_ns.max(life.clock.at_ns);
+        Some(sight(life, &task, life.risk.tasks.len()))
+    }
+
+    /// Has the next task that is pushed join the queue of this lane, if it may take it: for training, which no journal is written of and no replay repeats.
+    #[cfg(feature = "training")]
+    pub fn steer(&mut self, lane: LaneId) {
+        if let Some(life) = &mut self.life {
+            life.steered = Some(lane);
+        }
+    }
+}
+
+/// The lane that training wants, once.
+pub(super) fn steered(life: &mut Life) -> Option<LaneId> {
+    life.steered.take()
+}
