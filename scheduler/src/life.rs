@@ -50,6 +50,9 @@ pub(crate) struct Life {
     pub(crate) hash: StateHash,
     contributions: Contributions,
     pub(crate) step: Step,
+    /// The lane that training wants for the next task that is pushed; none in production.
+    #[serde(skip)]
+    pub(crate) steered: Option<LaneId>,
 }
 
 /// Where the life stands.
@@ -133,6 +136,7 @@ impl Life {
                 room: Room::new(step_bytes_max),
                 is_placing: false,
             },
+            steered: None,
         };
         life.refresh_config();
         for lane in &mut life.lanes {

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use warptape_events::journal::*;
+use warptape_network::{LaneState, TaskState};
 use warptape_scheduler::Scheduler;
 
 use crate::baseline::Baseline;
@@ -79,6 +80,17 @@ struct Run<'a> {
     last_arrival_ns: i64,
     /// Is told each step.
     observer: Observer<'a>,
+    /// Chooses lanes in place of the policy.
+    pilot: Option<&'a mut dyn Pilot>,
+}
+
+/// Who chooses lanes in place of a policy that pushes: a network that is trained, or held against policies. It sees what learned policies see in production, by the same code.
+pub trait Pilot {
+    /// The number of the lane whose queue a task joins; none: the policy chooses. A lane that is excluded is not taken.
+    fn choose(&mut self, at_ns: i64, id: TaskId, task: &TaskState, lanes: &[LaneState]) -> Option<usize>;
+
+    /// A task was done at a time.
+    fn finished(&mut self, _at_ns: i64, _id: TaskId) {}
 }
 
 /// Is told each step of a run: its time, its input, and what was decided.
@@ -103,7 +115,29 @@ pub fn run_observed(
     seed: u64,
     observer: Observer<'_>,
 ) -> Outcome {
-    let mut run = Run::new(fleet, workload, options, seed, observer);
+    run_to_the_end(Run::new(fleet, workload, options, seed, observer))
+}
+
+/// Likewise, and a pilot chooses the lane of each task that arrives; the policy of the options must be one that pushes, and utilisation
+/// is seen where it is `score-utilization`, because nobody else asks for it.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_piloted(
+    fleet: &Fleet,
+    workload: &Workload,
+    options: &Options,
+    seed: u64,
+    pilot: &mut dyn Pilot,
+) -> Outcome {
+    let mut observer = |_: i64, _: &Input, _: &[Decision]| {};
+    let mut run = Run::new(fleet, workload, options, seed, &mut observer);
+    run.pilot = Some(pilot);
+    run_to_the_end(run)
+}
+
+fn run_to_the_end(mut run: Run<'_>) -> Outcome {
+    let Model { fleet, workload, options, seed, .. } = run.model;
     run.step(BEGIN_NS, &Input::Started(started(fleet, workload, options)));
     let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
     run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
@@ -188,6 +222,7 @@ impl<'a> Run<'a> {
             counted_ns: BEGIN_NS,
             last_arrival_ns: BEGIN_NS + last_ns,
             observer,
+            pilot: None,
         }
     }
 
@@ -279,10 +314,21 @@ impl<'a> Run<'a> {
                 if self.is_measured(task as TaskId) {
                     self.outcome.offered_s += self.work_s(task);
                 }
-                Input::TaskArrived(self.task_arrived(task))
+                let arrived = self.task_arrived(task);
+                self.ask_pilot(at_ns, &arrived);
+                Input::TaskArrived(arrived)
             }
         };
         self.step(at_ns, &input);
+    }
+
+    fn ask_pilot(&mut self, at_ns: i64, arrived: &TaskArrived) {
+        if let (Some(pilot), Decider::Scheduler(scheduler)) = (&mut self.pilot, &mut self.decider)
+            && let Some((task, lanes)) = scheduler.sight(at_ns, arrived)
+            && let Some(lane) = pilot.choose(at_ns, arrived.task, &task, &lanes)
+        {
+            scheduler.steer(lane as LaneId);
+        }
     }
 
     fn task_arrived(&self, task: usize) -> TaskArrived {
@@ -352,6 +398,9 @@ impl<'a> Run<'a> {
                 let task = self.forget(finish.task);
                 self.send_after(at_ns, finish.task);
                 self.ended(finish.task, false);
+                if let Some(pilot) = &mut self.pilot {
+                    pilot.finished(at_ns, finish.task);
+                }
                 if self.is_measured(finish.task) {
                     let arrived_ns = BEGIN_NS + self.model.arrivals[task].at_ns;
                     self.outcome.completions_s.push(seconds(at_ns - arrived_ns));

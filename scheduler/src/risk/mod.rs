@@ -481,10 +481,11 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
         return None;
     }
     let class = task.spec.class;
-    let learned = sight::learned(life, task);
+    let steered = sight::steered(life).filter(|steered| views.iter().any(|view| view.lane == *steered));
+    let learned = sight::learned(life, &life.risk.tasks[&id]);
     let is_stood_in_for = push == Push::Dqn && learned.is_none();
     let Life { risk, hash, config, learnt, clock: Clock { at_ns, .. }, .. } = life;
-    let preferred = match (learned, push, &learnt.bandit) {
+    let preferred = match (steered.or(learned), push, &learnt.bandit) {
         (Some(lane), ..) => lane,
         (None, Push::LinUcb, Some(bandit)) => bandit.choose(&views, class),
         _ => push.choose(&views, id, &mut risk.turns, config),

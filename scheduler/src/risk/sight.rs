@@ -61,6 +61,19 @@ impl Scheduler {
         life.clock.at_ns = at_ns.max(life.clock.at_ns);
         Some(sight(life, &task, life.risk.tasks.len()))
     }
+
+    /// Has the next task that is pushed join the queue of this lane, if it may take it: for training, which no journal is written of and no replay repeats.
+    #[cfg(feature = "training")]
+    pub fn steer(&mut self, lane: LaneId) {
+        if let Some(life) = &mut self.life {
+            life.steered = Some(lane);
+        }
+    }
+}
+
+/// The lane that training wants, once.
+pub(super) fn steered(life: &mut Life) -> Option<LaneId> {
+    life.steered.take()
 }
 
 /// The lane that the network chooses which the policy names; none where the policy names none, or one that is not there.

@@ -24,8 +24,34 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
+/// Words of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<'a> {
+    /// What it shows.
+    pub title: &'a str,
+    /// What the axis below shows.
+    pub below: &'a str,
+    /// What the axis beside shows.
+    pub beside: &'a str,
+}
+
 /// Mean completion times against load, in seconds.
 pub fn completion_by_load(series: &[Series]) -> String {
+    let words = Words {
+        title: "Mean completion time against load, with 95 % intervals",
+        below: "load: arriving work by what the fleet can do",
+        beside: "mean completion time, s",
+    };
+    let tip = |load: f64, Interval { mean, half }: Interval| format!("load {load}, {mean:.4} ± {half:.4} s");
+    chart(series, words, &tip)
+}
+
+/// Figures against anything, such as against how long a policy was trained.
+pub fn curve(series: &[Series], words: Words<'_>) -> String {
+    chart(series, words, &|at, Interval { mean, half }| format!("{at}, {mean:.4} ± {half:.4}"))
+}
+
+fn chart(series: &[Series], words: Words<'_>, tip: &dyn Fn(f64, Interval) -> String) -> String {
     let points = || series.iter().flat_map(|one| &one.points);
     let most = |of: &dyn Fn(&Point) -> f64| points().map(of).fold(0.0, f64::max);
     let least = points().map(|point| point.load).fold(f64::INFINITY, f64::min);
@@ -37,9 +63,9 @@ pub fn completion_by_load(series: &[Series]) -> String {
     };
     let keys: Vec<_> =
         series.iter().enumerate().map(|(index, one)| (one.name.clone(), colour(index))).collect();
-    let mut picture = Picture::new("Mean completion time against load, with 95 % intervals", HEIGHT, &keys);
-    picture.axis_below(&loads, HEIGHT, "load: arriving work by what the fleet can do");
-    picture.axis_beside(&times, HEIGHT, "mean completion time, s");
+    let mut picture = Picture::new(words.title, HEIGHT, &keys);
+    picture.axis_below(&loads, HEIGHT, words.below);
+    picture.axis_beside(&times, HEIGHT, words.beside);
     for (index, one) in series.iter().enumerate() {
         let bound = |sign: f64| {
             let edge =
@@ -51,8 +77,7 @@ pub fn completion_by_load(series: &[Series]) -> String {
         let line: Vec<_> = one.points.iter().map(|point| at(point.load, point.values.mean)).collect();
         picture.line("mean", &line, colour(index));
         for (point, (x, y)) in one.points.iter().zip(line) {
-            let Interval { mean, half } = point.values;
-            let tip = format!("{}: load {}, {mean:.4} ± {half:.4} s", one.name, point.load);
+            let tip = format!("{}: {}", one.name, tip(point.load, point.values));
             picture.rect("point", (x - 3.0, y - 3.0), (6.0, 6.0), colour(index), &tip);
         }
     }

@@ -6,7 +6,7 @@ mod chart;
 mod lanes;
 mod markup;
 
-pub use chart::{Point, Series, completion_by_load};
+pub use chart::{Point, Series, Words, completion_by_load, curve};
 pub use lanes::{timeline, utilisation};
 
 /// Colours of series and kinds, one after the other; each has contrast to white and to black.

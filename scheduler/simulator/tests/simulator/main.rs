@@ -3,4 +3,5 @@
 mod autoscale;
 mod baselines;
 mod faults;
+mod pilot;
 mod quality;

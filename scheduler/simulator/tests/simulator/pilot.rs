@@ -1,0 +1,64 @@
+//! Pilots see what policies that push see, and their lanes are taken.
+
+use warptape_network::{LaneState, TaskState};
+use warptape_simulator::{Failure, Fleet, Options, Outage, Pilot, Workload, run, run_piloted};
+
+/// Earliest completion by what a pilot sees.
+#[derive(Default)]
+struct First {
+    asked: usize,
+    finished: usize,
+    excluded: usize,
+    busy: usize,
+}
+
+impl Pilot for First {
+    fn choose(&mut self, _: i64, id: i64, task: &TaskState, lanes: &[LaneState]) -> Option<usize> {
+        assert_eq!((id as usize, lanes.len()), (self.asked, 16));
+        self.asked += 1;
+        assert!(task.waiting as usize <= self.asked && task.priority == 1 && task.laxity_ns.is_none());
+        assert!(lanes.iter().all(|lane| (0..=1_000_000).contains(&lane.utilization_ppm[1])));
+        self.busy += lanes.iter().filter(|lane| lane.utilization_ppm.iter().all(|ppm| *ppm > 0)).count();
+        self.excluded += lanes.iter().filter(|lane| lane.is_excluded).count();
+        let able = lanes.iter().enumerate().filter(|(_, lane)| !lane.is_excluded);
+        able.min_by_key(|(_, lane)| (lane.backlog_ns + lane.task_ns, lane.tasks)).map(|(lane, _)| lane)
+    }
+
+    fn finished(&mut self, _: i64, _: i64) {
+        self.finished += 1;
+    }
+}
+
+#[test]
+fn a_pilot_that_does_what_a_policy_does_gets_the_same_run() {
+    let mut fleet = Fleet::volta_turing_radeon();
+    let outage = Outage::At { at_s: 2.0, back_after_s: None };
+    fleet.failures = vec![Failure { lanes: 3..4, outage }];
+    for divisible in [false, true] {
+        let mut workload = Workload::three_kinds(0.8, 400);
+        workload.kinds.iter_mut().for_each(|kind| kind.divisible = divisible);
+        let options = |policy: &str| Options { policy: policy.to_owned(), ..Options::default() };
+        let mut first = First::default();
+        let found = run_piloted(&fleet, &workload, &options("score-utilization"), 5, &mut first);
+        assert_eq!(found, run(&fleet, &workload, &options("earliest-completion"), 5));
+        assert_ne!(found, run(&fleet, &workload, &options("score-utilization"), 5));
+        assert_eq!((first.asked, first.finished), (400, 400));
+        assert!(first.busy > 400, "lanes are seen to be busy");
+        assert!(first.excluded > 0, "the lane that was lost is excluded");
+    }
+}
+
+/// Lanes that may not take a task, or do not exist, are passed over for the policy's own choice.
+#[test]
+fn a_lane_that_cannot_be_is_not_taken() {
+    struct Nowhere;
+    impl Pilot for Nowhere {
+        fn choose(&mut self, _: i64, _: i64, _: &TaskState, _: &[LaneState]) -> Option<usize> {
+            Some(99)
+        }
+    }
+    let (fleet, workload) = (Fleet::volta_turing_radeon(), Workload::three_kinds(0.8, 100));
+    let options = Options { policy: "two-choices".to_owned(), ..Options::default() };
+    let found = run_piloted(&fleet, &workload, &options, 5, &mut Nowhere);
+    assert_eq!(found, run(&fleet, &workload, &options, 5));
+}

@@ -1,0 +1,117 @@
+//! A learned policy against rules on scenes that it has not seen.
+
+use warptape_network::Network;
+use warptape_simulator::{Interval, Options, interval};
+
+use crate::episode::{Greedy, options, run};
+use crate::scenes::Scene;
+
+/// Rules that learned policies are held against. `fair` is the dynamic split: a free lane takes of whatever task is first.
+pub const RULES: [&str; 3] = ["fair", "lp-price", "earliest-completion"];
+/// Seeds from this one on are for comparisons alone.
+const SEED: u64 = 1 << 40;
+
+/// What a comparison shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The learned policy's mean completion time is below the rule's, beyond the interval.
+    Win,
+    /// The interval has both.
+    Tie,
+    /// It is above.
+    Loss,
+}
+
+/// A learned policy and a rule on one scene.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The scene's name.
+    pub scene: String,
+    /// The rule.
+    pub rule: &'static str,
+    /// Mean completion time of the learned policy, in seconds.
+    pub learned_s: Interval,
+    /// That of the rule.
+    pub rule_s: Interval,
+    /// The one by the other, paired by seed.
+    pub ratio: Interval,
+}
+
+impl Comparison {
+    /// Whether it is won.
+    pub fn verdict(&self) -> Verdict {
+        let Interval { mean, half } = self.ratio;
+        match () {
+            () if mean + half < 1.0 => Verdict::Win,
+            () if mean - half > 1.0 => Verdict::Loss,
+            () => Verdict::Tie,
+        }
+    }
+}
+
+/// Compares a network with each rule on each scene, on the same arrivals.
+pub fn compare(
+    network: &Network,
+    scenes: &[Scene],
+    seeds: u64,
+    told: &mut dyn FnMut(&Scene),
+) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for scene in scenes {
+        told(scene);
+        let learned: Vec<f64> =
+            (0..seeds).map(|seed| run(scene, SEED + seed, &mut Greedy { network }).mean_s()).collect();
+        for rule in RULES {
+            let options = Options { policy: rule.to_owned(), ..options() };
+            let mean_s =
+                |seed| warptape_simulator::run(&scene.fleet, &scene.workload, &options, SEED + seed).mean_s();
+            let found: Vec<f64> = (0..seeds).map(mean_s).collect();
+            let ratios: Vec<f64> = learned.iter().zip(&found).map(|(one, other)| one / other).collect();
+            comparisons.push(Comparison {
+                scene: scene.name.clone(),
+                rule,
+                learned_s: interval(&learned),
+                rule_s: interval(&found),
+                ratio: interval(&ratios),
+            });
+        }
+    }
+    comparisons
+}
+
+/// The comparisons as a table.
+pub fn table(comparisons: &[Comparison]) -> String {
+    let mut text = "| held-out arrivals, load 0.85 | learned | rule | its mean | learned by rule | |\n|---|---|---|---|---|---|\n".to_owned();
+    let ms = |values: Interval| format!("{:.0} ± {:.0} ms", values.mean * 1e3, values.half * 1e3);
+    for one in comparisons {
+        let verdict = match one.verdict() {
+            Verdict::Win => "win",
+            Verdict::Tie => "tie",
+            Verdict::Loss => "loss",
+        };
+        let Interval { mean, half } = one.ratio;
+        text += &format!(
+            "| {} | {} | `{}` | {} | {mean:.3} ± {half:.3} | {verdict} |\n",
+            one.scene,
+            ms(one.learned_s),
+            one.rule,
+            ms(one.rule_s)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_are_by_the_interval() {
+        let of = |mean, half| {
+            let ratio = Interval { mean, half };
+            Comparison { scene: String::new(), rule: "fair", learned_s: ratio, rule_s: ratio, ratio }
+                .verdict()
+        };
+        assert_eq!([of(0.9, 0.05), of(0.9, 0.1), of(1.1, 0.05)], [Verdict::Win, Verdict::Tie, Verdict::Loss]);
+    }
+}

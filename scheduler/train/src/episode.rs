@@ -1,0 +1,98 @@
+//! An episode: one run of the simulator in which a network chooses lanes.
+
+use warptape_network::{LaneState, Network, TaskState};
+use warptape_simulator::{Options, Outcome, Pilot, run_piloted};
+
+use crate::buffer::Transition;
+use crate::model::{Kind, State};
+use crate::numbers::Numbers;
+use crate::scenes::{MEAN_S, Scene};
+
+const NS_PER_S: f64 = 1e9;
+/// Rewards are in ten mean sizes of tasks.
+const REWARD_S: f64 = 10.0 * MEAN_S;
+
+/// Options of a run whose lanes a pilot chooses. Of the policies that push, the scheduler counts how busy lanes are under this one, as it does for learned policies.
+pub(crate) fn options() -> Options {
+    Options { policy: "score-utilization".to_owned(), slice_ns: 4_000_000, ..Options::default() }
+}
+
+/// A network that chooses, and nothing else: what production would do.
+#[derive(Clone, Debug)]
+pub struct Greedy<'a> {
+    /// The network.
+    pub network: &'a Network,
+}
+
+impl Pilot for Greedy<'_> {
+    fn choose(&mut self, _: i64, _: i64, task: &TaskState, lanes: &[LaneState]) -> Option<usize> {
+        self.network.choose(task, lanes)
+    }
+}
+
+/// A choice, and what became of the task.
+struct Choice {
+    at_ns: i64,
+    state: State,
+    lane: usize,
+    /// Share of lanes that had nothing to do once the task had its lane.
+    idle: f64,
+    done_ns: Option<i64>,
+}
+
+/// Chooses the network's lane, or with a probability one that is drawn, and keeps what it saw.
+pub(crate) struct Explorer<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) network: &'a Network,
+    pub(crate) epsilon: f64,
+    pub(crate) numbers: Numbers,
+    choices: Vec<Option<Choice>>,
+}
+
+impl Pilot for Explorer<'_> {
+    fn choose(&mut self, at_ns: i64, id: i64, task: &TaskState, lanes: &[LaneState]) -> Option<usize> {
+        let state = State::new(self.kind, task, lanes);
+        let able: Vec<usize> = (0..lanes.len()).filter(|lane| !lanes[*lane].is_excluded).collect();
+        let drawn = self.numbers.uniform() < self.epsilon;
+        let lane = match drawn {
+            true if !able.is_empty() => able[self.numbers.below(able.len())],
+            _ => self.network.choose(task, lanes)?,
+        };
+        let idle = able.iter().filter(|other| lanes[**other].tasks == 0 && **other != lane).count();
+        let idle = idle as f64 / able.len() as f64;
+        self.choices.resize_with(id as usize + 1, || None);
+        self.choices[id as usize] = Some(Choice { at_ns, state, lane, idle, done_ns: None });
+        Some(lane)
+    }
+
+    fn finished(&mut self, at_ns: i64, id: i64) {
+        if let Some(Some(choice)) = self.choices.get_mut(id as usize) {
+            choice.done_ns = Some(at_ns);
+        }
+    }
+}
+
+impl<'a> Explorer<'a> {
+    pub(crate) fn new(kind: Kind, network: &'a Network, epsilon: f64, numbers: Numbers) -> Self {
+        Self { kind, network, epsilon, numbers, choices: Vec::new() }
+    }
+
+    /// Transitions between one arrival and the next. The reward is −(completion time + λ × time for which lanes were idle until then, by lane).
+    pub(crate) fn transitions(self, lambda: f64) -> Vec<Transition> {
+        let mut choices = self.choices.into_iter().flatten().peekable();
+        let mut transitions = Vec::new();
+        while let Some(choice) = choices.next() {
+            let (Some(next), Some(done_ns)) = (choices.peek(), choice.done_ns) else { continue };
+            let completion_s = (done_ns - choice.at_ns) as f64 / NS_PER_S;
+            let idle_s = choice.idle * (next.at_ns - choice.at_ns) as f64 / NS_PER_S;
+            let reward = (-(completion_s + lambda * idle_s) / REWARD_S) as f32;
+            let next = next.state.clone();
+            transitions.push(Transition { state: choice.state, lane: choice.lane, reward, next });
+        }
+        transitions
+    }
+}
+
+pub(crate) fn run(scene: &Scene, seed: u64, pilot: &mut dyn Pilot) -> Outcome {
+    run_piloted(&scene.fleet, &scene.workload, &options(), seed, pilot)
+}

@@ -1,0 +1,32 @@
+//! Training of learned policies against the simulator, on the processor.
+//!
+//! ```text
+//!   scenes ──► episode: the simulator runs the real scheduler,          ┌──► float network ◄── Adam ◄── loss ◄── batches ◄─┐
+//!              the integer network chooses lanes ──► transitions ──► replay buffer ──────────────────────────────────────────┘
+//!                        ▲                                              └──► quantised ──┐
+//!                        └───────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! It owns what learning needs (floats, tensors, gradients); the scheduler never depends on it. What acts in episodes is the integer network, by the code
+//! and on the features of production, so that what is learnt from is what will run.
+
+mod adam;
+mod buffer;
+mod checkpoint;
+mod compare;
+mod curve;
+mod episode;
+mod error;
+mod model;
+mod numbers;
+mod quantise;
+mod scenes;
+mod train;
+
+pub use compare::{Comparison, RULES, Verdict, compare, table};
+pub use curve::learning_curve;
+pub use episode::Greedy;
+pub use error::TrainError;
+pub use model::Kind;
+pub use scenes::{LANES, Scene, held_out};
+pub use train::{Progress, TrainOptions, Trained, Validation, train};

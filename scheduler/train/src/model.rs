@@ -1,0 +1,191 @@
+//! The float networks, of the shapes that the integer networks have.
+
+use candle_core::{D, Device, Result, Tensor, Var};
+use warptape_network::{
+    CONVOLUTION_LANES, Features, KIND_BUCKETS, LANE_FEATURES, LaneState, ONE, PRIORITIES, TASK_FEATURES,
+    TaskState, WINDOWS, paper_inputs,
+};
+
+use crate::numbers::Numbers;
+use crate::scenes::LANES;
+
+const EMBEDDED: usize = 32;
+const JOINED: usize = 32;
+const CONTEXT: usize = 16;
+const CHANNELS: usize = 8;
+const HIDDEN: usize = 64;
+const WEIGHTS: u64 = 2;
+/// Added to the value of a lane that may not be chosen, so that it is never the greatest.
+const EXCLUDED: f64 = -1e9;
+
+/// Which network is trained, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As published: one output for each lane, learning from the newest transitions, without masks and without a target network.
+    Paper,
+    /// Features of each lane, masks, dueling, double DQN with a target network, learning from a replay buffer.
+    Improved,
+}
+
+/// What a network was asked, as integers; the float network divides them by [`ONE`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// By lane: what the first layer sees of it.
+    lanes: Vec<i16>,
+    /// What comes in behind the first layer.
+    beside: Vec<i16>,
+    /// Lanes that may not be chosen, a bit each.
+    excluded: u32,
+}
+
+impl State {
+    pub(crate) fn new(kind: Kind, task: &TaskState, states: &[LaneState]) -> Self {
+        let bit = |(lane, state): (usize, &LaneState)| u32::from(state.is_excluded) << lane;
+        let excluded = states.iter().enumerate().map(bit).sum();
+        let (mut lanes, mut beside) = (Vec::new(), Vec::new());
+        match kind {
+            Kind::Improved => {
+                let features = Features::new(task, states);
+                for lane in &features.lanes {
+                    lanes.extend(lane.iter().chain(&features.task));
+                }
+            }
+            Kind::Paper => {
+                let (matrix, rest) = paper_inputs(task, states);
+                for lane in 0..states.len() {
+                    for seen in lane..lane + CONVOLUTION_LANES {
+                        let windows = seen.checked_sub(1).and_then(|seen| matrix.get(seen));
+                        lanes.extend(windows.copied().unwrap_or_default());
+                    }
+                }
+                beside = rest;
+            }
+        }
+        Self { lanes, beside, excluded }
+    }
+
+    pub(crate) fn may_choose(&self, lane: usize) -> bool {
+        self.excluded >> lane & 1 == 0
+    }
+}
+
+/// Weights (outputs × inputs) and biases of each layer, in the order of the integer network's.
+pub(crate) type Layers = Vec<(Tensor, Tensor)>;
+
+/// The variables that are learnt.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) kind: Kind,
+    pub(crate) vars: Vec<Var>,
+}
+
+impl Model {
+    /// Weights are drawn, uniform with the variance of 2 by the number of inputs; biases are 0.
+    pub(crate) fn new(kind: Kind, seed: u64) -> Result<Self> {
+        let mut numbers = Numbers::new(seed, WEIGHTS, 0);
+        let mut vars = Vec::new();
+        for (inputs, outputs) in shapes(kind) {
+            let bound = (6.0 / inputs as f64).sqrt();
+            let weights = (0..inputs * outputs).map(|_| numbers.between(-bound, bound) as f32);
+            let weights = Tensor::from_vec(weights.collect::<Vec<_>>(), (outputs, inputs), &Device::Cpu)?;
+            vars.push(Var::from_tensor(&weights)?);
+            let biases = Tensor::from_vec(vec![0f32; outputs], outputs, &Device::Cpu)?;
+            vars.push(Var::from_tensor(&biases)?);
+        }
+        Ok(Self { kind, vars })
+    }
+
+    pub(crate) fn layers(&self) -> Layers {
+        let pair = |pair: &[Var]| (pair[0].as_tensor().clone(), pair[1].as_tensor().clone());
+        self.vars.chunks_exact(2).map(pair).collect()
+    }
+
+    /// A copy that does not change when the variables do.
+    pub(crate) fn frozen(&self) -> Result<Layers> {
+        let pair =
+            |pair: &[Var]| Ok((pair[0].as_tensor().copy()?.detach(), pair[1].as_tensor().copy()?.detach()));
+        self.vars.chunks_exact(2).map(pair).collect()
+    }
+}
+
+pub(crate) fn shapes(kind: Kind) -> Vec<(usize, usize)> {
+    match kind {
+        Kind::Improved => vec![
+            (LANE_FEATURES + TASK_FEATURES, EMBEDDED),
+            (2 * EMBEDDED, JOINED),
+            (JOINED, 1),
+            (EMBEDDED, CONTEXT),
+            (CONTEXT, 1),
+        ],
+        Kind::Paper => vec![
+            (CONVOLUTION_LANES * WINDOWS, CHANNELS),
+            (LANES * (CHANNELS + 1) + PRIORITIES + KIND_BUCKETS, HIDDEN),
+            (HIDDEN, LANES),
+        ],
+    }
+}
+
+/// States as tensors.
+pub(crate) struct Batch {
+    states: usize,
+    lanes: Tensor,
+    beside: Tensor,
+    /// 1 for each lane that may be chosen.
+    mask: Tensor,
+}
+
+impl Batch {
+    pub(crate) fn new<'a>(states: impl Iterator<Item = &'a State> + Clone) -> Result<Self> {
+        let floats = |values: &[i16]| -> Vec<f32> {
+            values.iter().map(|value| f32::from(*value) / ONE as f32).collect()
+        };
+        let number = states.clone().count();
+        let tensor = |values: Vec<f32>, rows: usize| {
+            let width = values.len() / rows;
+            Tensor::from_vec(values, (rows, width), &Device::Cpu)
+        };
+        let lanes = states.clone().flat_map(|state| floats(&state.lanes)).collect();
+        let beside = states.clone().flat_map(|state| floats(&state.beside)).collect();
+        let mask = |state: &'a State| (0..LANES).map(|lane| f32::from(u8::from(state.may_choose(lane))));
+        Ok(Self {
+            states: number,
+            lanes: tensor(lanes, number * LANES)?,
+            beside: tensor(beside, number)?,
+            mask: tensor(states.flat_map(mask).collect(), number)?,
+        })
+    }
+
+    /// Values of all lanes, by state and lane.
+    pub(crate) fn values(&self, kind: Kind, layers: &Layers) -> Result<Tensor> {
+        let dense = |layer: usize, inputs: &Tensor| {
+            let (weights, biases) = &layers[layer];
+            inputs.matmul(&weights.t()?)?.broadcast_add(biases)
+        };
+        let states = self.states;
+        let first = dense(0, &self.lanes)?.relu()?;
+        if kind == Kind::Paper {
+            let inputs = Tensor::cat(&[&first.reshape((states, LANES * CHANNELS))?, &self.beside], 1)?;
+            return dense(2, &dense(1, &inputs)?.relu()?);
+        }
+        let number = self.mask.sum_keepdim(1)?.maximum(1f32)?;
+        let by_lane = first.reshape((states, LANES, EMBEDDED))?;
+        let seen = by_lane.broadcast_mul(&self.mask.unsqueeze(2)?)?;
+        let mean = seen.sum(1)?.broadcast_div(&number)?;
+        let shared = mean.unsqueeze(1)?.broadcast_as((states, LANES, EMBEDDED))?.contiguous()?;
+        let joined = Tensor::cat(&[&by_lane, &shared], 2)?.reshape((states * LANES, 2 * EMBEDDED))?;
+        let advantages = dense(2, &dense(1, &joined)?.relu()?)?.reshape((states, LANES))?;
+        let common = (&advantages * &self.mask)?.sum_keepdim(1)?.broadcast_div(&number)?;
+        let value = dense(4, &dense(3, &mean)?.relu()?)?;
+        advantages.broadcast_add(&(value - common)?)
+    }
+
+    /// Likewise, so that lanes that may not be chosen are never the greatest.
+    pub(crate) fn masked(&self, values: &Tensor) -> Result<Tensor> {
+        values + self.mask.affine(-EXCLUDED, EXCLUDED)?
+    }
+}
+
+/// The greatest of each row.
+pub(crate) fn greatest(values: &Tensor) -> Result<Tensor> {
+    values.argmax_keepdim(D::Minus1)
+}

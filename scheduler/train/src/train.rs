@@ -1,0 +1,349 @@
+//! Training from begin to end.
+
+use std::path::PathBuf;
+
+use candle_core::{Device, Tensor};
+use warptape_network::Network;
+use warptape_simulator::Options;
+
+use crate::adam::Adam;
+use crate::buffer::{Buffer, Transition};
+use crate::checkpoint::{self, Checkpoint};
+use crate::episode::{Explorer, Greedy, options as options_of_runs, run};
+use crate::error::TrainError;
+use crate::model::{Batch, Kind, Layers, Model, State, greatest};
+use crate::numbers::Numbers;
+use crate::quantise::quantise;
+use crate::scenes::{self, Scene};
+
+/// Transitions of the replay buffer, and of those that the published variant learns from.
+const BUFFER: usize = 50_000;
+const NEWEST: usize = 512;
+/// Transitions before learning begins.
+const BEGIN: usize = 2_000;
+/// Updates between copies to the target network.
+const TARGET_UPDATES: u64 = 500;
+/// Seeds of validations; those of episodes are below, those of comparisons above.
+const VALIDATION_SEED: u64 = 1 << 32;
+const VALIDATION_TASKS: usize = 1_000;
+const EXPLORING: u64 = 3;
+const SAMPLING: u64 = 4;
+/// States on which the float and the integer network are compared.
+const COMPARED: usize = 2_000;
+
+/// What is trained, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainOptions {
+    /// Which network.
+    pub kind: Kind,
+    /// The same seed gives the same network on the same machine, where training was not resumed.
+    pub seed: u64,
+    /// Episodes from the first one on, those of a checkpoint counted.
+    pub episodes: u64,
+    /// Tasks of an episode.
+    pub tasks: usize,
+    /// Weight λ of idle time in the reward, in (0, 1).
+    pub lambda: f64,
+    /// Discount of the next task's value, in [0, 1).
+    pub gamma: f64,
+    /// Step size of Adam.
+    pub learning_rate: f64,
+    /// Transitions of an update.
+    pub batch: usize,
+    /// Tasks for one update.
+    pub tasks_by_update: usize,
+    /// Probability of a lane that is drawn: at first, and from a half of the episodes on; linear in between.
+    pub epsilon: [f64; 2],
+    /// Episodes between validations, at which a checkpoint is written as well.
+    pub validate_every: u64,
+    /// The file of the checkpoint: where it exists training goes on from it.
+    pub checkpoint: Option<PathBuf>,
+}
+
+impl TrainOptions {
+    /// What docs/scheduling.md has figures of.
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            seed: 1,
+            episodes: 400,
+            tasks: 600,
+            lambda: 0.1,
+            gamma: 0.95,
+            learning_rate: 1e-3,
+            batch: 64,
+            tasks_by_update: 4,
+            epsilon: [1.0, 0.05],
+            validate_every: 20,
+            checkpoint: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), TrainError> {
+        let open = |value: f64| value > 0.0 && value < 1.0;
+        let wrong = |name, found: String, expected| Err(TrainError::Option { name, found, expected });
+        match self {
+            _ if !open(self.lambda) => wrong("lambda", self.lambda.to_string(), "between 0 and 1"),
+            _ if !(0.0..1.0).contains(&self.gamma) => {
+                wrong("gamma", self.gamma.to_string(), "from 0 to below 1")
+            }
+            _ if !(self.learning_rate > 0.0 && self.learning_rate <= 1.0) => {
+                wrong("learning_rate", self.learning_rate.to_string(), "above 0 and at most 1")
+            }
+            _ if self.epsilon.iter().any(|epsilon| !(0.0..=1.0).contains(epsilon)) => {
+                wrong("epsilon", format!("{:?}", self.epsilon), "two probabilities")
+            }
+            _ if self.tasks < 2 || self.batch == 0 || self.tasks_by_update == 0 => {
+                wrong("tasks, batch and tasks_by_update", "too small".to_owned(), "at least 2, 1 and 1")
+            }
+            _ if self.validate_every == 0 || self.episodes == 0 => {
+                wrong("episodes and validate_every", "0".to_owned(), "at least 1")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn epsilon_at(&self, episode: u64) -> f64 {
+        let [from, to] = self.epsilon;
+        from + (to - from) * (2.0 * episode as f64 / self.episodes as f64).min(1.0)
+    }
+}
+
+/// How a network does on the validation scenes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Validation {
+    /// Episodes so far.
+    pub episode: u64,
+    /// Mean completion time by that of earliest completion, mean over scenes.
+    pub ratio: f64,
+}
+
+/// How far training is, told after each episode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Episodes so far, and those to do.
+    pub episode: u64,
+    /// See above.
+    pub episodes: u64,
+    /// Updates so far.
+    pub updates: u64,
+    /// Mean loss of the episode's updates; 0 before the first.
+    pub loss: f64,
+    /// Probability of a lane that is drawn.
+    pub epsilon: f64,
+    /// The validation, where there was one after this episode.
+    pub validation: Option<Validation>,
+}
+
+/// What was trained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trained {
+    /// The network with the best validation.
+    pub network: Network,
+    /// All validations.
+    pub validations: Vec<Validation>,
+    /// Share of states on which the last float network and its integer network choose another lane.
+    pub disagreement: f64,
+    /// By how much the value of the integer network's choice is below the greatest, as the float network has it, in the mean over all states, by the mean spread of values between lanes.
+    pub regret: f64,
+}
+
+struct Training<'a> {
+    options: &'a TrainOptions,
+    model: Model,
+    adam: Adam,
+    target: Layers,
+    buffer: Buffer,
+    rules_s: Vec<f64>,
+    validation: Vec<Scene>,
+    validations: Vec<Validation>,
+    best: Network,
+}
+
+/// Trains a network. `told` hears of each episode and says whether to go on; where it does not, what there is so far is the result.
+///
+/// # Errors
+/// Options out of range, a checkpoint that is of another training or cannot be read or written, or a defect.
+pub fn train(options: &TrainOptions, told: &mut dyn FnMut(&Progress) -> bool) -> Result<Trained, TrainError> {
+    options.check()?;
+    let (mut training, begin) = Training::new(options)?;
+    for episode in begin..options.episodes {
+        let loss = training.learn_from(episode)?;
+        let done = episode + 1;
+        let is_due = done % options.validate_every == 0 || done == options.episodes;
+        let validation = if is_due { Some(training.validate(done)?) } else { None };
+        let progress = Progress {
+            episode: done,
+            episodes: options.episodes,
+            updates: training.adam.updates,
+            loss,
+            epsilon: options.epsilon_at(episode),
+            validation,
+        };
+        if !told(&progress) {
+            if validation.is_none() {
+                training.validate(done)?;
+            }
+            break;
+        }
+    }
+    training.finish()
+}
+
+impl<'a> Training<'a> {
+    fn new(options: &'a TrainOptions) -> Result<(Self, u64), TrainError> {
+        let mut model = Model::new(options.kind, options.seed)?;
+        let mut adam = Adam::new(&model.vars, options.learning_rate)?;
+        let read = match &options.checkpoint {
+            Some(path) => checkpoint::read(path, options.seed, &mut model, &mut adam)?,
+            None => None,
+        };
+        let (begin, target, validations, best) = match read {
+            Some(read) => (read.episodes, read.target, read.validations, read.best),
+            None => (0, model.frozen()?, Vec::new(), quantise(options.kind, &model.layers())?),
+        };
+        let validation = scenes::validation(VALIDATION_TASKS);
+        let rule = Options { policy: "earliest-completion".to_owned(), ..options_of_runs() };
+        let rule_s = |(number, scene): (usize, &Scene)| {
+            let seed = VALIDATION_SEED + number as u64;
+            warptape_simulator::run(&scene.fleet, &scene.workload, &rule, seed).mean_s()
+        };
+        let rules_s = validation.iter().enumerate().map(rule_s).collect();
+        let buffer = Buffer::new(BUFFER);
+        Ok((Self { options, model, adam, target, buffer, rules_s, validation, validations, best }, begin))
+    }
+
+    /// Runs an episode and learns from it and those before; the mean loss.
+    fn learn_from(&mut self, episode: u64) -> Result<f64, TrainError> {
+        let TrainOptions { kind, seed, tasks, lambda, .. } = *self.options;
+        let network = quantise(kind, &self.model.layers())?;
+        let scene = scenes::drawn(seed, episode, tasks);
+        let numbers = Numbers::new(seed, EXPLORING, episode);
+        let mut explorer = Explorer::new(kind, &network, self.options.epsilon_at(episode), numbers);
+        run(&scene, Numbers::new(seed, EXPLORING, !episode).next() % VALIDATION_SEED, &mut explorer);
+        explorer.transitions(lambda).into_iter().for_each(|transition| self.buffer.push(transition));
+        let mut numbers = Numbers::new(seed, SAMPLING, episode);
+        let updates = tasks / self.options.tasks_by_update;
+        let mut losses = 0.0;
+        if self.buffer.len() < BEGIN.min(4 * tasks) {
+            return Ok(0.0);
+        }
+        for _ in 0..updates {
+            losses += f64::from(self.update(&mut numbers)?);
+        }
+        Ok(losses / updates.max(1) as f64)
+    }
+
+    fn update(&mut self, numbers: &mut Numbers) -> Result<f32, TrainError> {
+        let TrainOptions { kind, batch, gamma, .. } = *self.options;
+        let sample = self.buffer.sample(kind, batch, NEWEST, numbers);
+        let states = Batch::new(sample.iter().map(|one| &one.state))?;
+        let next = Batch::new(sample.iter().map(|one| &one.next))?;
+        let of = |word: fn(&Transition) -> f32| {
+            Tensor::from_vec(sample.iter().map(|one| word(one)).collect(), (batch, 1), &Device::Cpu)
+        };
+        let layers = self.model.layers();
+        let online = next.values(kind, &layers)?.detach();
+        let after = match kind {
+            // The published variant takes the greatest value of the network itself.
+            Kind::Paper => online.max_keepdim(1)?,
+            // Double DQN: one network chooses, the other one values.
+            Kind::Improved => {
+                let lane = greatest(&next.masked(&online)?)?;
+                next.values(kind, &self.target)?.detach().gather(&lane, 1)?
+            }
+        };
+        let wanted = (of(|one| one.reward)? + (after * gamma)?)?.detach();
+        let lanes: Vec<u32> = sample.iter().map(|one| one.lane as u32).collect();
+        let lanes = Tensor::from_vec(lanes, (batch, 1), &Device::Cpu)?;
+        let missed = (states.values(kind, &layers)?.gather(&lanes, 1)? - wanted)?;
+        let loss = match kind {
+            Kind::Paper => missed.sqr()?.mean_all()?,
+            // Huber's, so that one long completion does not outweigh a batch.
+            Kind::Improved => {
+                let size = missed.abs()?;
+                let inner = size.minimum(1f32)?;
+                ((inner.sqr()? * 0.5)? + (size - inner)?)?.mean_all()?
+            }
+        };
+        let gradients = loss.backward()?;
+        self.adam.step(&self.model.vars, &gradients)?;
+        if kind == Kind::Improved && self.adam.updates.is_multiple_of(TARGET_UPDATES) {
+            self.target = self.model.frozen()?;
+        }
+        Ok(loss.to_scalar::<f32>()?)
+    }
+
+    /// Runs the validation scenes, keeps the network if it is the best so far, and writes the checkpoint.
+    fn validate(&mut self, episode: u64) -> Result<Validation, TrainError> {
+        let network = quantise(self.options.kind, &self.model.layers())?;
+        let ratio = |(number, (scene, rule_s)): (usize, (&Scene, &f64))| {
+            run(scene, VALIDATION_SEED + number as u64, &mut Greedy { network: &network }).mean_s() / rule_s
+        };
+        let ratios = self.validation.iter().zip(&self.rules_s).enumerate().map(ratio);
+        let validation = Validation { episode, ratio: ratios.sum::<f64>() / self.rules_s.len() as f64 };
+        if self.validations.iter().all(|before| validation.ratio < before.ratio) {
+            self.best = network;
+        }
+        self.validations.push(validation);
+        if let Some(path) = &self.options.checkpoint {
+            let checkpoint = Checkpoint {
+                episodes: episode,
+                target: self.target.clone(),
+                validations: self.validations.clone(),
+                best: self.best.clone(),
+            };
+            checkpoint::write(path, self.options.seed, &self.model, &self.adam, &checkpoint)?;
+        }
+        Ok(validation)
+    }
+
+    fn finish(self) -> Result<Trained, TrainError> {
+        let (disagreement, regret) = self.quantisation()?;
+        Ok(Trained { network: self.best, validations: self.validations, disagreement, regret })
+    }
+
+    /// How often the integer network chooses otherwise than the float one, and what that costs.
+    fn quantisation(&self) -> Result<(f64, f64), TrainError> {
+        let kind = self.options.kind;
+        let network = quantise(kind, &self.model.layers())?;
+        let scene = scenes::drawn(self.options.seed, u64::MAX, COMPARED);
+        let mut seen = Seen { kind, network: &network, states: Vec::new(), lanes: Vec::new() };
+        run(&scene, VALIDATION_SEED - 1, &mut seen);
+        let batch = Batch::new(seen.states.iter())?;
+        let values = batch.masked(&batch.values(kind, &self.model.layers())?)?.to_vec2::<f32>()?;
+        let (mut other, mut below, mut spread) = (0, 0.0, 0.0);
+        for ((values, lane), state) in values.iter().zip(&seen.lanes).zip(&seen.states) {
+            let able = || (0..values.len()).filter(|lane| state.may_choose(*lane)).map(|lane| values[lane]);
+            let most = able().fold(f32::NEG_INFINITY, f32::max);
+            other += usize::from(values[*lane] < most);
+            below += f64::from(most - values[*lane]);
+            spread += f64::from(most - able().fold(f32::INFINITY, f32::min));
+        }
+        let regret = if spread > 0.0 { below / spread } else { 0.0 };
+        Ok((other as f64 / seen.lanes.len().max(1) as f64, regret))
+    }
+}
+
+/// What the integer network was asked, and chose.
+struct Seen<'a> {
+    kind: Kind,
+    network: &'a Network,
+    states: Vec<State>,
+    lanes: Vec<usize>,
+}
+
+impl warptape_simulator::Pilot for Seen<'_> {
+    fn choose(
+        &mut self,
+        _: i64,
+        _: i64,
+        task: &warptape_network::TaskState,
+        lanes: &[warptape_network::LaneState],
+    ) -> Option<usize> {
+        let lane = self.network.choose(task, lanes)?;
+        self.states.push(State::new(self.kind, task, lanes));
+        self.lanes.push(lane);
+        Some(lane)
+    }
+}
