@@ -17,6 +17,10 @@ use crate::policy::task::{TASK_POLICIES, TaskPolicy, dqn};
 use crate::risk;
 use crate::service::{self, Change};
 
+/// Policies of tasks that the refusal of an unknown one names: those that there were when it was first recorded. The words are part of the
+/// decision, so that journals of before are replayed with the same ones.
+const POLICIES_NAMED: usize = 11;
+
 /// Obeys a command, or refuses it, and says so.
 pub(crate) fn obey(life: &mut Life, control: &Control, decisions: &mut Vec<Decision>) {
     let (outcome, detail) = match judge(life, control) {
@@ -220,8 +224,8 @@ fn choose_task_policy(life: &mut Life, name: &str) -> Result<String, String> {
     };
     let name = whole.as_str();
     let Some(policy) = TaskPolicy::parse(name).filter(|_| !name.is_empty()) else {
-        let names = TASK_POLICIES.join(", ");
-        return Err(format!("there is no policy of tasks called {name}; there are: {names}, dqn:HASH"));
+        let names = TASK_POLICIES[..POLICIES_NAMED].join(", ");
+        return Err(format!("there is no policy of tasks called {name}; there are: {names}"));
     };
     let before = std::mem::replace(&mut life.config.risk.policy, name.to_owned());
     let before = if before.is_empty() { "fair" } else { &before };
