@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0x4bc3_2d9e_d795_f460
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0x83ac_be50_9900_dff9
 );
 known!(
     /// Stage state at an offset.
