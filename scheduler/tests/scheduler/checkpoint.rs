@@ -86,7 +86,7 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
     let changed = |bytes: &[u8], version| Scheduler::from_checkpoint(&[&[version], &bytes[1..]].concat());
     assert!(matches!(changed(&learnt_bytes, 1), Err(CheckpointError::Damaged(_))));
     assert!(matches!(changed(&plain_bytes, 2), Err(CheckpointError::Damaged(_))));
-    let nothing = Scheduler::from_checkpoint(&[&[2], &plain_bytes[1..], &[0]].concat());
+    let nothing = Scheduler::from_checkpoint(&[&[2], &plain_bytes[1..], &[0, 0]].concat());
     let words = "nothing is learnt, which version 1 is for".to_owned();
     assert_eq!(nothing.unwrap_err(), CheckpointError::Damaged(words));
     let before_the_start = Scheduler::from_checkpoint(&[2, 0, 0]);

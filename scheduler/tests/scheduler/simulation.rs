@@ -59,6 +59,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "assign, dqn",
         "assign, earliest-completion",
         "assign, explored",
+        "assign, linucb",
         "assign, round-robin",
         "assign, score-utilization",
         "assign, shortest-queue",

@@ -72,7 +72,7 @@ fn bad_input_is_said_with_its_file() {
     };
     check(
         &|args| args.policy = vec!["dice".to_owned()],
-        "--policy \"dice\" is not known; there are: lp-price, ",
+        "--policy \"dice\" is not known; there are: fair, ",
     );
     check(&|args| args.load = vec![0.0], "--load is 0; it must be from 0.01 to 10");
     check(&|args| args.fleet = Some("nowhere.toml".into()), "nowhere.toml: ");

@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn every_decision_has_words_without_gaps() {
-        const NAMES: [&str; 22] = [
+        const NAMES: [&str; 23] = [
             "Place",
             "Dispatch",
             "Pause",

@@ -19,6 +19,13 @@ const PRICE_INTERVAL_NS: i64 = NS_PER_S;
 /// Version of what predicts the time of slices.
 const PREDICTOR: i32 = 1;
 
+/// Policies of tasks, the default first.
+const POLICIES: [&str; TASK_POLICIES.len()] = {
+    let mut names = TASK_POLICIES;
+    (names[0], names[1]) = (TASK_POLICIES[1], TASK_POLICIES[0]);
+    names
+};
+
 section! {
     "engine": "The loop that reads ticks, feeds lanes and commits.";
     /// The loop that reads, feeds lanes and commits.
@@ -150,9 +157,9 @@ section! {
         /// Which lanes do a task. A free lane takes the first task of the most urgent class in an order (`fair`: tenants by
         /// turns, then deadlines; `earliest-deadline`, `least-laxity`, `first-come`), or one of the kind that it is
         /// comparatively fast at (`lp-price`); or a task joins the queue of one lane when it arrives (`round-robin`,
-        /// `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`).
+        /// `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`, `linucb`).
         /// docs/scheduling.md says which is for what.
-        policy: String = choice(&TASK_POLICIES, |name| format!("{name}@1"));
+        policy: String = choice(&POLICIES, |name| format!("{name}@1"));
         /// Share of the time of a lane that has ticks, in percent, that is kept for critical tasks, and for tasks of other classes that have
         /// waited for `ageing_ms`; 0: ticks leave nothing to tasks while lanes are never without.
         critical_percent: i32 = integer(25, 0..=100, whole);

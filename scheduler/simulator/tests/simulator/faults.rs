@@ -1,8 +1,9 @@
 //! Lanes that are lost, come back, or are slower: what the scheduler of production makes of it.
 
+use warptape_events::journal::Decision;
 use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::{
-    Class, Failure, Fleet, Kind, Options, Outage, Outcome, Sizes, Throttling, Workload, run,
+    Class, Failure, Fleet, Kind, Options, Outage, Outcome, Sizes, Throttling, Workload, run, run_observed,
 };
 
 /// Two lanes that share tasks of ten seconds each, a few of them.
@@ -96,4 +97,32 @@ fn drawn_losses_are_those_of_the_seed() {
     assert_eq!(fair.lost_s, other.lost_s);
     assert!(fair.redone > 0 && fair.lost_s[0] > 20.0, "{} {:?}", fair.redone, fair.lost_s);
     assert_eq!(fair.completions_s.len(), 60);
+}
+
+/// All lanes become five times slower for a while: what was learnt before is wrong then. The policy says that it falls back, says that it
+/// returns, and does neither where nothing happens.
+#[test]
+fn a_learned_policy_falls_back_when_lanes_are_throttled_and_returns() {
+    let mut fleet = Fleet::volta_turing_radeon();
+    let mut workload = Workload::three_kinds(0.4, 6_000);
+    workload.kinds.iter_mut().for_each(|kind| kind.divisible = false);
+    let options = Options { policy: "linucb".to_owned(), ..Options::default() };
+    let said = |fleet: &Fleet| {
+        let mut said = Vec::new();
+        run_observed(fleet, &workload, &options, 1, &mut |at_ns, _, decisions| {
+            for decision in decisions {
+                if let Decision::FellBack(fell) = decision {
+                    said.push((at_ns / 1_000_000, fell.has_returned));
+                }
+            }
+        });
+        said
+    };
+    assert_eq!(said(&fleet), [], "nothing happens");
+    fleet.throttling = vec![Throttling { lanes: 0..16, from_s: 40.0, until_s: 60.0, factor: 0.2 }];
+    let said = said(&fleet);
+    let first_two: Vec<_> = said.iter().take(2).map(|(_, has_returned)| *has_returned).collect();
+    assert_eq!(first_two, [false, true], "{said:?}");
+    assert!((40_000..60_000).contains(&said[0].0), "{said:?}");
+    assert!(said.last().is_some_and(|(_, has_returned)| *has_returned), "{said:?}");
 }

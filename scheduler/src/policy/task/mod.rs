@@ -31,10 +31,10 @@ pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose};
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 
-/// Names of all task policies, the default of the configuration first. Besides, `dqn:HASH` is the policy of a network ([`dqn`]).
+/// Names of all task policies, in the order in which they came to be: a recorded refusal names the first of them. Besides, `dqn:HASH` is the policy of a network ([`dqn`]).
 pub const TASK_POLICIES: [&str; 12] = [
-    "lp-price",
     "fair",
+    "lp-price",
     "earliest-deadline",
     "least-laxity",
     "first-come",

@@ -149,9 +149,9 @@ impl Model {
         let dot: i64 = along.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum();
         let divisor = (1 << INVERSE_POINT) + rounded(dot.into(), FEATURE_POINT).max(0);
         let scaled = along.map(|entry| product(entry, reciprocal(divisor)));
-        for row in 0..FEATURES {
-            for column in row..FEATURES {
-                let entry = self.inverse[row][column] - product(scaled[row], along[column]);
+        for (row, scaled) in scaled.into_iter().enumerate() {
+            for (column, along) in along.into_iter().enumerate().skip(row) {
+                let entry = self.inverse[row][column] - product(scaled, along);
                 (self.inverse[row][column], self.inverse[column][row]) = (entry, entry);
             }
         }
@@ -190,8 +190,9 @@ fn inverse_of(information: &Matrix) -> Matrix {
         rest[pivot] = rest[pivot].map(|entry| product(entry, by));
         for row in (0..FEATURES).filter(|row| *row != pivot) {
             let factor = std::mem::take(&mut rest[row][pivot]);
-            for column in 0..FEATURES {
-                rest[row][column] -= product(factor, rest[pivot][column]);
+            let by_pivot = rest[pivot];
+            for (entry, of_pivot) in rest[row].iter_mut().zip(by_pivot) {
+                *entry -= product(factor, of_pivot);
             }
         }
     }

@@ -5,7 +5,7 @@
 //!   trusted ──────────────────────────────────────────► fallen back: what was learnt is forgotten, and learnt anew beside the rule
 //!      ▲                                                      │
 //!      └────────── [`GOOD_WINDOWS`] windows in succession ────┘
-//!                  in which the learner's errors add up to no more than the rule's
+//!                  in which the learner's mean error is no more than an eighth of a power of two above the rule's
 //! ```
 //!
 //! All errors are sizes, in powers of two with 16 bits after the point. It owns the judgement; it must not know what is learnt.
@@ -22,6 +22,8 @@ const WARMUP: i64 = 64;
 const FREE: i64 = ONE / 4;
 const ERROR_MAX: i64 = 2 * ONE;
 const DRIFT: i64 = 8 * ONE;
+/// By how much the learner's mean error may be above the rule's in a good window: an eighth of a power of two.
+const TOLERANCE: i64 = ONE / 8;
 /// Samples of a window after a drift.
 pub(crate) const WINDOW: i64 = 32;
 /// Good windows in succession after which the learner is trusted again.
@@ -54,7 +56,7 @@ struct Fallen {
 pub(crate) enum Verdict {
     /// The errors have drifted: the last one, and their mean before.
     FellBack { error: i64, mean: i64, samples: i64 },
-    /// The learner's mean error was no greater than the rule's in the last window.
+    /// The last window was a good one, as those before it: the mean errors of the learner and the rule in it.
     Returned { error: i64, rule: i64, samples: i64 },
 }
 
@@ -74,7 +76,7 @@ impl Watch {
                 return None;
             }
             let Fallen { learner, rule, .. } = *fallen;
-            let good_windows = if learner <= rule { fallen.good_windows + 1 } else { 0 };
+            let good_windows = if learner <= rule + WINDOW * TOLERANCE { fallen.good_windows + 1 } else { 0 };
             *fallen = Fallen { good_windows, ..Fallen::default() };
             if good_windows < GOOD_WINDOWS {
                 return None;
