@@ -69,7 +69,7 @@ impl Networks {
             (Some(hash), None) => Ok(hash),
             (Some(_), Some(_)) => Err(format!("{policy} names several networks: {}", hashes())),
             (None, _) if self.by_hash.is_empty() => {
-                Err(format!("there is no network for {policy}: name its file in risk.networks"))
+                Err(format!("there is no network for {policy}: none was told of in this process life"))
             }
             (None, _) => Err(format!("there is no network for {policy}; there are: {}", hashes())),
         }

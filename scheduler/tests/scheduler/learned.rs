@@ -150,7 +150,7 @@ fn operators_choose_among_the_networks_that_are_there() {
     let mut world = World::begin("");
     let (outcome, why) = world.choose(&format!("dqn:{}", one.hash()));
     assert_eq!(outcome, ControlOutcome::Refused);
-    assert!(why.ends_with("name its file in risk.networks"), "{why}");
+    assert!(why.ends_with("none was told of in this process life"), "{why}");
     world.step(&trained(&one));
     let (outcome, why) = world.choose(&format!("dqn:{}", other.hash()));
     assert_eq!(outcome, ControlOutcome::Refused);

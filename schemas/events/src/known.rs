@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0xa105_1f73_a941_d0ba
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0xc05f_b442_1f57_6a29
 );
 known!(
     /// Stage state at an offset.

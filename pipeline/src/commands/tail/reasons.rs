@@ -90,11 +90,16 @@ fn reason(decision: &Value, at_ns: i64) -> String {
             of.release(),
         ),
         "Assign" => format!(
-            "task {} joins the queue of lane {}, which has {} tasks that take {}",
+            "task {} joins the queue of lane {}, which has {} tasks that take {}{}",
             of.text("task"),
             of.text("lane"),
             of.text("tasks"),
             milliseconds(of.number("backlog_ns")),
+            match of.fields["reason"].as_str() {
+                Some("EXPLORED") => ", because it was drawn at random",
+                Some("STOOD_IN") => ", because the policy's network is not there",
+                _ => "",
+            },
         ),
         "AskPrices" => format!(
             "question {} for the prices of kinds of tasks, with so many lanes of each class: {}",
