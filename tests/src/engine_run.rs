@@ -42,6 +42,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 risk: RiskConfig::default(),
                 breakers: None,
             },
+            networks: Vec::new(),
             lanes: (0..lanes).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),
             limits: Limits {
                 kept_bytes_max: 64 << 20,

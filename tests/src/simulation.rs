@@ -174,6 +174,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                 },
                 breakers: random.one_in(2).then(|| breakers(random)),
             },
+            networks: Vec::new(),
             lanes: lanes(random),
             limits: Limits {
                 kept_bytes_max: if random.one_in(3) { usize::MAX } else { random.between(0, 1_000) as usize },

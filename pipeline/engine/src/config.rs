@@ -1,6 +1,6 @@
 //! What an engine needs to be told.
 
-use warptape_events::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig};
+use warptape_events::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig, Trained};
 use warptape_stages::StageConfig;
 
 use crate::topics::Topics;
@@ -18,6 +18,8 @@ pub struct Config {
     pub stages: StageConfig,
     /// What the scheduler goes by.
     pub scheduler: SchedulerConfig,
+    /// Networks that policies of tasks may name.
+    pub networks: Vec<Trained>,
     /// Lanes, by index.
     pub lanes: Vec<LaneSpec>,
     /// Sizes.

@@ -273,7 +273,12 @@ impl Core {
         };
         let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
         self.commands.push(Command::Lifecycle(LifecycleEvent::Started, detail));
-        self.step(now_ns, &Input::Started(started))
+        self.step(now_ns, &Input::Started(started))?;
+        // They are said once in each life, so that its journal explains itself.
+        for trained in self.config.networks.clone() {
+            self.step(now_ns, &Input::Trained(trained))?;
+        }
+        Ok(())
     }
 
     /// A partition was read up to an offset, after which the log may have no more records.

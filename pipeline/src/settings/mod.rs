@@ -5,13 +5,14 @@
 //!        tree of values with origins  --table of keys (sections)-->  checked values (value)  -->  Settings (parts)
 //! ```
 //!
-//! All mistakes are reported at once. This module reads the file, and the files of secrets, and nothing else: arguments, environment, the
+//! All mistakes are reported at once. This module reads the file, and the files of secrets and networks, and nothing else: arguments, environment, the
 //! number of cores and how GPUs are found are handed in.
 
 mod declaration;
 mod keys;
 mod lanes;
 mod mistake;
+mod networks;
 mod parts;
 mod relations;
 mod secret;
@@ -75,10 +76,11 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
     let values = Values(&effective);
     let inventory = lanes::inventory_for(&EngineSettings::read(&values).devices, sources.gpus.as_ref());
     let mut settings = parts::build(&values, sources.cores, inventory.as_ref());
+    let unread = networks::take_up(&mut settings, &effective, inventory.is_some());
     // A relation says nothing while one of its keys stands at its default only because its value was refused.
-    let relations = relations::relations(&settings, &effective, inventory.as_ref());
+    let relations = relations::relations(&settings, &effective, inventory.as_ref()).into_iter().chain(unread);
     let stands = |relation: &Relation| !refused.iter().any(|path| relation.involves(path));
-    mistakes.extend(relations.into_iter().filter(stands).map(|relation| relation.mistake));
+    mistakes.extend(relations.filter(stands).map(|relation| relation.mistake));
     if !mistakes.is_empty() {
         return Err(SettingsError::Mistakes(mistakes));
     }

@@ -9,7 +9,7 @@ use warptape_engine::{Config, Limits, Times};
 use warptape_hot::HotConfig;
 use warptape_kernels::Isa;
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{LaneSpec, SchedulerConfig};
+use warptape_schemas::journal::{LaneSpec, SchedulerConfig, Trained};
 use warptape_stages::StageConfig;
 
 use super::declaration::{FromKeys as _, Values};
@@ -58,6 +58,8 @@ pub struct Settings {
     pub lanes: Vec<LaneSpec>,
     /// Why none of them is on a GPU, though it might be: what was not found.
     pub gpus_missing: Option<String>,
+    /// Networks that policies of tasks may name.
+    pub networks: Vec<Trained>,
 }
 
 /// The settings that checked values amount to, on a machine with so many cores and these GPUs.
@@ -78,6 +80,7 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
         stages: StageConfig::read(values),
         endpoint: EndpointSettings::read(values),
         lanes: syntax::lanes(&engine.devices, cores, inventory.map_or(0, |found| found.usable().len())),
+        networks: Vec::new(),
         gpus_missing: inventory.and_then(|found| found.missing.clone()),
         engine,
     }
@@ -94,6 +97,7 @@ impl Settings {
             topics: self.topics.names.clone(),
             stages: self.stages.clone(),
             scheduler: self.scheduler.clone(),
+            networks: self.networks.clone(),
             lanes: self.lanes.clone(),
             limits: Limits {
                 kept_bytes_max: KEPT_BYTES_MAX,

@@ -121,7 +121,12 @@ fn relation_of_fields(
 }
 
 /// The relation of a key to another one, if there is another one.
-fn relation(effective: &[Effective], path: &str, against: Option<&'static str>, allowed: &str) -> Relation {
+pub(super) fn relation(
+    effective: &[Effective],
+    path: &str,
+    against: Option<&'static str>,
+    allowed: &str,
+) -> Relation {
     let entry = effective.iter().find(|entry| entry.key.path == path);
     let entry = entry.unwrap_or_else(|| unreachable!("{path} is not in the table of keys"));
     let mistake = Mistake {

@@ -30,6 +30,7 @@ mod kafka_faults;
 mod kafka_group;
 mod kafka_market;
 mod kafka_poison;
+mod learned;
 mod log_files;
 mod logs;
 mod machine_clock;

@@ -80,7 +80,7 @@ fn commands_that_cannot_be_obeyed_are_refused_in_words() {
         > 10 control tenant a 0
         Refused: 0 is no weight of a tenant: it is from 1 to 1000
         > 10 control policy dice
-        Refused: there is no policy of tasks called dice; there are: fair, lp-price, earliest-deadline, least-laxity, first-come, round-robin, weighted-round-robin, score-utilization, shortest-queue, two-choices, earliest-completion, linucb
+        Refused: there is no policy of tasks called dice; there are: fair, lp-price, earliest-deadline, least-laxity, first-come, round-robin, weighted-round-robin, score-utilization, shortest-queue, two-choices, earliest-completion
         > 2000000001 control rebalance
         Refused: it came 1000 ms after its deadline: send it again
         ",

@@ -1,14 +1,15 @@
 //! The loop that reads, feeds lanes and commits; its scheduler, and its risk tasks.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use warptape_scheduler::{PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, in_steps};
+use warptape_scheduler::{NETWORKS_MAX, PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, in_steps};
 use warptape_schemas::journal::{
     BreakerConfig, QueueConfig, Quota, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight,
 };
 
 use super::super::declaration::{choice, integer, list, section, text, whole};
-use super::super::syntax;
+use super::super::{networks, syntax};
 use super::milliseconds;
 
 const NS_PER_S: i64 = 1_000_000_000;
@@ -19,12 +20,10 @@ const PRICE_INTERVAL_NS: i64 = NS_PER_S;
 /// Version of what predicts the time of slices.
 const PREDICTOR: i32 = 1;
 
-/// Policies of tasks, the default first.
-const POLICIES: [&str; TASK_POLICIES.len()] = {
-    let mut names = TASK_POLICIES;
-    (names[0], names[1]) = (TASK_POLICIES[1], TASK_POLICIES[0]);
-    names
-};
+/// Values of `risk.policy`.
+const POLICIES: &str = "`fair`, `lp-price`, `earliest-deadline`, `least-laxity`, `first-come`, `round-robin`, `weighted-round-robin`, \
+     `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`, `linucb`, or `dqn:` and the hash of a network in `networks`, of \
+     which eight digits are enough";
 
 section! {
     "engine": "The loop that reads ticks, feeds lanes and commits.";
@@ -157,9 +156,20 @@ section! {
         /// Which lanes do a task. A free lane takes the first task of the most urgent class in an order (`fair`: tenants by
         /// turns, then deadlines; `earliest-deadline`, `least-laxity`, `first-come`), or one of the kind that it is
         /// comparatively fast at (`lp-price`); or a task joins the queue of one lane when it arrives (`round-robin`,
-        /// `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`, `linucb`).
+        /// `weighted-round-robin`, `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`, `linucb`,
+        /// or the one that a network likes best: `dqn:HASH`).
         /// docs/scheduling.md says which is for what.
-        policy: String = choice(&POLICIES, |name| format!("{name}@1"));
+        policy: String = text(
+            "lp-price",
+            POLICIES,
+            is_policy,
+            policy,
+        );
+        /// Files of networks that the policy `dqn:HASH` may name, in the configuration or by `warptape control policy tasks`. They are read when the
+        /// process begins, and lie in its journal.
+        networks: Vec<PathBuf> = list(&[], NETWORKS_MAX, "a path", |path| !path.is_empty(), |paths| {
+            paths.iter().map(PathBuf::from).collect()
+        });
         /// Share of the time of a lane that has ticks, in percent, that is kept for critical tasks, and for tasks of other classes that have
         /// waited for `ageing_ms`; 0: ticks leave nothing to tasks while lanes are never without.
         critical_percent: i32 = integer(25, 0..=100, whole);
@@ -207,6 +217,18 @@ section! {
     }
 }
 
+/// Whether a text is the name of a policy of tasks. Whether its network is there is judged with the networks.
+fn is_policy(name: &str) -> bool {
+    TASK_POLICIES.contains(&name) || networks::prefix_of(name).is_some()
+}
+
+fn policy(name: &str) -> String {
+    match TASK_POLICIES.contains(&name) {
+        true => format!("{name}@1"),
+        false => name.to_owned(),
+    }
+}
+
 fn quota(text: &String) -> Quota {
     syntax::quota(text).unwrap_or_else(|| unreachable!("{text} was checked when it was read"))
 }
@@ -234,6 +256,7 @@ impl RiskSettings {
             tenant_weights,
             commit_interval: _,
             cost_max_ns: _,
+            networks: _,
         } = self;
         RiskConfig {
             slice_ns,
@@ -251,5 +274,19 @@ impl RiskSettings {
             split,
             tenant_weights,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_of_tasks_is_named() {
+        for name in TASK_POLICIES {
+            assert!(POLICIES.contains(&format!("`{name}`")), "{name}");
+            assert!(is_policy(name));
+        }
+        assert!(!is_policy("dice") && !is_policy("dqn:") && is_policy("dqn:0123abcd"));
     }
 }

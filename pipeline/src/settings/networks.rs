@@ -1,0 +1,75 @@
+//! Networks that the policy of tasks `dqn:HASH` may name: their files are read with the settings.
+
+use std::path::Path;
+
+use warptape_network::Network;
+use warptape_schemas::journal::{StateBytes, Trained};
+
+use super::parts::Settings;
+use super::relations::{Relation, relation};
+use super::show::Effective;
+
+/// What the name of such a policy begins with.
+const PREFIX: &str = "dqn:";
+/// Fewer digits of a hash name no network, and a hash has no more.
+const DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
+
+/// The digits of a network's hash that a policy names; none of other policies.
+pub(super) fn prefix_of(policy: &str) -> Option<&str> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    policy
+        .strip_prefix(PREFIX)
+        .filter(|digits| DIGITS.contains(&digits.len()) && digits.bytes().all(is_digit))
+}
+
+/// Reads the networks, and has the policy name the whole hash of its own. The mistakes in either.
+pub(super) fn take_up(
+    settings: &mut Settings,
+    effective: &[Effective],
+    gpus_are_known: bool,
+) -> Vec<Relation> {
+    let mut mistakes = Vec::new();
+    let is_counted = gpus_are_known || !settings.engine.devices.iter().any(|device| device == "auto");
+    let lanes = is_counted.then_some(settings.lanes.len());
+    for path in &settings.risk.networks {
+        let trained = read(path, lanes).and_then(|trained| match settings.networks.contains(&trained) {
+            true => Err("is there twice".to_owned()),
+            false => Ok(trained),
+        });
+        match trained {
+            Ok(trained) => settings.networks.push(trained),
+            Err(why) => {
+                let allowed = format!("files of networks for these lanes: {} {why}", path.display());
+                mistakes.push(relation(effective, "risk.networks", None, &allowed));
+            }
+        }
+    }
+    let policy = &mut settings.scheduler.risk.policy;
+    let Some(prefix) = prefix_of(policy) else { return mistakes };
+    let mut named = settings.networks.iter().filter(|trained| trained.hash.starts_with(prefix));
+    let name = |trained: &Trained| format!("{PREFIX}{}", trained.hash);
+    match (named.next(), named.next()) {
+        (Some(trained), None) => *policy = name(trained),
+        _ => {
+            let there: Vec<_> = settings.networks.iter().map(name).collect();
+            let allowed =
+                format!("the hash of one network; those of risk.networks are [{}]", there.join(", "));
+            mistakes.push(relation(effective, "risk.policy", Some("risk.networks"), &allowed));
+            // What else is wrong is said without it.
+            policy.clear();
+        }
+    }
+    mistakes
+}
+
+/// The network in a file, if it is for so many lanes; or what is wrong with the file.
+fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let network = Network::from_bytes(&bytes).map_err(|error| format!("cannot be used: {error}"))?;
+    match (network.lanes(), lanes) {
+        (Some(wanted), Some(lanes)) if wanted != lanes => {
+            Err(format!("is for {wanted} lanes, and there are {lanes}"))
+        }
+        _ => Ok(Trained { hash: network.hash(), network: StateBytes(bytes) }),
+    }
+}

@@ -1,0 +1,102 @@
+//! A network chooses lanes for risk tasks: it is named in the configuration, lies in the journal, and its run is verified in another process.
+
+use std::path::Path;
+
+use warptape_eventlog::{Durability, SqliteLog};
+use warptape_network::{Architecture, Improved, LANE_FEATURES, Layer, Network, Row, TASK_FEATURES};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::{Decision, Input, JournalEntry, SliceReason};
+
+use super::outputs::records;
+use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
+
+const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
+const NETWORKS: (&str, &str) = ("WARPTAPE__RISK__NETWORKS", "network.bin");
+const LANES: (&str, &str) = ("WARPTAPE__ENGINE__DEVICES", "cpu:3");
+
+/// A network for any number of lanes; nobody trained it.
+fn network() -> Network {
+    let mut number = 0_i64;
+    let mut next = move || {
+        number = (number * 73 + 41) % 251;
+        number - 125
+    };
+    let mut layer = |inputs: usize, outputs: usize| {
+        let row = |_| Row {
+            bias: next() as i32 * 100,
+            shift: 7,
+            weights: (0..inputs).map(|_| next() as i8).collect(),
+        };
+        let rows: Vec<Row> = (0..outputs).map(row).collect();
+        Layer::new(inputs, &rows).expect("such weights are good")
+    };
+    let shapes = [(LANE_FEATURES + TASK_FEATURES, 8), (16, 8), (8, 1), (8, 4), (4, 1)];
+    let layers = shapes.map(|(inputs, outputs)| layer(inputs, outputs));
+    Network::new(Architecture::Improved(Improved::new(layers).expect("they fit"))).expect("it is small")
+}
+
+fn price(folder: &Path, id: &str) {
+    let option =
+        ["--kind", "call", "--strike", "100", "--expiry-days", "30", "--spot", "100", "--volatility", "0.2"];
+    let rest = ["--request-id", id, "--timeout-s", "120"];
+    texts(&warptape(folder, &[&["risk", "price"][..], &option, &rest, &LOG].concat()), 0);
+}
+
+#[test]
+fn a_run_under_a_network_is_verified_in_another_process() {
+    let folder = folder();
+    let folder = folder.path();
+    let network = network();
+    let (hash, policy) = (network.hash(), format!("dqn:{}", network.hash()));
+    std::fs::write(folder.join("network.bin"), network.to_bytes()).expect("a file");
+    let feed = [&["feed", "synth", "--symbols", "10", "--ticks", "10000"][..], &LOG].concat();
+    texts(&warptape(folder, &feed), 0);
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
+    let short = &policy[..12];
+    let settings = [LANES, NETWORKS, ("WARPTAPE__RISK__POLICY", short)];
+    let mut run = Running::start_with(folder, &[&["run"][..], &LOG].concat(), &settings);
+    run_until_drained(&mut run, &log, "warptape");
+    price(folder, "one");
+    let tell = |name: &str| {
+        let told = ["control", "policy", "tasks", name, "--timeout-s", "120"];
+        texts(&warptape(folder, &[&told[..], &LOG].concat()), 0).0
+    };
+    assert!(tell("fair").contains(&format!("the policy of tasks is fair, and was {policy}")));
+    assert!(tell(short).contains(&format!("the policy of tasks is {policy}, and was fair")));
+    price(folder, "two");
+    run.stop("TERM");
+
+    let journal: Vec<JournalEntry> = records(&log, "journal", 0)
+        .iter()
+        .map(|record| decode_journal_entry(&record.value).expect("an entry"))
+        .collect();
+    assert!(matches!(&journal[0].input, Input::Started(started) if started.scheduler.risk.policy == policy));
+    assert!(matches!(&journal[1].input, Input::Trained(trained) if trained.hash == hash));
+    let assigned = journal.iter().flat_map(|entry| &entry.decisions).filter_map(|decision| match decision {
+        Decision::Assign(assign) => Some(assign.reason),
+        _ => None,
+    });
+    assert_eq!(assigned.collect::<Vec<_>>(), [SliceReason::Order; 2], "the network itself decided");
+    let verified = texts(&warptape(folder, &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0).0;
+    assert!(verified.contains("identical"), "{verified}");
+}
+
+#[test]
+fn networks_that_cannot_be_used_are_named() {
+    let folder = folder();
+    let folder = folder.path();
+    let check = |environment: &[(&str, &str)]| {
+        texts(&warptape_with(folder, &["config", "check"], &[&[LANES], environment].concat()), 1).0
+    };
+    assert!(check(&[NETWORKS]).contains("network.bin cannot be read: "));
+    std::fs::write(folder.join("network.bin"), b"nothing of the kind").expect("a file");
+    assert!(check(&[NETWORKS]).contains("network.bin cannot be used: "));
+    let network = network();
+    std::fs::write(folder.join("network.bin"), network.to_bytes()).expect("a file");
+    let other = check(&[NETWORKS, ("WARPTAPE__RISK__POLICY", "dqn:00000000")]);
+    assert!(other.contains(&format!("those of risk.networks are [dqn:{}]", network.hash())), "{other}");
+    let short = check(&[NETWORKS, ("WARPTAPE__RISK__POLICY", "dqn:0")]);
+    assert!(short.contains("of which eight digits are enough"), "{short}");
+    let twice = check(&[("WARPTAPE__RISK__NETWORKS", "network.bin,network.bin")]);
+    assert!(twice.contains("network.bin is there twice"), "{twice}");
+}
