@@ -3,24 +3,12 @@
 use std::path::Path;
 
 use warptape_network::Network;
+use warptape_scheduler::dqn;
 use warptape_schemas::journal::{StateBytes, Trained};
 
 use super::parts::Settings;
 use super::relations::{Relation, relation};
 use super::show::Effective;
-
-/// What the name of such a policy begins with.
-const PREFIX: &str = "dqn:";
-/// Fewer digits of a hash name no network, and a hash has no more.
-const DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
-
-/// The digits of a network's hash that a policy names; none of other policies.
-pub(super) fn prefix_of(policy: &str) -> Option<&str> {
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    policy
-        .strip_prefix(PREFIX)
-        .filter(|digits| DIGITS.contains(&digits.len()) && digits.bytes().all(is_digit))
-}
 
 /// Reads the networks, and has the policy name the whole hash of its own. The mistakes in either.
 pub(super) fn take_up(
@@ -45,9 +33,9 @@ pub(super) fn take_up(
         }
     }
     let policy = &mut settings.scheduler.risk.policy;
-    let Some(prefix) = prefix_of(policy) else { return mistakes };
+    let Some(prefix) = dqn::prefix_of(policy) else { return mistakes };
     let mut named = settings.networks.iter().filter(|trained| trained.hash.starts_with(prefix));
-    let name = |trained: &Trained| format!("{PREFIX}{}", trained.hash);
+    let name = |trained: &Trained| dqn::name(&trained.hash);
     match (named.next(), named.next()) {
         (Some(trained), None) => *policy = name(trained),
         _ => {

@@ -87,13 +87,8 @@ fn main() {
 fn cell(learned: &[Outcome], rivals: &[Outcome]) -> String {
     let ratios: Vec<_> =
         learned.iter().zip(rivals).map(|(one, rival)| one.mean_s() / rival.mean_s()).collect();
-    let Interval { mean, half } = interval(&ratios);
-    let verdict = match (mean + half < 1.0, mean - half > 1.0) {
-        (true, _) => "win",
-        (_, true) => "loss",
-        _ => "tie",
-    };
-    format!("{mean:.2} ± {half:.2} {verdict}")
+    let ratio = interval(&ratios);
+    format!("{:.2} ± {:.2} {}", ratio.mean, ratio.half, ratio.verdict())
 }
 
 /// Runs of all seeds, on as many threads as there are cores.

@@ -28,6 +28,6 @@ mod workload;
 pub use baseline::BASELINES;
 pub use fleet::{Autoscale, Class, Failure, Fleet, Outage, Throttling};
 pub use options::Options;
-pub use outcome::{Interval, Outcome, PARTS, Ran, Scaled, interval, jain};
+pub use outcome::{Interval, Outcome, PARTS, Ran, Scaled, Verdict, interval, jain};
 pub use run::{Observer, Pilot, Scaling, run, run_observed, run_piloted};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};

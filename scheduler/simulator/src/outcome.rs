@@ -1,5 +1,7 @@
 //! What a run came to, and intervals over runs.
 
+use std::fmt;
+
 /// Parts of the time in which tasks arrive.
 pub const PARTS: usize = 10;
 
@@ -138,6 +140,38 @@ pub struct Interval {
     pub half: f64,
 }
 
+/// What a ratio of a policy's mean completion time to a rival's says, by its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is below 1.
+    Win,
+    /// It has 1 in it.
+    Tie,
+    /// It is above 1.
+    Loss,
+}
+
+impl Interval {
+    /// What it says as a ratio of completion times.
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self { mean, half } if mean + half < 1.0 => Verdict::Win,
+            Self { mean, half } if mean - half > 1.0 => Verdict::Loss,
+            _ => Verdict::Tie,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Win => "win",
+            Self::Tie => "tie",
+            Self::Loss => "loss",
+        })
+    }
+}
+
 /// Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1.
 const T_95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -159,6 +193,12 @@ pub fn interval(figures: &[f64]) -> Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verdicts_are_by_the_interval() {
+        let of = |mean, half| Interval { mean, half }.verdict();
+        assert_eq!([of(0.9, 0.05), of(0.9, 0.1), of(1.1, 0.05)], [Verdict::Win, Verdict::Tie, Verdict::Loss]);
+    }
 
     #[test]
     fn intervals_are_students() {

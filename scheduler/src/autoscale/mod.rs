@@ -22,7 +22,6 @@ mod reactive;
 pub mod season;
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use forecast::Forecast;
 use reactive::Stabilizer;
@@ -224,11 +223,6 @@ impl Autoscaler {
             deviations_e3: seen.deviations_e3,
             is_anomaly: seen.is_anomaly,
         }
-    }
-
-    /// Hash of all that is known.
-    pub fn hash(&self) -> u64 {
-        xxh3_64(&postcard::to_allocvec(self).expect("the state is made of numbers and lists"))
     }
 }
 

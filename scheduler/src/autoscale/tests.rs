@@ -1,5 +1,7 @@
 //! Both policies on planted patterns.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::*;
 
 /// A draw about zero whose standard deviation is given, by seed and number: the sum of twelve uniform ones, which is about normal.
@@ -190,18 +192,4 @@ fn windows_that_are_missing_had_no_arrivals_and_after_many_nothing_is_known() {
     assert_eq!(all(&mut (0..150).chain(160..200), 0..0), zeros);
     let anew = all(&mut (1_000..1_001), 0..0);
     assert_eq!(all(&mut (0..150).chain(1_000..1_001), 0..0), anew);
-}
-
-#[test]
-fn the_same_windows_give_the_same_hash_and_others_another() {
-    let after = |last_e6| {
-        let mut scaler = Autoscaler::new(config(ScalingPolicy::Predictive), 4);
-        for number in 0..100 {
-            scaler.window(&window(number, by_season(number), 0, 4));
-        }
-        scaler.window(&window(100, last_e6, 0, 4));
-        scaler.hash()
-    };
-    assert_eq!(after(LANE_E6), after(LANE_E6));
-    assert_ne!(after(LANE_E6), after(LANE_E6 + 1));
 }

@@ -476,7 +476,7 @@ fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     }
     let may_take = sight::may_take(life);
     let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
-    let views: Vec<LaneView> = able.map(|lane| sight::view(life, task, lane)).collect();
+    let views: Vec<LaneView> = able.map(|lane| sight::view(life, life.clock.at_ns, task, lane)).collect();
     if views.is_empty() {
         return None;
     }

@@ -22,18 +22,18 @@ pub(super) fn may_take(life: &Life) -> Vec<bool> {
 }
 
 /// A lane, as policies that push see it for a task.
-pub(super) fn view(life: &Life, task: &Task, lane: &Lane) -> LaneView {
+pub(super) fn view(life: &Life, at_ns: i64, task: &Task, lane: &Lane) -> LaneView {
     let (index, lanes) = (lane.id as usize, &life.risk.lanes);
-    lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], life.clock.at_ns)
+    lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], at_ns)
 }
 
-/// A task and all lanes by their numbers, those that may not take it excluded. `waiting` are the tasks that are known, this one not counted.
-pub(crate) fn sight(life: &Life, task: &Task, waiting: usize) -> (TaskState, Vec<LaneState>) {
+/// A task and all lanes by their numbers at a time, those that may not take it excluded. `waiting` are the tasks that are known, this one not counted.
+pub(crate) fn sight(life: &Life, at_ns: i64, task: &Task, waiting: usize) -> (TaskState, Vec<LaneState>) {
     let may_take = may_take(life);
     let state = |lane: &Lane| {
-        let LaneView { tasks, backlog_ns, task_ns, utilization_ppm, .. } = view(life, task, lane);
+        let LaneView { tasks, backlog_ns, task_ns, utilization_ppm, .. } = view(life, at_ns, task, lane);
         let index = lane.id as usize;
-        let older_ppm = life.risk.lanes.busy[index].last_window_ppm(life.clock.at_ns);
+        let older_ppm = life.risk.lanes.busy[index].last_window_ppm(at_ns);
         LaneState {
             tasks,
             backlog_ns,
@@ -47,19 +47,17 @@ pub(crate) fn sight(life: &Life, task: &Task, waiting: usize) -> (TaskState, Vec
         priority: task.spec.class as usize,
         kind: kind_bucket(&task.spec.rate_key),
         waiting: waiting as i64,
-        laxity_ns: task.spec.deadline_ns.map(|deadline_ns| deadline_ns.saturating_sub(life.clock.at_ns)),
+        laxity_ns: task.spec.deadline_ns.map(|deadline_ns| deadline_ns.saturating_sub(at_ns)),
     };
     (of_task, life.lanes.iter().map(state).collect())
 }
 
 impl Scheduler {
     /// What a learned policy would be told if this task arrived now: the task, and all lanes by their numbers. None before the first `Started`.
-    pub fn sight(&mut self, at_ns: i64, arrived: &TaskArrived) -> Option<(TaskState, Vec<LaneState>)> {
-        let life = self.life.as_mut()?;
+    pub fn sight(&self, at_ns: i64, arrived: &TaskArrived) -> Option<(TaskState, Vec<LaneState>)> {
+        let life = self.life.as_ref()?;
         let task = arriving(at_ns, arrived);
-        // The next step has this time, or a later one.
-        life.clock.at_ns = at_ns.max(life.clock.at_ns);
-        Some(sight(life, &task, life.risk.tasks.len()))
+        Some(sight(life, at_ns, &task, life.risk.tasks.len()))
     }
 
     /// Has the next task that is pushed join the queue of this lane, if it may take it: for training, which no journal is written of and no replay repeats.
@@ -80,7 +78,7 @@ pub(super) fn steered(life: &mut Life) -> Option<LaneId> {
 pub(super) fn learned(life: &Life, task: &Task) -> Option<LaneId> {
     let network = network(life)?;
     // The task is among those that are known.
-    let (task, lanes) = sight(life, task, life.risk.tasks.len() - 1);
+    let (task, lanes) = sight(life, life.clock.at_ns, task, life.risk.tasks.len() - 1);
     Some(network.choose(&task, &lanes)? as LaneId)
 }
 
@@ -100,13 +98,11 @@ pub(crate) struct Sighted {
 
 /// All lanes, as the policy would see them if this task arrived now; the step is not taken yet.
 pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived) -> Vec<Sighted> {
-    let mut life = life.clone();
-    life.clock.at_ns = at_ns;
     let task = arriving(at_ns, arrived);
-    let (of_task, states) = sight(&life, &task, life.risk.tasks.len());
-    let scores = network(&life).map(|network| network.scores(&of_task, &states));
+    let (of_task, states) = sight(life, at_ns, &task, life.risk.tasks.len());
+    let scores = network(life).map(|network| network.scores(&of_task, &states));
     let of_lane = |(lane, state): (&Lane, &LaneState)| Sighted {
-        view: view(&life, &task, lane),
+        view: view(life, at_ns, &task, lane),
         older_ppm: state.utilization_ppm[1],
         score: scores.as_ref().and_then(|scores| scores[lane.id as usize]),
         excluded: state.is_excluded.then(|| exclusion(lane)),

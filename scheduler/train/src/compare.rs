@@ -11,17 +11,6 @@ pub const RULES: [&str; 3] = ["fair", "lp-price", "earliest-completion"];
 /// Seeds from this one on are for comparisons alone.
 const SEED: u64 = 1 << 40;
 
-/// What a comparison shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The learned policy's mean completion time is below the rule's, beyond the interval.
-    Win,
-    /// The interval has both.
-    Tie,
-    /// It is above.
-    Loss,
-}
-
 /// A learned policy and a rule on one scene.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -35,18 +24,6 @@ pub struct Comparison {
     pub rule_s: Interval,
     /// The one by the other, paired by seed.
     pub ratio: Interval,
-}
-
-impl Comparison {
-    /// Whether it is won.
-    pub fn verdict(&self) -> Verdict {
-        let Interval { mean, half } = self.ratio;
-        match () {
-            () if mean + half < 1.0 => Verdict::Win,
-            () if mean - half > 1.0 => Verdict::Loss,
-            () => Verdict::Tie,
-        }
-    }
 }
 
 /// Compares a network with each rule on each scene, on the same arrivals.
@@ -84,34 +61,15 @@ pub fn table(comparisons: &[Comparison]) -> String {
     let mut text = "| held-out arrivals, load 0.85 | learned | rule | its mean | learned by rule | |\n|---|---|---|---|---|---|\n".to_owned();
     let ms = |values: Interval| format!("{:.0} ± {:.0} ms", values.mean * 1e3, values.half * 1e3);
     for one in comparisons {
-        let verdict = match one.verdict() {
-            Verdict::Win => "win",
-            Verdict::Tie => "tie",
-            Verdict::Loss => "loss",
-        };
         let Interval { mean, half } = one.ratio;
         text += &format!(
-            "| {} | {} | `{}` | {} | {mean:.3} ± {half:.3} | {verdict} |\n",
+            "| {} | {} | `{}` | {} | {mean:.3} ± {half:.3} | {} |\n",
             one.scene,
             ms(one.learned_s),
             one.rule,
-            ms(one.rule_s)
+            ms(one.rule_s),
+            one.ratio.verdict()
         );
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn verdicts_are_by_the_interval() {
-        let of = |mean, half| {
-            let ratio = Interval { mean, half };
-            Comparison { scene: String::new(), rule: "fair", learned_s: ratio, rule_s: ratio, ratio }
-                .verdict()
-        };
-        assert_eq!([of(0.9, 0.05), of(0.9, 0.1), of(1.1, 0.05)], [Verdict::Win, Verdict::Tie, Verdict::Loss]);
-    }
 }

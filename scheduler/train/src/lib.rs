@@ -23,7 +23,7 @@ mod quantise;
 mod scenes;
 mod train;
 
-pub use compare::{Comparison, RULES, Verdict, compare, table};
+pub use compare::{Comparison, RULES, compare, table};
 pub use curve::learning_curve;
 pub use episode::Greedy;
 pub use error::TrainError;

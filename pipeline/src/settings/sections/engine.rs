@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use warptape_scheduler::{NETWORKS_MAX, PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, in_steps};
+use warptape_scheduler::{NETWORKS_MAX, PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, dqn, in_steps};
 use warptape_schemas::journal::{
     BreakerConfig, QueueConfig, Quota, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight,
 };
 
 use super::super::declaration::{choice, integer, list, section, text, whole};
-use super::super::{networks, syntax};
+use super::super::syntax;
 use super::milliseconds;
 
 const NS_PER_S: i64 = 1_000_000_000;
@@ -219,7 +219,7 @@ section! {
 
 /// Whether a text is the name of a policy of tasks. Whether its network is there is judged with the networks.
 fn is_policy(name: &str) -> bool {
-    TASK_POLICIES.contains(&name) || networks::prefix_of(name).is_some()
+    TASK_POLICIES.contains(&name) || dqn::prefix_of(name).is_some()
 }
 
 fn policy(name: &str) -> String {

@@ -23,13 +23,13 @@ pub(crate) fn hash_of(policy: &str) -> Option<&str> {
 }
 
 /// Likewise, but the hash may be cut: eight digits of it are enough.
-pub(crate) fn prefix_of(policy: &str) -> Option<&str> {
+pub fn prefix_of(policy: &str) -> Option<&str> {
     let long_enough = PREFIX_DIGITS_MIN..=HASH_DIGITS;
     named_hash(policy).filter(|hash| long_enough.contains(&hash.len()) && hash.bytes().all(is_digit))
 }
 
 /// The name of the policy of a network.
-pub(crate) fn name(hash: &str) -> String {
+pub fn name(hash: &str) -> String {
     format!("{PREFIX}{hash}")
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Classes go before everything under each of them. Gangs, and tasks that `risk.split` shares out among lanes, are split likewise under each.
 
-pub(crate) mod dqn;
+pub mod dqn;
 mod draw;
 mod earliest_completion;
 mod exploration;
