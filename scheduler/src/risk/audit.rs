@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use warptape_events::journal::TaskClass;
 
+use super::Risk;
+use super::assign::turns_hash;
 use super::congestion::Congestion;
 use super::task::{Stage, Task};
-use super::{Risk, turns_hash};
 use crate::lanes::Lane;
 use crate::life::Life;
 use crate::name::Name;

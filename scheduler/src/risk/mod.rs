@@ -17,6 +17,7 @@
 
 mod accounts;
 mod ageing;
+mod assign;
 mod audit;
 pub(crate) mod bandit;
 mod config_hash;
@@ -39,19 +40,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use task::{Stage, Task, TaskSpec};
 use warptape_events::journal::{
-    Admit, Assign, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason,
-    RiskConfig, Share, Shed, ShedReason, SliceDone, SliceReason, SplitPolicy, TaskArrived, TaskClass, TaskId,
+    Admit, Decision, Drift, Expire, Finish, LaneId, PartitionId, Priced, Reject, RejectReason, RiskConfig,
+    Shed, ShedReason, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId,
 };
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lanes::Lane;
 use crate::life::{Clock, Life, Step};
 use crate::name::Name;
-use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
+use crate::policy::task::{Push, TaskPolicy, Turns};
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::QuotaLoad;
 use accounts::Accounts;
 use ageing::Ageing;
+use assign::assign;
 pub(crate) use audit::{audit, walked_hash};
 pub(crate) use config_hash::config_hash;
 use congestion::Congestion;
@@ -465,61 +466,6 @@ pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
         room.take(&decision);
         decisions.push(decision);
     }
-}
-
-/// Has a task join the queue of one lane, if the policy is one that pushes and a lane may take it.
-fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
-    let TaskPolicy::Push(push) = life.risk.policy else { return None };
-    let task = &life.risk.tasks[&id];
-    if task.stage != Stage::Shared {
-        return None;
-    }
-    let may_take = sight::may_take(life);
-    let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
-    let views: Vec<LaneView> = able.map(|lane| sight::view(life, life.clock.at_ns, task, lane)).collect();
-    if views.is_empty() {
-        return None;
-    }
-    let class = task.spec.class;
-    let steered = sight::steered(life).filter(|steered| views.iter().any(|view| view.lane == *steered));
-    let learned = sight::learned(life, &life.risk.tasks[&id]);
-    let is_stood_in_for = push == Push::Dqn && learned.is_none();
-    let Life { risk, hash, config, learnt, clock: Clock { at_ns, .. }, .. } = life;
-    let preferred = match (steered.or(learned), push, &learnt.bandit) {
-        (Some(lane), ..) => lane,
-        (None, Push::LinUcb, Some(bandit)) => bandit.choose(&views, class),
-        _ => push.choose(&views, id, &mut risk.turns, config),
-    };
-    let now = turns_hash(&risk.turns);
-    hash.replace(&mut risk.turns.contribution, now);
-    let preferred = views.iter().position(|view| view.lane == preferred).expect("one of them was chosen");
-    let address = ("lane/explore", config.placement_seed, id);
-    let Choice { index, is_explored, propensity_ppm } =
-        choose(address, config.risk.explore_ppm, views.len(), preferred);
-    if let Some(bandit) = &mut learnt.bandit {
-        bandit.joined(id, class, &views[index], *at_ns, hash);
-    }
-    let LaneView { lane, tasks, backlog_ns, task_ns, .. } = views[index];
-    let reason = match (is_explored, is_stood_in_for) {
-        (true, _) => SliceReason::Explored,
-        (false, true) => SliceReason::StoodIn,
-        (false, false) => SliceReason::Order,
-    };
-    risk.dequeue(id);
-    let task = risk.task_mut(id);
-    let units = task.open[0];
-    task.split(&[Share { lane, from: units.from, to: units.to, score: 1 }], hash);
-    risk.enqueue(id);
-    Some(Assign { task: id, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm })
-}
-
-/// Hash of what push policies remember: nothing before the first turn.
-fn turns_hash(turns: &Turns) -> u64 {
-    if *turns == Turns::default() {
-        return 0;
-    }
-    let behind: Vec<u8> = turns.behind.iter().flat_map(|behind| behind.to_le_bytes()).collect();
-    hash_component(Component::TaskTurns, [i64::from(turns.last), xxh3_64(&behind) as i64])
 }
 
 /// Has another policy decide from now on: tasks wait in its order, and what the one before remembered is forgotten.

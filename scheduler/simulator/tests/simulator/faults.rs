@@ -121,6 +121,7 @@ fn a_learned_policy_falls_back_when_lanes_are_throttled_and_returns() {
     assert_eq!(said(&fleet), [], "nothing happens");
     fleet.throttling = vec![Throttling { lanes: 0..16, from_s: 40.0, until_s: 60.0, factor: 0.2 }];
     let said = said(&fleet);
+    println!("falls back and returns, in ms: {said:?}");
     let first_two: Vec<_> = said.iter().take(2).map(|(_, has_returned)| *has_returned).collect();
     assert_eq!(first_two, [false, true], "{said:?}");
     assert!((40_000..60_000).contains(&said[0].0), "{said:?}");

@@ -1,0 +1,65 @@
+//! Whose queue a task joins when it arrives, as a whole: what policies that push decide, and what they learn from it.
+
+use warptape_events::journal::{Assign, Share, SliceReason, TaskId};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::sight;
+use super::task::Stage;
+use crate::life::{Clock, Life};
+use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
+use crate::state_hash::{Component, hash_component};
+
+/// Has a task join the queue of one lane, if the policy is one that pushes and a lane may take it.
+pub(super) fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
+    let TaskPolicy::Push(push) = life.risk.policy else { return None };
+    let task = &life.risk.tasks[&id];
+    if task.stage != Stage::Shared {
+        return None;
+    }
+    let may_take = sight::may_take(life);
+    let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
+    let views: Vec<LaneView> = able.map(|lane| sight::view(life, life.clock.at_ns, task, lane)).collect();
+    if views.is_empty() {
+        return None;
+    }
+    let class = task.spec.class;
+    let steered = sight::steered(life).filter(|steered| views.iter().any(|view| view.lane == *steered));
+    let learned = sight::learned(life, &life.risk.tasks[&id]);
+    let is_stood_in_for = push == Push::Dqn && learned.is_none();
+    let Life { risk, hash, config, learnt, clock: Clock { at_ns, .. }, .. } = life;
+    let preferred = match (steered.or(learned), push, &learnt.bandit) {
+        (Some(lane), ..) => lane,
+        (None, Push::LinUcb, Some(bandit)) => bandit.choose(&views, class),
+        _ => push.choose(&views, id, &mut risk.turns, config),
+    };
+    let now = turns_hash(&risk.turns);
+    hash.replace(&mut risk.turns.contribution, now);
+    let preferred = views.iter().position(|view| view.lane == preferred).expect("one of them was chosen");
+    let address = ("lane/explore", config.placement_seed, id);
+    let Choice { index, is_explored, propensity_ppm } =
+        choose(address, config.risk.explore_ppm, views.len(), preferred);
+    if let Some(bandit) = &mut learnt.bandit {
+        bandit.joined(id, class, &views[index], *at_ns, hash);
+    }
+    let LaneView { lane, tasks, backlog_ns, task_ns, .. } = views[index];
+    let reason = match (is_explored, is_stood_in_for) {
+        (true, _) => SliceReason::Explored,
+        (false, true) => SliceReason::StoodIn,
+        (false, false) => SliceReason::Order,
+    };
+    risk.dequeue(id);
+    let task = risk.task_mut(id);
+    let units = task.open[0];
+    task.split(&[Share { lane, from: units.from, to: units.to, score: 1 }], hash);
+    risk.enqueue(id);
+    Some(Assign { task: id, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm })
+}
+
+/// Hash of what push policies remember: nothing before the first turn.
+pub(super) fn turns_hash(turns: &Turns) -> u64 {
+    if *turns == Turns::default() {
+        return 0;
+    }
+    let behind: Vec<u8> = turns.behind.iter().flat_map(|behind| behind.to_le_bytes()).collect();
+    hash_component(Component::TaskTurns, [i64::from(turns.last), xxh3_64(&behind) as i64])
+}
