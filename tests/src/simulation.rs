@@ -189,7 +189,8 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             },
             times: Times {
                 commit_interval_ns: random.between(0, 30_000_000),
-                checkpoint_interval_ns: random.between(1, 50_000_000),
+                // From 16 milliseconds, with which there are some hundred of them, to eight seconds.
+                checkpoint_interval_ns: 16_000_000 << random.between(0, 9),
                 risk_commit_interval_ns: 0,
                 device_deadline_ns: 30_000_000,
                 device_open_deadline_ns: 60_000_000,

@@ -19,8 +19,8 @@ pub fn text(bytes: &[u8]) -> String {
 pub fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     assert_eq!(N, 2 * bytes.len());
     let mut array = [0; N];
-    for (pair, byte) in array.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    for (pair, byte) in array.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     }
     array
 }

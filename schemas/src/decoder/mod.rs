@@ -19,7 +19,7 @@ mod plan;
 mod tests;
 mod tick_plan;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use apache_avro::{Schema, rabin::Rabin};
 
@@ -27,6 +27,7 @@ use self::batch_plan::Dictionary;
 use self::plan::Plan;
 use crate::check::Prices;
 use crate::error::{DecodeError, SchemaError};
+use crate::known::KnownSchema;
 use crate::symbol_table::SymbolTable;
 use crate::tick::TickColumns;
 use crate::{DecodeTicks, SchemaSource, frame, known};
@@ -48,6 +49,13 @@ pub struct TickDecoder {
     /// Symbols of the record at hand; kept for its memory.
     dictionary: Dictionary,
 }
+
+/// The published versions of ticks and tick batches, parsed once for all decoders.
+static PUBLISHED: LazyLock<Vec<(KnownSchema, Schema)>> = LazyLock::new(|| {
+    let of_ticks = [known::TICK.name, known::TICK_BATCH.name, known::SCALED_TICK_BATCH.name];
+    let parse = |schema: KnownSchema| (schema, Schema::parse_str(schema.text).expect("a published schema"));
+    known::all().filter(|schema| of_ticks.contains(&schema.name)).map(parse).collect()
+});
 
 #[derive(Debug)]
 struct Writer {
@@ -78,13 +86,9 @@ impl TickDecoder {
             prices: Prices::default(),
             dictionary: Dictionary::default(),
         };
-        for schema in known::all() {
-            if [known::TICK.name, known::TICK_BATCH.name, known::SCALED_TICK_BATCH.name]
-                .contains(&schema.name)
-            {
-                // The texts are compiled in, and tests decode golden bytes of each of them.
-                decoder.register_writer_schema(schema.text).expect("a published schema has a plan");
-            }
+        for (schema, parsed) in PUBLISHED.iter() {
+            // The texts are compiled in, and tests decode golden bytes of each of them.
+            decoder.add(schema.text, parsed, schema.fingerprint).expect("a published schema has a plan");
         }
         decoder
     }
@@ -151,7 +155,11 @@ impl TickDecoder {
         if let Some(writer) = self.position(fingerprint) {
             return Ok(writer);
         }
-        let plan = Plan::compile(schema, &parsed, fingerprint)?;
+        self.add(schema, &parsed, fingerprint)
+    }
+
+    fn add(&mut self, text: &str, parsed: &Schema, fingerprint: u64) -> Result<usize, SchemaError> {
+        let plan = Plan::compile(text, parsed, fingerprint)?;
         self.writers.push(Writer { fingerprint, plan });
         Ok(self.writers.len() - 1)
     }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use warptape_replay::history::{Arrival, Batch, History, Item, Moment, Part, SealedPart};
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry};
+use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, Started};
 use warptape_timeline::Timeline;
 
 use crate::drawn::{Drawn, read_drawn};
 
-/// The history of a journal, and of the same from its last checkpoint on.
+/// The history of a journal, and of the same from its first checkpoint on.
 pub(super) struct Told {
     history: History,
+    /// How the process of the first checkpoint began.
+    started: Option<Started>,
     from_checkpoint: Option<(History, Timeline<Vec<u8>>)>,
     timeline: Timeline<Vec<u8>>,
     /// What began, by kind, as entries say.
@@ -25,18 +27,26 @@ impl Told {
     pub(super) fn new(ordinal: i32) -> Self {
         let history = History::new(ordinal);
         let timeline = Timeline::new(Vec::new(), false);
-        Self { history, from_checkpoint: None, timeline, begun: BTreeMap::new(), ended: BTreeMap::new() }
+        let (begun, ended) = (BTreeMap::new(), BTreeMap::new());
+        Self { history, started: None, from_checkpoint: None, timeline, begun, ended }
     }
 
     /// Takes the next entry.
     pub(super) fn add(&mut self, entry: &JournalEntry) -> Result<(), String> {
-        if let Input::Checkpoint(Checkpoint { started: Some(started), part: 0, parts: 1, state }) =
-            &entry.input
-        {
-            let scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| error.to_string())?;
-            let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
-            let history = History::at_checkpoint(0, at, started.clone(), &scheduler);
-            self.from_checkpoint = Some((history, Timeline::new(Vec::new(), true)));
+        match &entry.input {
+            Input::Checkpoint(Checkpoint { started, part: 0, .. }) if self.started.is_none() => {
+                self.started.clone_from(started);
+            }
+            Input::Checkpoint(Checkpoint { part: 1, parts: 2, state, .. })
+                if self.from_checkpoint.is_none() =>
+            {
+                let scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| error.to_string())?;
+                let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
+                let started = self.started.clone().ok_or("the first part of a checkpoint says no start")?;
+                let history = History::at_checkpoint(0, at, started, &scheduler);
+                self.from_checkpoint = Some((history, Timeline::new(Vec::new(), true)));
+            }
+            _ => {}
         }
         self.count(entry);
         self.history.step(entry);
