@@ -95,7 +95,7 @@ impl World {
         let mut checkpoint = None;
         let mut previous = GENESIS_HASH.to_owned();
         let mut commits = Commits::default();
-        let mut told = Told::new(ordinal);
+        let mut told = self.tells_histories.then(|| Told::new(ordinal));
         for (sequence, record) in (0_i64..).zip(self.topic("journal", ordinal)) {
             let failed = |what: &dyn std::fmt::Display| {
                 Failure::Journal(format!("entry {ordinal}/{sequence}: {what}"))
@@ -128,13 +128,16 @@ impl World {
             let mut decisions = Vec::new();
             scheduler.step(entry.at_ns, &entry.input, &mut decisions).map_err(|error| failed(&error))?;
             commits.add(&entry).map_err(|error| failed(&error))?;
-            told.add(&entry).map_err(|error| failed(&error))?;
+            if let Some(told) = &mut told {
+                told.add(&entry).map_err(|error| failed(&error))?;
+            }
             if hash != entry.state_hash || decisions != entry.decisions {
                 return Err(failed(&"not what its input gives"));
             }
             previous = entry.hash;
         }
-        told.finish().map_err(|error| Failure::Journal(format!("journal {ordinal}: {error}")))
+        let finished = told.map_or(Ok(()), Told::finish);
+        finished.map_err(|error| Failure::Journal(format!("journal {ordinal}: {error}")))
     }
 }
 
