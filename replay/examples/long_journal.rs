@@ -63,7 +63,15 @@ impl Run {
         let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
         let stage_config = StageConfig::from_json(STAGES).expect("a configuration").to_json();
         let (node, software) = ("node".to_owned(), "example".to_owned());
-        let started = Started { node, software, stage_config, scheduler: scheduler_config(), lanes };
+        let started = Started {
+            node,
+            software,
+            stage_config,
+            scheduler: scheduler_config(),
+            lanes,
+            autoscale: None,
+            shadow: None,
+        };
         let mut run = Self {
             writer: JournalWriter::new(),
             scheduler: Scheduler::new(),

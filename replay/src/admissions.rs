@@ -170,6 +170,8 @@ mod tests {
             stage_config: String::new(),
             scheduler: config.expect("a configuration"),
             lanes: Vec::new(),
+            autoscale: None,
+            shadow: None,
         })
     }
 

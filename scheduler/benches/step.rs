@@ -181,7 +181,15 @@ impl Loop {
             placed: 0,
             breakers: 0,
         };
-        new.step(&Input::Started(Started { node, software, stage_config, scheduler, lanes }));
+        new.step(&Input::Started(Started {
+            node,
+            software,
+            stage_config,
+            scheduler,
+            lanes,
+            autoscale: None,
+            shadow: None,
+        }));
         for lane in 0..if everything { 4 } else { 2 } {
             let point = |rows| ServicePoint { rows, service_ns: rows * 300 };
             new.step(&Input::Measured(Measured { lane, points: [2, 32, 512].map(point).into() }));

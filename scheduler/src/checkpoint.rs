@@ -1,30 +1,33 @@
 //! Checkpoints: the whole state as bytes, so that a replay may begin where they were written.
 //!
 //! ```text
-//!   1, the state in postcard                        nothing is known beyond it
-//!   2, the state in postcard, Learnt in postcard    something is
+//!   1, the state                   nothing is known beyond it
+//!   2, the state, Learnt           a policy has learnt something
+//!   3, the state, Learnt, Later    something is known that version 2 does not have
 //! ```
 //!
-//! The bytes begin with their version. Both are read; the first is written where it says everything, so that states without what came later
-//! have the bytes that they always had. What a state has besides goes into [`Learnt`]: a change of any other type within the state needs a
-//! new version, which the test on a checkpoint of today reminds of.
+//! The bytes begin with their version; the rest is postcard. All are read; the first that says everything is written, so that states without what came
+//! later have the bytes that they always had. What a state has besides goes into [`Later`], in a new version: so does a change of any other type within
+//! the state, which the test on a checkpoint of today reminds of.
 
 use thiserror::Error;
 
 use crate::audit;
-use crate::learnt::Learnt;
+use crate::learnt::{Later, Learnt};
 use crate::machine::Scheduler;
 
 /// Version of the bytes of a state that knows nothing beyond it.
 const PLAIN: u8 = 1;
 /// Version of the bytes of a state with [`Learnt`] behind it.
 const LEARNT: u8 = 2;
+/// Version of the bytes of a state with [`Later`] behind [`Learnt`].
+const LATER: u8 = 3;
 
 /// Why no scheduler could be made of a checkpoint.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// It was written by another version of the scheduler.
-    #[error("the state is of version {found}, and this software reads versions {PLAIN} and {LEARNT}")]
+    #[error("the state is of version {found}, and this software reads versions {PLAIN} to {LATER}")]
     Version {
         /// Its version.
         found: u8,
@@ -37,15 +40,21 @@ pub enum CheckpointError {
 impl Scheduler {
     /// The whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
-        let learnt =
-            self.life.as_ref().map(|life| &life.learnt).filter(|learnt| **learnt != Learnt::default());
-        let version = if learnt.is_some() { LEARNT } else { PLAIN };
-        let plain = postcard::to_extend(self, vec![version]);
-        let whole = plain.and_then(|plain| match learnt {
-            Some(learnt) => postcard::to_extend(learnt, plain),
-            None => Ok(plain),
-        });
-        whole.expect("the state is made of numbers, texts and lists")
+        let nothing = Learnt::default();
+        let learnt = self.life.as_ref().map_or(&nothing, |life| &life.learnt);
+        let version = match () {
+            () if learnt.later != Later::default() => LATER,
+            () if *learnt != nothing => LEARNT,
+            () => PLAIN,
+        };
+        let mut bytes = postcard::to_extend(self, vec![version]);
+        if version >= LEARNT {
+            bytes = bytes.and_then(|bytes| postcard::to_extend(learnt, bytes));
+        }
+        if version >= LATER {
+            bytes = bytes.and_then(|bytes| postcard::to_extend(&learnt.later, bytes));
+        }
+        bytes.expect("the state is made of numbers, texts and lists")
     }
 
     /// A scheduler in the state that was written.
@@ -54,16 +63,23 @@ impl Scheduler {
     /// If the bytes are of a version that is not known, or damaged.
     pub fn from_checkpoint(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (&version, state) = bytes.split_first().ok_or_else(|| damaged("there are no bytes"))?;
-        if ![PLAIN, LEARNT].contains(&version) {
+        if !(PLAIN..=LATER).contains(&version) {
             return Err(CheckpointError::Version { found: version });
         }
         let (mut scheduler, mut rest) = postcard::take_from_bytes::<Self>(state).map_err(damaged)?;
-        if version == LEARNT {
+        if version >= LEARNT {
             let life =
                 scheduler.life.as_mut().ok_or_else(|| damaged("something is learnt before the start"))?;
             (life.learnt, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-            if life.learnt == Learnt::default() {
-                return Err(damaged(format!("nothing is learnt, which version {PLAIN} is for")));
+            if version >= LATER {
+                (life.learnt.later, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+            }
+            let is_of_before = match version {
+                LATER => life.learnt.later == Later::default(),
+                _ => life.learnt == Learnt::default(),
+            };
+            if is_of_before {
+                return Err(damaged(format!("it says nothing that version {} does not say", version - 1)));
             }
         }
         if !rest.is_empty() {

@@ -325,7 +325,7 @@ pub fn routes(config: &SchedulerConfig, lanes: &[LaneSpec]) -> bool {
     config.route_interval_ns > 0 && has(LaneKind::Host) && has(LaneKind::Device)
 }
 
-fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> ConfigMistake {
+pub(crate) fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> ConfigMistake {
     ConfigMistake { field: field.into(), found: found.to_string(), allowed, against: None }
 }
 

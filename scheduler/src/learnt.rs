@@ -1,29 +1,40 @@
 //! What the scheduler knows beyond the first version of its state: one field for each feature that has a memory of its own.
 //!
-//! It is no part of the bytes of checkpoint version 1; version 2 has it behind them ([`crate::checkpoint`]). A field that is its default adds
+//! It is no part of the bytes of checkpoint version 1; later versions have it behind them ([`crate::checkpoint`]). A field that is its default adds
 //! nothing to the state hash, so that states without the feature have the hash that they had before it was there.
 
 use serde::{Deserialize, Serialize};
 
+use crate::autoscale;
 use crate::networks::Networks;
 use crate::policy::task::{Push, TaskPolicy};
 use crate::risk::bandit::Bandit;
 use crate::state_hash::StateHash;
 
-/// State that came after checkpoint version 1.
+/// State that came after checkpoint version 1: that of version 2, and behind it what came later still.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Learnt {
     /// Networks that policies may name.
     pub(crate) networks: Networks,
     /// What the policy `linucb` learns, while it decides.
     pub(crate) bandit: Option<Bandit>,
+    #[serde(skip)]
+    pub(crate) later: Later,
+}
+
+/// State that came after checkpoint version 2.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Later {
+    /// How many lanes are wanted; none where that is not judged.
+    pub(crate) autoscale: Option<autoscale::Live>,
 }
 
 impl Learnt {
     /// Hash of everything here, by walking.
     pub(crate) fn walked_hash(&self) -> u64 {
         let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);
-        self.networks.walked_hash().wrapping_add(bandit)
+        let autoscale = self.later.autoscale.as_ref().map_or(0, autoscale::Live::walked_hash);
+        self.networks.walked_hash().wrapping_add(bandit).wrapping_add(autoscale)
     }
 
     /// Another policy decides from now on: what the one before learnt is forgotten.

@@ -17,6 +17,8 @@
 //!                                    backpressure      Pause, Resume
 //!                                         │
 //!                                         ▼
+//!                                     autoscale        Scale
+//!                                         ▼
 //!                                     state hash       chained in the journal
 //! ```
 //!

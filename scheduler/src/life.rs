@@ -11,6 +11,7 @@ use warptape_events::journal::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::autoscale::{self, check_autoscale};
 use crate::balance::{self, Balance};
 use crate::breaker::Breakers;
 use crate::classes::classes_of;
@@ -107,6 +108,7 @@ impl Life {
     pub(crate) fn begin(at_ns: i64, started: &Started) -> Result<Self, StepError> {
         let mut mistakes = check_config(&started.scheduler);
         mistakes.extend(check_lanes(&started.lanes));
+        mistakes.extend(started.autoscale.iter().flat_map(check_autoscale));
         let placement = PlacementPolicy::parse(&started.scheduler.placement_policy);
         let task_policy = TaskPolicy::parse(&started.scheduler.risk.policy);
         let ((policy, step_bytes_max), task_policy) = match placement.zip(task_policy) {
@@ -142,6 +144,8 @@ impl Life {
         for lane in &mut life.lanes {
             lane.refresh(&mut life.hash);
         }
+        let live = |config| autoscale::Live::new(config, at_ns, started.lanes.len(), &mut life.hash);
+        life.learnt.later.autoscale = started.autoscale.as_ref().map(live);
         life.refresh_clock();
         life.learnt.choose_policy(task_policy, life.lanes.len(), &mut life.hash);
         Ok(life)

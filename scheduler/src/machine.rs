@@ -17,7 +17,8 @@ use crate::life::{Clock, Life, Step};
 use crate::partitions::{Chunk, Group, GroupKey, Partition, PartitionPhase};
 use crate::room::Room;
 use crate::{
-    backpressure, balance, breaker, control, dispatch, placement, rebalance, risk, routing, service,
+    autoscale, backpressure, balance, breaker, control, dispatch, placement, rebalance, risk, routing,
+    service,
 };
 
 /// The scheduler. See the crate's documentation for what the shell must do.
@@ -83,6 +84,7 @@ impl Scheduler {
 }
 
 fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Decision>) {
+    autoscale::end_window(life, at_ns, decisions);
     life.clock.at_ns = at_ns;
     life.clock.wake_at_ns = life.clock.wake_at_ns.filter(|&wake_ns| wake_ns > at_ns);
     apply(life, input, decisions);
@@ -112,7 +114,8 @@ fn take_step(life: &mut Life, at_ns: i64, input: &Input, decisions: &mut Vec<Dec
     }
     let shed_ns = risk::shed_at_ns(life);
     let rest_ns = if life.step.room.is_short() { at_ns + 1 } else { i64::MAX };
-    let waits_ns = shed_ns.min(move_ns).min(probe_ns).min(rest_ns);
+    let scale_ns = autoscale::wake_ns(life);
+    let waits_ns = shed_ns.min(move_ns).min(probe_ns).min(rest_ns).min(scale_ns);
     life.wake_by(batch_ns.min(slice_ns).min(waits_ns), decisions);
     backpressure::settle(life, decisions);
     life.refresh_clock();
@@ -219,6 +222,9 @@ fn complete(life: &mut Life, completed: &Completed, decisions: &mut Vec<Decision
     let service_ns = completed.service_ns;
     let (class, rows) = (lane.class, lane.complete(life.clock.at_ns, service_ns, &mut life.hash));
     let predicted_ns = life.routing.batch_ns(class, rows);
+    if let Some(live) = &mut life.learnt.later.autoscale {
+        live.batch_done(rows, service_ns, &mut life.hash);
+    }
     let teaches = breaker::batch_done(life, completed.lane, predicted_ns, service_ns, decisions);
     if teaches && (life.routes() || life.config.breakers.is_some()) {
         life.routing.learn(class, ServicePoint { rows, service_ns }, &mut life.hash);

@@ -91,6 +91,7 @@ pub(crate) enum Component {
     Network = 90,
     Bandit = 95,
     BanditTask = 96,
+    Scaling = 100,
 }
 
 /// Hash of one component.

@@ -5,6 +5,7 @@
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId};
 
+use crate::autoscale::Wish;
 use crate::machine::Scheduler;
 use crate::partitions::PartitionPhase;
 
@@ -105,6 +106,13 @@ pub struct QuotaLoad<'a> {
 }
 
 impl Scheduler {
+    /// How many lanes are wanted since the last window, and what that was judged on; `None` where that is not judged, no whole window has passed, or the
+    /// process ends.
+    pub fn wish(&self) -> Option<&Wish> {
+        let life = self.life.as_ref().filter(|life| !life.clock.draining)?;
+        life.learnt.later.autoscale.as_ref()?.wish()
+    }
+
     /// Tasks of every quota that is configured.
     pub fn quota_loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
         self.life.iter().flat_map(|life| life.risk.quota_loads())

@@ -84,7 +84,7 @@ def compose(root):
 
 
 def metrics(root):
-    """Prometheus' configuration by promtool, and Grafana's provisioning against the services of docker-compose.yml."""
+    """Prometheus' configuration by promtool, Grafana's provisioning against the services of docker-compose.yml, and KEDA's query."""
     yield from said(["promtool", "check", "config", str(root / "deploy/prometheus/prometheus.yml")])
     services = yaml.safe_load((root / "docker-compose.yml").read_text())["services"]
     scraped = yaml.safe_load((root / "deploy/prometheus/prometheus.yml").read_text())["scrape_configs"]
@@ -98,6 +98,15 @@ def metrics(root):
     for provider in yaml.safe_load((provisioning / "dashboards/warptape.yml").read_text())["providers"]:
         if provider["options"]["path"] not in mounted:
             yield f"dashboards are looked for in {provider['options']['path']}, which is not mounted"
+
+
+    # What KEDA asks Prometheus for.
+    query = yaml.safe_load((root / CHART / "values.yaml").read_text())["keda"]["prometheus"]["query"]
+    there = set(re.findall(r"`(warptape_[a-z0-9_]+)`", (root / "docs/metrics.md").read_text()))
+    named = re.findall(r"warptape_[a-z0-9_]+", query)
+    if not named:
+        yield "KEDA's query names no metric of Warptape"
+    yield from (f"KEDA asks for {name}, which is no metric of docs/metrics.md" for name in named if name not in there)
 
 
 def runbook(root):
@@ -342,6 +351,7 @@ PLANTED = {
         ("deploy/prometheus/prometheus.yml", "warptape-ha,", "warptape-haa,", "warptape-haa"),
         ("deploy/grafana/provisioning/datasources/prometheus.yml", "prometheus:9090", "prometheus:9091", "9091"),
         ("deploy/grafana/provisioning/dashboards/warptape.yml", "grafana/dashboards\n", "grafana/boards\n", "boards"),
+        (f"{CHART}/values.yaml", "sum(warptape_lanes_wanted)", "sum(warptape_wanted_lanes)", "warptape_wanted_lanes"),
     ],
     runbook: [
         ("docs/operations.md", "### Lag\n", "### Delay\n", "#lag"),

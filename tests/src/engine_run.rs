@@ -42,6 +42,8 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 risk: RiskConfig::default(),
                 breakers: None,
             },
+            autoscale: None,
+            shadow: None,
             networks: Vec::new(),
             lanes: (0..lanes).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),
             limits: Limits {

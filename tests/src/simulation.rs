@@ -175,6 +175,8 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                 },
                 breakers: random.one_in(2).then(|| breakers(random)),
             },
+            autoscale: None,
+            shadow: None,
             networks: Vec::new(),
             lanes: lanes(random),
             limits: Limits {

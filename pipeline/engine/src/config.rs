@@ -1,6 +1,8 @@
 //! What an engine needs to be told.
 
-use warptape_events::journal::{LaneId, LaneKind, LaneSpec, SchedulerConfig, Trained};
+use warptape_events::journal::{
+    AutoscaleConfig, LaneId, LaneKind, LaneSpec, SchedulerConfig, ShadowConfig, Trained,
+};
 use warptape_stages::StageConfig;
 
 use crate::topics::Topics;
@@ -18,6 +20,10 @@ pub struct Config {
     pub stages: StageConfig,
     /// What the scheduler goes by.
     pub scheduler: SchedulerConfig,
+    /// How many lanes are wanted; none: that is not judged.
+    pub autoscale: Option<AutoscaleConfig>,
+    /// Task policies that are asked beside the one that decides.
+    pub shadow: Option<ShadowConfig>,
     /// Networks that policies of tasks may name.
     pub networks: Vec<Trained>,
     /// Lanes, by index.

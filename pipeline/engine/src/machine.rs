@@ -270,6 +270,8 @@ impl Core {
             stage_config: self.config.stages.to_json(),
             scheduler: self.config.scheduler.clone(),
             lanes: self.config.lanes.clone(),
+            autoscale: self.config.autoscale,
+            shadow: self.config.shadow.clone(),
         };
         let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
         self.commands.push(Command::Lifecycle(LifecycleEvent::Started, detail));
@@ -416,8 +418,8 @@ impl Core {
                 let command = LaneCommand::Release { group, epoch: release.epoch };
                 self.commands.push(Command::Lane(release.lane, command));
             }
-            // What follows from these are decisions of their own.
-            Decision::Drift(_) | Decision::FellBack(_) => {}
+            // What follows from these, if anything, are decisions of their own.
+            Decision::Drift(_) | Decision::FellBack(_) | Decision::Scale(_) | Decision::Shadow(_) => {}
             Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) | Decision::Assign(_) => {}
             Decision::AskPrices(question) => self.commands.push(Command::AskPrices(question)),
             Decision::Reject(reject) => self.reject(now_ns, &reject),

@@ -47,6 +47,8 @@ labels! {
     Decision::Drift(_) => "drift",
     Decision::Shed(_) => "shed",
     Decision::FellBack(_) => "fell_back",
+    Decision::Scale(_) => "scale",
+    Decision::Shadow(_) => "shadow",
 }
 
 labels! {

@@ -193,6 +193,8 @@ mod tests {
                 breakers: None,
             },
             lanes: vec![lane(0), lane(1)],
+            autoscale: None,
+            shadow: None,
         })
     }
 

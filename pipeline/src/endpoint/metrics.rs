@@ -123,6 +123,10 @@ metrics! {
     RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks that are known and not done.";
     RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Those of them with work that no lane has begun.";
 
+    LANES_WANTED = Gauge "lanes_wanted" "" [] "Lanes that this process wants by its last window of autoscaling; absent where autoscale.policy is off, before the first whole window, and while the process ends.";
+    LANES_LOAD = Gauge "lanes_wanted_load" "" [] "The load that they are wanted for, as lanes that work without a pause, without what waits; absent likewise.";
+    FORECAST_ERROR = Gauge "lanes_forecast_error" "ratio" [] "Mean error of forecasts of that load as far ahead as a lane takes to start, by the mean load; absent while too few have come true or not.";
+
     QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks of a quota that is configured, those of quotas below it included.";
     QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Risk tasks that the quota may have; absent where it has no limit.";
 

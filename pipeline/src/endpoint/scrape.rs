@@ -113,6 +113,7 @@ impl Page {
         page.decisions(view);
         page.lanes(view);
         page.risk(view);
+        page.autoscale(view);
         page.hot_state(view);
         page.devices(view);
         page.usage();
@@ -311,6 +312,15 @@ impl Page {
         self.numbers(QUOTA_LIMIT, limited.map(|(name, _, limit)| (vec![name.clone()], *limit as f64)));
         self.count(RISK_TASKS, status.tasks as u64);
         self.number(RISK_WAITING, f64::from(status.tasks_waiting));
+    }
+
+    fn autoscale(&mut self, view: &View<'_>) {
+        let Some(wish) = view.engine.status.wish else { return };
+        self.number(LANES_WANTED, f64::from(wish.lanes));
+        self.number(LANES_LOAD, wish.load_e6 as f64 / 1e6);
+        if let Some(error_ppm) = wish.error_ppm {
+            self.number(FORECAST_ERROR, error_ppm as f64 / 1e6);
+        }
     }
 
     fn hot_state(&mut self, view: &View<'_>) {

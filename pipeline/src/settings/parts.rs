@@ -9,13 +9,13 @@ use warptape_engine::{Config, Limits, Times};
 use warptape_hot::HotConfig;
 use warptape_kernels::Isa;
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{LaneSpec, SchedulerConfig, Trained};
+use warptape_schemas::journal::{AutoscaleConfig, LaneSpec, SchedulerConfig, Trained};
 use warptape_stages::StageConfig;
 
 use super::declaration::{FromKeys as _, Values};
 use super::sections::{
-    EndpointSettings, EngineSettings, HotStateSettings, KafkaSettings, LogSettings, OtlpSettings,
-    RegistrySettings, RiskSettings, TopicSettings,
+    AutoscaleSettings, EndpointSettings, EngineSettings, HotStateSettings, KafkaSettings, LogSettings,
+    OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
 };
 use super::syntax;
 use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, TopicPlan, faulty};
@@ -48,6 +48,8 @@ pub struct Settings {
     pub engine: EngineSettings,
     /// Section `scheduler`, and what the scheduler is told of section `risk`.
     pub scheduler: SchedulerConfig,
+    /// Section `autoscale`; none where its policy is `off`.
+    pub autoscale: Option<AutoscaleConfig>,
     /// Section `risk`.
     pub risk: RiskSettings,
     /// Section `stages`.
@@ -76,6 +78,7 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
         registry: RegistrySettings::read(values),
         otlp: OtlpSettings::read(values),
         scheduler: SchedulerConfig::read(values),
+        autoscale: AutoscaleSettings::read(values).config(),
         risk: RiskSettings::read(values),
         stages: StageConfig::read(values),
         endpoint: EndpointSettings::read(values),
@@ -97,6 +100,8 @@ impl Settings {
             topics: self.topics.names.clone(),
             stages: self.stages.clone(),
             scheduler: self.scheduler.clone(),
+            autoscale: self.autoscale,
+            shadow: None,
             networks: self.networks.clone(),
             lanes: self.lanes.clone(),
             limits: Limits {

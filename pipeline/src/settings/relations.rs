@@ -2,7 +2,7 @@
 //! become keys.
 
 use warptape_cuda::Inventory;
-use warptape_scheduler::{GROUPS_TOTAL_MAX, check_config};
+use warptape_scheduler::{GROUPS_TOTAL_MAX, autoscale::check_autoscale, check_config};
 
 use super::lanes;
 use super::mistake::Mistake;
@@ -76,7 +76,8 @@ pub(super) fn relations(
             &allowed,
         ));
     }
-    for mistake in check_config(&settings.scheduler) {
+    let of_autoscale = settings.autoscale.iter().flat_map(check_autoscale);
+    for mistake in check_config(&settings.scheduler).into_iter().chain(of_autoscale) {
         mistakes.push(relation_of_fields(
             effective,
             "scheduler",

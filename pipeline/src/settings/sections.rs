@@ -1,5 +1,6 @@
 //! All keys, section by section: each is declared once, with its default, its limits, its words and the field that it is read into.
 
+mod autoscale;
 mod endpoint;
 mod engine;
 mod kafka;
@@ -13,6 +14,7 @@ use warptape_kernels::SignalParams;
 use warptape_schemas::journal::{BreakerConfig, SchedulerConfig};
 use warptape_stages::{MarketConfig, StageConfig};
 
+pub use autoscale::AutoscaleSettings;
 pub use endpoint::EndpointSettings;
 pub use engine::{EngineSettings, RiskSettings};
 pub use kafka::{GroupProtocol, KafkaSettings, RegistrySettings};
@@ -35,6 +37,7 @@ pub const SECTIONS: &[Section] = &[
     SchedulerConfig::SECTION,
     RiskSettings::SECTION,
     BreakerConfig::SECTION,
+    AutoscaleSettings::SECTION,
     OtlpSettings::SECTION,
     StageConfig::SECTION,
     stages::INDICATORS,

@@ -210,7 +210,7 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check(
         "[qqqq]\nzzzz = 1",
         "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [kafka], \
-         [kafka.retention_hours], [schema_registry], [engine], [scheduler], [risk], [breakers], [otlp], [stages], [stages.indicators], \
+         [kafka.retention_hours], [schema_registry], [engine], [scheduler], [risk], [breakers], [autoscale], [otlp], [stages], [stages.indicators], \
          [stages.signals], [stages.market], [endpoint]",
     );
     assert_eq!(

@@ -3,6 +3,7 @@
 //! Everything is seen from outside: through arguments, signals, standard output and the log's file.
 
 mod asking;
+mod autoscale;
 mod bad_input;
 #[path = "../../../eventlog/tests/log/broker.rs"]
 #[expect(dead_code, reason = "the tests of the log use more of it")]

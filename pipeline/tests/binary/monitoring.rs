@@ -370,7 +370,10 @@ const EMPTY_ROWS: [&str; 2] = ["GPUs / ", "Kafka / "];
 #[test]
 fn every_query_of_the_dashboard_is_answered() {
     let redis = RedisServer::start(&[]);
-    let settings = format!("hot_state.url = \"{}\"\nrisk.quotas = [\"desk limit=10\"]", redis.url());
+    // Windows of a second, so that forecasts of the load come true or not meanwhile.
+    let autoscale = "autoscale = { policy = \"predictive\", window_s = 1, start_s = 1 }";
+    let settings =
+        format!("hot_state.url = \"{}\"\nrisk.quotas = [\"desk limit=10\"]\n{autoscale}", redis.url());
     let pipeline = Pipeline::start("seen", &settings, &[]);
     let instances = [pipeline.instance()];
     let servers = [Prometheus::start(&instances, true), Prometheus::start(&instances, false)];

@@ -179,7 +179,7 @@ const INPUTS: [&str; 21] = [
     "Trained",
 ];
 
-const DECISIONS: [&str; 23] = [
+const DECISIONS: [&str; 25] = [
     "Place",
     "Dispatch",
     "Pause",
@@ -203,6 +203,8 @@ const DECISIONS: [&str; 23] = [
     "Drift",
     "Shed",
     "FellBack",
+    "Scale",
+    "Shadow",
 ];
 
 const BREAKERS: [&str; 3] = ["CLOSED", "OPEN", "HALF_OPEN"];

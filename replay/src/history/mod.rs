@@ -273,7 +273,9 @@ impl History {
             | Decision::AskPrices(_)
             | Decision::Controlled(_)
             | Decision::Drift(_)
-            | Decision::FellBack(_) => {}
+            | Decision::FellBack(_)
+            | Decision::Scale(_)
+            | Decision::Shadow(_) => {}
         }
     }
 

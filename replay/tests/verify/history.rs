@@ -215,7 +215,15 @@ fn rows_of_a_lost_lane_are_in_another_batch() {
     let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
     let (node, software, stage_config) = ("node".to_owned(), "test".to_owned(), "{}".to_owned());
     let scheduler = scheduler_config();
-    steps.step(Input::Started(Started { node, software, stage_config, scheduler, lanes }));
+    steps.step(Input::Started(Started {
+        node,
+        software,
+        stage_config,
+        scheduler,
+        lanes,
+        autoscale: None,
+        shadow: None,
+    }));
     let (partition, groups) = (0, 1);
     steps.step(Input::PartitionAssigned(PartitionAssigned {
         partition,

@@ -222,6 +222,12 @@ fn a_journal_from_before_there_were_networks_is_verified() {
     check_stored(include_str!("../fixtures/journal_7.txt"));
 }
 
+/// Networks decided in it, one after the other and rules between them, with checkpoints of version 2.
+#[test]
+fn a_journal_from_before_lanes_were_wanted_is_verified() {
+    check_stored(include_str!("../fixtures/journal_8.txt"));
+}
+
 fn checkpointed() -> (Recording, Vec<Record>, Vec<usize>) {
     let recording = record(Plan { lives: 1, checkpoint: Some(4), ..Plan::small(26) });
     let journal = records(&recording.log, "journal", 0);

@@ -283,6 +283,8 @@ impl<'a> Run<'a> {
             stage_config: config.to_json(),
             scheduler: SchedulerConfig { placement_seed: plan.placement_seed, ..scheduler_config() },
             lanes: vec![lane(0), lane(1)],
+            autoscale: None,
+            shadow: None,
         };
         self.step(Input::Started(started.clone()));
         for partition in 0..PARTITIONS {

@@ -482,6 +482,8 @@ impl<'a> Run<'a> {
                 | Decision::Headroom(_)
                 | Decision::Drift(_)
                 | Decision::FellBack(_)
+                | Decision::Scale(_)
+                | Decision::Shadow(_)
                 | Decision::Shed(_) => {}
             }
         }

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use warptape_events::journal::{LaneId, LaneKind, LaneSpec, Link, Peer};
+use warptape_events::journal::{AutoscaleConfig, LaneId, LaneKind, LaneSpec, Link, Peer};
 use warptape_prices::Capacity;
-use warptape_scheduler::autoscale::ScalingConfig;
 
 /// Lanes that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +84,7 @@ pub struct Throttling {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Autoscale {
     /// When how many lanes are wanted; its policy is that of [`crate::Options::scaling`].
-    pub config: ScalingConfig,
+    pub config: AutoscaleConfig,
     /// Price of a lane for an hour in which it is on, by class.
     pub price_per_hour: Vec<f64>,
 }

@@ -78,5 +78,8 @@ pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> 
             breakers: None,
         },
         lanes: fleet.specs(),
+        // The simulator asks the policy itself, whoever decides about tasks.
+        autoscale: None,
+        shadow: None,
     }
 }

@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use warptape_events::journal::AutoscaleConfig;
 
 use super::anomaly::Residuals;
-use super::{LANES_E6_MAX, ScalingConfig, season};
+use super::{LANES_E6_MAX, season};
 
 /// The level takes this share of a residual, and a window of the season a further one of the rest.
 const LEVEL_SMOOTHING: i64 = 8;
@@ -58,7 +59,7 @@ impl Forecast {
     /// Learns of a window, and of those before it that are missing.
     pub(super) fn observe(
         &mut self,
-        config: &ScalingConfig,
+        config: &AutoscaleConfig,
         horizon: usize,
         number: i64,
         arrived_e6: i64,
@@ -77,7 +78,7 @@ impl Forecast {
         self.learn(config, horizon, number, arrived_e6)
     }
 
-    fn learn(&mut self, config: &ScalingConfig, horizon: usize, number: i64, arrived_e6: i64) -> Seen {
+    fn learn(&mut self, config: &AutoscaleConfig, horizon: usize, number: i64, arrived_e6: i64) -> Seen {
         let mut seen = Seen::default();
         if self.number.is_some() {
             self.compare(horizon, arrived_e6);
@@ -142,7 +143,7 @@ impl Forecast {
         }
     }
 
-    fn remember(&mut self, config: &ScalingConfig, arrived_e6: i64) {
+    fn remember(&mut self, config: &AutoscaleConfig, arrived_e6: i64) {
         let most = match config.season_windows {
             0 => season::HISTORY_WINDOWS,
             // Once it is known it corrects itself.
@@ -155,7 +156,7 @@ impl Forecast {
     }
 
     /// Takes the season that is given once one of it has passed; or looks for one now and then, while there is none or forecasts are wrong.
-    fn look_for_season(&mut self, config: &ScalingConfig, number: i64) {
+    fn look_for_season(&mut self, config: &AutoscaleConfig, number: i64) {
         let given = config.season_windows as usize;
         let found = match given {
             0 => {

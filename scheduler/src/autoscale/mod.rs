@@ -18,12 +18,17 @@
 
 mod anomaly;
 mod forecast;
+mod live;
 mod reactive;
 pub mod season;
 
 use serde::{Deserialize, Serialize};
+use warptape_events::journal::{AutoscaleConfig, AutoscalePolicy, ScaleReason};
+use xxhash_rust::xxh3::xxh3_64;
 
 use forecast::Forecast;
+pub use live::{LANES_WANTED_MAX, check_autoscale};
+pub(crate) use live::{Live, end_window, wake_ns};
 use reactive::Stabilizer;
 
 /// One lane, as a load.
@@ -33,72 +38,11 @@ pub const SEASON_WINDOWS_MAX: i32 = 1_440;
 /// Greatest number of lanes that a load is counted to.
 const LANES_E6_MAX: i64 = 1_000_000 * LANE_E6;
 
-/// Which load lanes are wanted for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ScalingPolicy {
-    /// What lanes did in the last window.
-    #[default]
-    Reactive,
-    /// What is forecast.
-    Predictive,
-}
-
-/// How lanes are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScalingConfig {
-    /// Which load lanes are wanted for.
-    pub policy: ScalingPolicy,
-    /// Fewest lanes that are wanted, at least 1.
-    pub lanes_min: i32,
-    /// Most lanes that are wanted.
-    pub lanes_max: i32,
-    /// Length of a window, in nanoseconds.
-    pub window_ns: i64,
-    /// Wanted share of lane time in which lanes work, in percent.
-    pub utilization_percent: i32,
-    /// Fewer lanes are wanted only if they would work so many percent of their time less than the target.
-    pub hysteresis_percent: i32,
-    /// Windows for which fewer lanes must have done before fewer are wanted; 0: none.
-    pub hold_windows: i32,
-    /// Time in which waiting work is to be worked off, in nanoseconds.
-    pub clear_ns: i64,
-    /// Time from the wish for a lane until it works, in nanoseconds: how far the forecast looks ahead.
-    pub start_ns: i64,
-    /// Windows of a season, up to [`SEASON_WINDOWS_MAX`]; 0: it is found, up to [`season::FOUND_WINDOWS_MAX`].
-    pub season_windows: i32,
-    /// Forecasts whose mean error is above so many percent of the mean load are not gone by.
-    pub error_percent_max: i32,
-    /// What arrives is an anomaly if it is further from its forecast than so many robust standard deviations; 0: nothing is.
-    pub anomaly_deviations: i32,
-}
-
-impl Default for ScalingConfig {
-    /// Windows of a minute, lanes that start within two, a season that is found.
-    fn default() -> Self {
-        Self {
-            policy: ScalingPolicy::Reactive,
-            lanes_min: 1,
-            lanes_max: 64,
-            window_ns: 60_000_000_000,
-            utilization_percent: 70,
-            hysteresis_percent: 10,
-            hold_windows: 5,
-            clear_ns: 60_000_000_000,
-            start_ns: 120_000_000_000,
-            season_windows: 0,
-            error_percent_max: 30,
-            anomaly_deviations: 6,
-        }
-    }
-}
-
-impl ScalingConfig {
-    /// Windows that pass until a lane that is started now works: at least 1.
-    fn horizon(&self) -> usize {
-        let window_ns = self.window_ns.max(1);
-        let windows = self.start_ns.max(0) / window_ns + i64::from(self.start_ns % window_ns > 0);
-        windows.clamp(1, i64::from(SEASON_WINDOWS_MAX)) as usize
-    }
+/// Windows that pass until a lane that is started now works: at least 1.
+fn horizon(config: &AutoscaleConfig) -> usize {
+    let window_ns = config.window_ns.max(1);
+    let windows = config.start_ns.max(0) / window_ns + i64::from(config.start_ns % window_ns > 0);
+    windows.clamp(1, i64::from(SEASON_WINDOWS_MAX)) as usize
 }
 
 /// What a window was. Work is lane time in nanoseconds.
@@ -116,32 +60,19 @@ pub struct Figures {
     pub lanes: i32,
 }
 
-/// Why so many lanes are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ScalingReason {
-    /// What lanes did in the last windows asks for so many.
-    Utilization,
-    /// Waiting work asks for one or more of them.
-    Waiting,
-    /// What is forecast asks for so many.
-    Forecast,
-    /// What arrived is an anomaly, so that the forecast does not count alone.
-    Anomaly,
-    /// Fewer would do, but not by the hysteresis, or not for long enough.
-    Hold,
-    /// The fewest or the most that are allowed.
-    Limit,
-}
-
 /// How many lanes are wanted after a window, and what that was judged on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
     /// Lanes that are wanted.
     pub lanes: i32,
     /// Why so many.
-    pub reason: ScalingReason,
+    pub reason: ScaleReason,
     /// Share of their time in which the lanes in service worked, in percent; what worked before it left counts too, so it may be above 100.
     pub utilization_percent: i64,
+    /// Lanes in service at the window's end.
+    pub lanes_in_service: i32,
+    /// Work that waited then, as lane time in nanoseconds.
+    pub waiting_ns: i64,
     /// What arrived in the window, as a load.
     pub arrived_e6: i64,
     /// The load that lanes are wanted for, without waiting work.
@@ -163,7 +94,7 @@ pub struct Wish {
 /// The state of autoscaling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Autoscaler {
-    config: ScalingConfig,
+    config: AutoscaleConfig,
     forecast: Forecast,
     stabilizer: Stabilizer,
 }
@@ -176,13 +107,13 @@ fn load_e6(work_ns: i64, window_ns: i64) -> i64 {
 
 impl Autoscaler {
     /// One that has seen no window; so many lanes are wanted until then.
-    pub fn new(config: ScalingConfig, lanes: i32) -> Self {
+    pub fn new(config: AutoscaleConfig, lanes: i32) -> Self {
         let stabilizer = Stabilizer::new(lanes.clamp(config.lanes_min, config.lanes_max));
         Self { config, forecast: Forecast::default(), stabilizer }
     }
 
     /// How lanes are wanted.
-    pub fn config(&self) -> &ScalingConfig {
+    pub fn config(&self) -> &AutoscaleConfig {
         &self.config
     }
 
@@ -194,7 +125,7 @@ impl Autoscaler {
     /// Judges a window.
     pub fn window(&mut self, figures: &Figures) -> Wish {
         let config = &self.config;
-        let horizon = config.horizon();
+        let horizon = horizon(config);
         let arrived_e6 = load_e6(figures.arrived_ns, config.window_ns);
         let seen = self.forecast.observe(config, horizon, figures.number, arrived_e6);
         let busy_e6 = load_e6(figures.busy_ns, config.window_ns);
@@ -202,11 +133,11 @@ impl Autoscaler {
         let is_trusted =
             seen.error_ppm.is_some_and(|error_ppm| error_ppm <= i64::from(config.error_percent_max) * 10_000);
         let (load_e6, cause) = match (config.policy, seen.forecast_e6) {
-            (ScalingPolicy::Predictive, Some(forecast_e6)) if is_trusted => match seen.is_anomaly {
-                true => (forecast_e6.max(busy_e6), ScalingReason::Anomaly),
-                false => (forecast_e6, ScalingReason::Forecast),
+            (AutoscalePolicy::Predictive, Some(forecast_e6)) if is_trusted => match seen.is_anomaly {
+                true => (forecast_e6.max(busy_e6), ScaleReason::Anomaly),
+                false => (forecast_e6, ScaleReason::Forecast),
             },
-            _ => (busy_e6, ScalingReason::Utilization),
+            _ => (busy_e6, ScaleReason::Utilization),
         };
         let (lanes, reason) = self.stabilizer.settle(config, load_e6, waiting_e6, cause);
         let in_service_e6 = i64::from(figures.lanes.max(1)) * LANE_E6;
@@ -214,15 +145,22 @@ impl Autoscaler {
             lanes,
             reason,
             utilization_percent: busy_e6 * 100 / in_service_e6,
+            lanes_in_service: figures.lanes,
+            waiting_ns: figures.waiting_ns,
             arrived_e6,
             load_e6,
-            is_by_forecast: cause != ScalingReason::Utilization,
+            is_by_forecast: cause != ScaleReason::Utilization,
             forecast_e6: seen.forecast_e6,
             error_ppm: seen.error_ppm,
             season_windows: self.forecast.season_windows(),
             deviations_e3: seen.deviations_e3,
             is_anomaly: seen.is_anomaly,
         }
+    }
+
+    /// Hash of the whole state.
+    fn hash(&self) -> u64 {
+        xxh3_64(&postcard::to_allocvec(self).expect("the state is made of numbers and lists"))
     }
 }
 

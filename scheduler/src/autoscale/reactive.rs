@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LANE_E6, ScalingConfig, ScalingReason};
+use warptape_events::journal::{AutoscaleConfig, ScaleReason};
+
+use super::LANE_E6;
 
 /// What is wanted, and what would have done in the last windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +35,12 @@ impl Stabilizer {
     /// Lanes that are wanted for a load and waiting work, and why; the cause is what the load is.
     pub(super) fn settle(
         &mut self,
-        config: &ScalingConfig,
+        config: &AutoscaleConfig,
         load_e6: i64,
         waiting_e6: i64,
-        cause: ScalingReason,
-    ) -> (i32, ScalingReason) {
-        let &ScalingConfig { utilization_percent, hysteresis_percent, lanes_min, lanes_max, .. } = config;
+        cause: ScaleReason,
+    ) -> (i32, ScaleReason) {
+        let &AutoscaleConfig { utilization_percent, hysteresis_percent, lanes_min, lanes_max, .. } = config;
         let least = lanes_for(load_e6, waiting_e6, utilization_percent);
         let enough = lanes_for(load_e6, waiting_e6, utilization_percent - hysteresis_percent);
         self.recent.push_back(enough);
@@ -50,11 +52,11 @@ impl Stabilizer {
         let wanted = if least > self.lanes { least } else { self.lanes.min(held) };
         let lanes = wanted.clamp(lanes_min, lanes_max);
         let reason = if lanes != wanted {
-            ScalingReason::Limit
+            ScaleReason::Limit
         } else if wanted > least {
-            ScalingReason::Hold
+            ScaleReason::Hold
         } else if wanted > lanes_for(load_e6, 0, utilization_percent) {
-            ScalingReason::Waiting
+            ScaleReason::Waiting
         } else {
             cause
         };

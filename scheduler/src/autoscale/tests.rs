@@ -17,8 +17,8 @@ pub(super) fn noise(seed: u64, number: i64, deviation: i64) -> i64 {
 
 const WINDOW_NS: i64 = 60_000_000_000;
 
-fn config(policy: ScalingPolicy) -> ScalingConfig {
-    ScalingConfig { policy, lanes_max: 40, ..ScalingConfig::default() }
+fn config(policy: AutoscalePolicy) -> AutoscaleConfig {
+    AutoscaleConfig { policy, lanes_max: 40, ..AutoscaleConfig::default() }
 }
 
 /// Figures of a window in which so much arrived and was done, in millionths of lanes.
@@ -34,14 +34,14 @@ fn by_season(number: i64) -> i64 {
 
 #[test]
 fn more_lanes_are_wanted_at_once_and_fewer_after_the_hold() {
-    let mut scaler = Autoscaler::new(config(ScalingPolicy::Reactive), 4);
+    let mut scaler = Autoscaler::new(config(AutoscalePolicy::Reactive), 4);
     let mut wanted = |number, load_e6| scaler.window(&window(number, load_e6, 0, 4));
     let up = wanted(0, 7 * LANE_E6);
-    assert_eq!((up.lanes, up.reason), (10, ScalingReason::Utilization));
+    assert_eq!((up.lanes, up.reason), (10, ScaleReason::Utilization));
     assert_eq!(up.utilization_percent, 175);
     for number in 1..6 {
         let hold = wanted(number, 2 * LANE_E6);
-        assert_eq!((hold.lanes, hold.reason), (10, ScalingReason::Hold), "window {number}");
+        assert_eq!((hold.lanes, hold.reason), (10, ScaleReason::Hold), "window {number}");
     }
     // Two lanes of work, by 70 less 10 percent.
     assert_eq!(wanted(6, 2 * LANE_E6).lanes, 4);
@@ -52,29 +52,29 @@ fn more_lanes_are_wanted_at_once_and_fewer_after_the_hold() {
 
 #[test]
 fn waiting_work_asks_for_lanes_that_work_it_off_in_time() {
-    let mut scaler = Autoscaler::new(config(ScalingPolicy::Reactive), 4);
+    let mut scaler = Autoscaler::new(config(AutoscalePolicy::Reactive), 4);
     let wish = scaler.window(&window(0, 3 * LANE_E6, 3 * WINDOW_NS, 4));
     // 3 ÷ 0.7, and three lanes for what waits.
-    assert_eq!((wish.lanes, wish.reason), (8, ScalingReason::Waiting));
+    assert_eq!((wish.lanes, wish.reason), (8, ScaleReason::Waiting));
 }
 
 #[test]
 fn wishes_are_within_their_limits() {
     let limits =
-        ScalingConfig { lanes_min: 3, lanes_max: 6, hold_windows: 0, ..config(ScalingPolicy::Reactive) };
+        AutoscaleConfig { lanes_min: 3, lanes_max: 6, hold_windows: 0, ..config(AutoscalePolicy::Reactive) };
     let mut scaler = Autoscaler::new(limits, 100);
     assert_eq!(scaler.lanes(), 6);
     let most = scaler.window(&window(0, 20 * LANE_E6, i64::MAX, 6));
-    assert_eq!((most.lanes, most.reason), (6, ScalingReason::Limit));
+    assert_eq!((most.lanes, most.reason), (6, ScaleReason::Limit));
     let fewest = scaler.window(&window(1, 0, 0, 6));
-    assert_eq!((fewest.lanes, fewest.reason), (3, ScalingReason::Limit));
+    assert_eq!((fewest.lanes, fewest.reason), (3, ScaleReason::Limit));
 }
 
 /// Lanes are wanted before the load rises, by the time that they take to start; and a season is found without being named.
 #[test]
 fn the_predictive_policy_wants_lanes_before_they_are_needed() {
     for season_windows in [0, 24] {
-        let config = ScalingConfig { season_windows, ..config(ScalingPolicy::Predictive) };
+        let config = AutoscaleConfig { season_windows, ..config(AutoscalePolicy::Predictive) };
         let mut scaler = Autoscaler::new(config, 4);
         let mut wishes = Vec::new();
         for number in 0..24 * 12 {
@@ -86,8 +86,9 @@ fn the_predictive_policy_wants_lanes_before_they_are_needed() {
         // The load rises with window 24; with two windows to start, lanes must be asked for after window 21.
         let (before, asked) = (last[20], last[21]);
         assert!(before.lanes < 6 && asked.lanes > 13, "{before:?} {asked:?}");
-        assert_eq!(asked.reason, ScalingReason::Forecast);
-        let mut reactive = Autoscaler::new(ScalingConfig { policy: ScalingPolicy::Reactive, ..config }, 4);
+        assert_eq!(asked.reason, ScaleReason::Forecast);
+        let mut reactive =
+            Autoscaler::new(AutoscaleConfig { policy: AutoscalePolicy::Reactive, ..config }, 4);
         let late = (0..24 * 12).map(|number| reactive.window(&window(number, by_season(number), 0, 4)).lanes);
         let late: Vec<i32> = late.skip(24 * 11).collect();
         assert!(late[21] < 6 && late[23] < 6 && late[0] > 13, "{late:?}");
@@ -97,9 +98,10 @@ fn the_predictive_policy_wants_lanes_before_they_are_needed() {
 /// Nothing of the season is left: the error says it, and the policy does what the reactive one does until another one is known.
 #[test]
 fn the_predictive_policy_reacts_while_its_error_is_above_the_limit() {
-    let config = ScalingConfig { season_windows: 24, hold_windows: 0, ..config(ScalingPolicy::Predictive) };
+    let config =
+        AutoscaleConfig { season_windows: 24, hold_windows: 0, ..config(AutoscalePolicy::Predictive) };
     let mut scaler = Autoscaler::new(config, 4);
-    let mut reactive = Autoscaler::new(ScalingConfig { policy: ScalingPolicy::Reactive, ..config }, 4);
+    let mut reactive = Autoscaler::new(AutoscaleConfig { policy: AutoscalePolicy::Reactive, ..config }, 4);
     for number in 0..24 {
         let figures = window(number, by_season(number), 0, 4);
         assert_eq!(scaler.window(&figures).lanes, reactive.window(&figures).lanes, "nothing is known");
@@ -114,7 +116,7 @@ fn the_predictive_policy_reacts_while_its_error_is_above_the_limit() {
         if wish.error_ppm.unwrap() > 300_000 {
             wrong += 1;
             assert_eq!(wish.load_e6, wish.arrived_e6, "{wish:?}");
-            assert_ne!(wish.reason, ScalingReason::Forecast);
+            assert_ne!(wish.reason, ScaleReason::Forecast);
         }
     }
     assert!(wrong > 800, "{wrong}");
@@ -123,7 +125,7 @@ fn the_predictive_policy_reacts_while_its_error_is_above_the_limit() {
 /// The error is the mean distance at the horizon by the mean load.
 #[test]
 fn the_error_is_measured_as_far_ahead_as_forecasts_are_used() {
-    let config = ScalingConfig { anomaly_deviations: 0, ..config(ScalingPolicy::Predictive) };
+    let config = AutoscaleConfig { anomaly_deviations: 0, ..config(AutoscalePolicy::Predictive) };
     let mut scaler = Autoscaler::new(config, 4);
     // A level of eight lanes, from which every second window is a lane away on either side.
     let load_e6 = |number: i64| 8 * LANE_E6 + if number % 2 == 0 { LANE_E6 } else { -LANE_E6 };
@@ -139,7 +141,7 @@ fn the_error_is_measured_as_far_ahead_as_forecasts_are_used() {
 #[test]
 fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
     for seed in 0..10 {
-        let mut scaler = Autoscaler::new(config(ScalingPolicy::Predictive), 4);
+        let mut scaler = Autoscaler::new(config(AutoscalePolicy::Predictive), 4);
         let mut flagged = Vec::new();
         let mut wishes = Vec::new();
         for number in 0..2_000 {
@@ -156,7 +158,7 @@ fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
         assert!(spike.deviations_e3.unwrap() > 10_000, "{spike:?}");
         assert!((after.forecast_e6.unwrap() - wishes[1_499].forecast_e6.unwrap()).abs() < 1_000_000);
 
-        let mut white = Autoscaler::new(config(ScalingPolicy::Predictive), 4);
+        let mut white = Autoscaler::new(config(AutoscalePolicy::Predictive), 4);
         let wishes = (0..2_000).map(|number| 6 * LANE_E6 + noise(seed + 100, number, 600_000)).zip(0..);
         let wishes: Vec<Wish> =
             wishes.map(|(load_e6, number)| white.window(&window(number, load_e6, 0, 4))).collect();
@@ -168,17 +170,17 @@ fn a_planted_spike_is_an_anomaly_and_white_noise_has_none() {
 #[test]
 fn an_anomaly_asks_for_lanes() {
     let mut scaler =
-        Autoscaler::new(ScalingConfig { season_windows: 24, ..config(ScalingPolicy::Predictive) }, 4);
+        Autoscaler::new(AutoscaleConfig { season_windows: 24, ..config(AutoscalePolicy::Predictive) }, 4);
     for number in 0..24 * 10 + 18 {
         scaler.window(&window(number, by_season(number) + noise(3, number, 100_000), 0, 4));
     }
     let wish = scaler.window(&window(24 * 10 + 18, 14 * LANE_E6, 0, 14));
-    assert_eq!((wish.lanes, wish.reason, wish.is_anomaly), (20, ScalingReason::Anomaly, true));
+    assert_eq!((wish.lanes, wish.reason, wish.is_anomaly), (20, ScaleReason::Anomaly, true));
 }
 
 #[test]
 fn windows_that_are_missing_had_no_arrivals_and_after_many_nothing_is_known() {
-    let config = config(ScalingPolicy::Predictive);
+    let config = config(AutoscalePolicy::Predictive);
     let all = |numbers: &mut dyn Iterator<Item = i64>, zero: std::ops::Range<i64>| {
         let mut scaler = Autoscaler::new(config, 4);
         let mut last = None;
@@ -192,4 +194,18 @@ fn windows_that_are_missing_had_no_arrivals_and_after_many_nothing_is_known() {
     assert_eq!(all(&mut (0..150).chain(160..200), 0..0), zeros);
     let anew = all(&mut (1_000..1_001), 0..0);
     assert_eq!(all(&mut (0..150).chain(1_000..1_001), 0..0), anew);
+}
+
+#[test]
+fn the_same_windows_give_the_same_hash_and_others_another() {
+    let after = |last_e6| {
+        let mut scaler = Autoscaler::new(config(AutoscalePolicy::Predictive), 4);
+        for number in 0..100 {
+            scaler.window(&window(number, by_season(number), 0, 4));
+        }
+        scaler.window(&window(100, last_e6, 0, 4));
+        scaler.hash()
+    };
+    assert_eq!(after(LANE_E6), after(LANE_E6));
+    assert_ne!(after(LANE_E6), after(LANE_E6 + 1));
 }

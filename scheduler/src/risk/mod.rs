@@ -505,6 +505,9 @@ pub(crate) fn priced(life: &mut Life, priced: &Priced) {
 /// A lane is done with its slice.
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, learnt: known, clock: Clock { at_ns, .. }, .. } = &mut *life;
+    if let Some(live) = &mut known.later.autoscale {
+        live.slice_done(done.service_ns, hash);
+    }
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
         return;
@@ -625,7 +628,7 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
 
 /// Ends what has met its deadline, as far as the step has room, and then what is done.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, hash, clock: Clock { at_ns, .. }, step: Step { room, .. }, .. } = life;
+    let Life { risk, lanes, hash, learnt, clock: Clock { at_ns, .. }, step: Step { room, .. }, .. } = life;
     while let Some(&(deadline_ns, task)) = risk.deadlines.first()
         && deadline_ns <= *at_ns
         && room.is_there()
@@ -639,6 +642,9 @@ pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
         && risk.knows(id)
     {
         let Task { slices_done: slices, service_ns, predicted_ns, .. } = risk.forget(id, lanes, hash);
+        if let Some(live) = &mut learnt.later.autoscale {
+            live.task_done(service_ns, hash);
+        }
         decisions.push(Decision::Finish(Finish { task: id, slices, service_ns, predicted_ns }));
     }
 }

@@ -82,6 +82,8 @@ impl World {
             stage_config: "{}".into(),
             scheduler: config,
             lanes,
+            autoscale: None,
+            shadow: None,
         }));
         world.step(assigned(0, GROUPS));
         world

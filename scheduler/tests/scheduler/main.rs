@@ -1,6 +1,7 @@
 //! The scheduler from outside: cases written as text, a simulation against a model engine, placement quality, and
 //! inputs no shell would send.
 
+mod autoscale;
 mod balance;
 mod breaker;
 mod cases;

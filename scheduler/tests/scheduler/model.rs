@@ -115,6 +115,9 @@ impl ModelLane {
 pub struct Model {
     pub scheduler: Scheduler,
     pub config: SchedulerConfig,
+    /// How many lanes are wanted, where that is judged.
+    pub autoscale: Option<AutoscaleConfig>,
+    lanes_wanted: i32,
     pub at_ns: i64,
     pub lanes: Vec<ModelLane>,
     pub partitions: BTreeMap<PartitionId, ModelPartition>,
@@ -136,10 +139,17 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn start(at_ns: i64, config: SchedulerConfig, weights: &[i32]) -> Self {
+    pub fn start(
+        at_ns: i64,
+        config: SchedulerConfig,
+        weights: &[i32],
+        autoscale: Option<AutoscaleConfig>,
+    ) -> Self {
         let mut model = Self {
             scheduler: Scheduler::new(),
             config: config.clone(),
+            autoscale,
+            lanes_wanted: 0,
             at_ns,
             lanes: Vec::new(),
             partitions: BTreeMap::new(),
@@ -170,7 +180,10 @@ impl Model {
         self.batch_next = 0;
         self.tasks = ModelTasks::default();
         self.networks.clear();
-        self.step(crate::script::started(config, weights));
+        let Input::Started(started) = crate::script::started(config, weights) else { unreachable!() };
+        let wanted = |of: AutoscaleConfig| (weights.len() as i32).clamp(of.lanes_min, of.lanes_max);
+        self.lanes_wanted = self.autoscale.map_or(0, wanted);
+        self.step(Input::Started(Started { autoscale: self.autoscale, ..started }));
     }
 
     /// An input the scheduler must refuse, without a trace.
@@ -354,10 +367,20 @@ impl Model {
             }
             Decision::Breaker(change) => self.execute_breaker(change),
             Decision::Headroom(headroom) => self.execute_headroom(headroom),
+            Decision::Scale(scale) => self.execute_scale(scale),
             Decision::Controlled(controlled) => format!("controlled {:?}", controlled.outcome),
             _ => self.execute_of_task(decision),
         };
         self.saw(&name);
+    }
+
+    fn execute_scale(&mut self, scale: &Scale) -> String {
+        let config = self.autoscale.expect("nobody asked how many lanes are wanted");
+        assert_eq!(scale.lanes_before, self.lanes_wanted, "{scale:?}");
+        let is_allowed = (config.lanes_min..=config.lanes_max).contains(&scale.lanes);
+        assert!(is_allowed && scale.lanes != scale.lanes_before, "{scale:?} under {config:?}");
+        self.lanes_wanted = scale.lanes;
+        if scale.lanes > scale.lanes_before { "scale up" } else { "scale down" }.to_owned()
     }
 
     fn saw(&mut self, name: &str) {

@@ -77,6 +77,8 @@ pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
         stage_config: "{}".into(),
         scheduler,
         lanes,
+        autoscale: None,
+        shadow: None,
     })
 }
 
@@ -376,6 +378,12 @@ fn describe(decision: &Decision) -> String {
         Decision::Breaker(Breaker { lane, state, reason, measured, limit }) => {
             format!("breaker of {lane}: {state:?}, {reason:?} {measured} of {limit}")
         }
+        Decision::Scale(scale) => {
+            let Scale { lanes, lanes_before, reason, load_e6, waiting_ns, .. } = scale;
+            format!(
+                "scale to {lanes} from {lanes_before}: {reason:?}, load {load_e6}, {waiting_ns} ns waiting"
+            )
+        }
         Decision::Headroom(Headroom { lane, weight_percent, temperature_c, limit_c }) => {
             format!("weight of {lane}: {weight_percent} %, {temperature_c} of {limit_c} C")
         }
@@ -437,6 +445,7 @@ fn describe(decision: &Decision) -> String {
             format!("shed {task}: {class:?}, {reason:?}, {waited_ns} of {target_ns} ns, number {number}")
         }
         Decision::FellBack(fell) => format!("{fell:?}"),
+        Decision::Shadow(shadow) => format!("{shadow:?}"),
         Decision::Drift(Drift { slice, lane, rate_key, predicted_ns, service_ns, slices }) => {
             format!(
                 "drift of {rate_key} on {lane}: slice {slice} took {service_ns} of {predicted_ns} ns, {slices} slices forgotten"

@@ -102,6 +102,8 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "reserve",
         "restore",
         "resume",
+        "scale down",
+        "scale up",
         "shed Batch",
         "shed Interactive",
         "slice Batch, Aged",
@@ -134,11 +136,17 @@ fn run(seed: u64) -> BTreeMap<String, i64> {
 pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     let mut draws = Draws::new(seed);
     let (config, weights) = random_start(&mut draws);
-    let mut model = Model::start(draws.below(1 << 60), config, &weights);
+    let begins_ns = draws.below(1 << 60);
+    let autoscale = if draws.percent(25) { Some(random_autoscale(&mut draws)) } else { None };
+    let mut model = Model::start(begins_ns, config, &weights, autoscale);
     model.plant = plant;
     for _ in 0..STEPS {
         let pace = draws.pick(&[1, 50, 3_000]).unwrap();
         model.at_ns += draws.below(pace);
+        // Windows are seconds long, and all else is microseconds.
+        if autoscale.is_some() && draws.percent(20) {
+            model.at_ns += draws.below(3_000_000_000);
+        }
         if draws.percent(10) {
             refuse_something(&mut model, &mut draws);
         }
@@ -147,6 +155,22 @@ pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     heal(&mut model);
     model.check_replay();
     model.seen
+}
+
+fn random_autoscale(draws: &mut Draws) -> AutoscaleConfig {
+    let lanes_min = draws.range(1, 4) as i32;
+    AutoscaleConfig {
+        policy: draws.pick(&[AutoscalePolicy::Reactive, AutoscalePolicy::Predictive]).unwrap(),
+        lanes_min,
+        lanes_max: lanes_min + draws.range(0, 60) as i32,
+        window_ns: 1_000_000_000,
+        utilization_percent: draws.range(1, 100) as i32,
+        hysteresis_percent: 0,
+        hold_windows: draws.range(0, 2) as i32,
+        clear_ns: 1_000_000_000,
+        start_ns: draws.pick(&[0, 1_000_000_000, 5_000_000_000]).unwrap(),
+        ..AutoscaleConfig::default()
+    }
 }
 
 fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {
@@ -412,6 +436,9 @@ fn arrive(model: &mut Model, draws: &mut Draws, partition: PartitionId) {
 }
 
 fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
+    // Some take as long as windows, where there are any.
+    let is_long = model.autoscale.is_some() && service_ns % 8 == 0;
+    let service_ns = if is_long { service_ns.max(1) * 1_000_000 } else { service_ns };
     let batch = model.lanes[lane as usize].in_flight[0].batch;
     model.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
 }

@@ -3,6 +3,8 @@
 //! These types are the journal's interface: `schemas/avro/journal_entry.avsc` is written of them, comments included. They carry no behaviour beyond encoding and what a device's name says; the rules that
 //! produce decisions are in the `scheduler` crate.
 
+mod autoscale;
+mod shadow;
 mod tasks;
 
 use std::fmt;
@@ -20,6 +22,8 @@ pub use crate::control::{
     BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker, UndrainLane,
     WeighLane, WeighTenant,
 };
+pub use autoscale::*;
+pub use shadow::*;
 pub use tasks::*;
 
 /// Index of a lane within one process, dense from 0 in configuration order.
@@ -239,6 +243,12 @@ pub struct Started {
     pub scheduler: SchedulerConfig,
     /// All lanes, in order of their index.
     pub lanes: Vec<LaneSpec>,
+    /// How many lanes are wanted, and when that is judged; null: it is not, as before version 9 of the journal.
+    #[wire(default = "null")]
+    pub autoscale: Option<AutoscaleConfig>,
+    /// Task policies that are asked beside the one that decides; null: none, as before version 9.
+    #[wire(default = "null")]
+    pub shadow: Option<ShadowConfig>,
 }
 
 /// A partition is owned and its stage state is restored; its groups can be placed.
@@ -586,6 +596,10 @@ pub enum Decision {
     Shed(Shed),
     /// A learned policy's errors have drifted, so that its rule decides instead of it; or it decides again.
     FellBack(FellBack),
+    /// Another number of lanes is wanted than before: who starts processes or devices may go by it. Nothing else follows from it.
+    Scale(Scale),
+    /// What a policy in the shadow would have done where another one has just decided. Nothing follows from it.
+    Shadow(Shadow),
 }
 
 /// A lane that could take a group, with what spoke for it.

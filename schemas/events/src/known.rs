@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 8, 0xc05f_b442_1f57_6a29
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 9, 0xcf98_36f1_8316_31d3
 );
 known!(
     /// Stage state at an offset.
@@ -155,7 +155,7 @@ pub const CURRENT: [KnownSchema; 14] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 16] = [
+pub const OLD: [KnownSchema; 17] = [
     SIGNAL_1,
     SIGNAL_2,
     LATE_TICK_1,
@@ -209,6 +209,13 @@ pub const OLD: [KnownSchema; 16] = [
         version: 7,
         fingerprint: 0xf964_1481_3f43_7f3e,
         text: include_str!("../../avro/old/journal_entry_7.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 8,
+        fingerprint: 0xc05f_b442_1f57_6a29,
+        text: include_str!("../../avro/old/journal_entry_8.avsc"),
     },
     KnownSchema {
         name: "DeadLetter",

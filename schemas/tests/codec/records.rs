@@ -198,6 +198,8 @@ fn decision_branch(decision: &Decision) -> u32 {
         Decision::Drift(_) => 20,
         Decision::Shed(_) => 21,
         Decision::FellBack(_) => 22,
+        Decision::Scale(_) => 23,
+        Decision::Shadow(_) => 24,
     }
 }
 

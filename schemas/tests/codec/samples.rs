@@ -294,6 +294,11 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         stage_config: "{\"bars\":[\"1s\"]}".into(),
         scheduler,
         lanes,
+        autoscale: Some(AutoscaleConfig {
+            policy: AutoscalePolicy::Predictive,
+            ..AutoscaleConfig::default()
+        }),
+        shadow: Some(ShadowConfig { policies: vec!["fair".into(), "earliest-completion".into()], every: 16 }),
     };
     let place = Place {
         partition: 3,
@@ -587,6 +592,27 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
                     error_milli: 250,
                     expected_milli: 300,
                     completions: 96,
+                }),
+                Decision::Scale(Scale {
+                    lanes: 6,
+                    lanes_before: 4,
+                    lanes_in_service: 4,
+                    reason: ScaleReason::Forecast,
+                    utilization_percent: 81,
+                    waiting_ns: 1_500_000_000,
+                    arrived_e6: 3_300_000,
+                    load_e6: 4_100_000,
+                    forecast_e6: Some(4_100_000),
+                    error_ppm: Some(120_000),
+                    deviations_e3: None,
+                    season_windows: 1_440,
+                }),
+                Decision::Shadow(Shadow {
+                    policy: 1,
+                    task: 7,
+                    lane: Some(2),
+                    lane_instead: Some(0),
+                    task_instead: None,
                 }),
             ],
         ),

@@ -2,6 +2,7 @@
 
 use warptape_events::journal::{BreakerState, LaneId};
 use warptape_scheduler::LaneLoad;
+use warptape_scheduler::autoscale::Wish;
 
 use super::Core;
 use crate::tally::Tally;
@@ -23,6 +24,8 @@ pub struct Status {
     pub tasks_waiting: i32,
     /// Quotas of risk tasks that are configured: name, tasks, and how many it may have; 0 is as many as fit.
     pub quotas: Vec<(String, i64, i64)>,
+    /// How many lanes are wanted since the last window of autoscaling, and what that was judged on; `None` where that is not known.
+    pub wish: Option<Wish>,
     /// When the commit that is under way was sealed; `None` where none is.
     pub committing_since_ns: Option<i64>,
     /// Since when every attempt to commit has been aborted; `None` where none has.
@@ -96,6 +99,7 @@ impl Core {
             tasks: scheduler.tasks_known(),
             tasks_waiting: scheduler.tasks_waiting(),
             quotas: scheduler.quota_loads().map(|of| (of.name.to_owned(), of.tasks, of.limit)).collect(),
+            wish: scheduler.wish().copied(),
             committing_since_ns: self.committing_since_ns(),
             aborting_since_ns: self.aborting_since_ns(),
             is_stopping: self.stopping.at.is_some(),

@@ -159,6 +159,8 @@ fn reason(decision: &Value, at_ns: i64) -> String {
             of.text("slices"),
         ),
         "FellBack" => of.fell_back(),
+        "Scale" => of.scale(),
+        "Shadow" => of.shadow(),
         "Breaker" => of.breaker(),
         "Headroom" => format!(
             "lane {} counts with {} % of its weight: its device has {} °C, and throttles at {} °C",
@@ -200,6 +202,59 @@ impl Fields<'_> {
                 "policy {policy} falls back to its rule with task {task}: it is wrong by {error} powers of two, and was by {expected} in the mean of {completions} completions"
             ),
         }
+    }
+
+    fn scale(&self) -> String {
+        let [lanes, before, in_service] =
+            ["lanes", "lanes_before", "lanes_in_service"].map(|name| self.text(name));
+        let cause = match self.fields["reason"].as_str() {
+            Some("UTILIZATION") => "the load of the last window asks for them",
+            Some("WAITING") => "some of them for what waits",
+            Some("FORECAST") => "the forecast asks for them",
+            Some("ANOMALY") => "what arrived is an anomaly, so that the load counts beside the forecast",
+            Some("HOLD") => "fewer are wanted only after a while",
+            Some("LIMIT") => "the limit of autoscale.lanes_min or lanes_max",
+            _ => "for a reason of a newer version",
+        };
+        let load = |name: &str| format!("{:.2}", self.number(name) as f64 / 1e6);
+        let mut words = format!(
+            "{lanes} lanes are wanted, and {before} were: {cause}; a load of {} lanes counts, {} lanes in service worked {} % of the window, and {} of work waits",
+            load("load_e6"),
+            in_service,
+            self.text("utilization_percent"),
+            milliseconds(self.number("waiting_ns")),
+        );
+        if !self.fields["forecast_e6"].is_null() {
+            words += &format!("; up to {} are forecast", load("forecast_e6"));
+        }
+        if !self.fields["error_ppm"].is_null() {
+            words += &format!(", with a mean error of {:.0} %", self.number("error_ppm") as f64 / 1e4);
+        }
+        words
+    }
+
+    fn shadow(&self) -> String {
+        let [policy, task] = ["policy", "task"].map(|name| self.text(name));
+        let [lane, lane_instead, task_instead] =
+            ["lane", "lane_instead", "task_instead"].map(|name| self.fields[name].as_i64());
+        let words = match (lane, lane_instead, task_instead) {
+            (Some(lane), Some(instead), _) if lane == instead => {
+                format!("would have task {task} join the queue of lane {lane} as well")
+            }
+            (Some(lane), Some(instead), _) => {
+                format!("would have task {task} join the queue of lane {instead}, not of lane {lane}")
+            }
+            (None, Some(instead), _) => format!("would have task {task} join the queue of lane {instead}"),
+            (Some(lane), None, Some(instead)) if instead == self.number("task") => {
+                format!("would give lane {lane} task {task} as well")
+            }
+            (Some(lane), None, Some(instead)) => {
+                format!("would give lane {lane} task {instead}, not task {task}")
+            }
+            // Of a newer version.
+            _ => return self.fields.to_string(),
+        };
+        format!("policy {policy} of risk.shadow {words}")
     }
 
     /// In the words that the process itself had for it in its log.
@@ -486,7 +541,7 @@ mod tests {
 
     #[test]
     fn every_decision_has_words_without_gaps() {
-        const NAMES: [&str; 23] = [
+        const NAMES: [&str; 25] = [
             "Place",
             "Dispatch",
             "Pause",
@@ -510,6 +565,8 @@ mod tests {
             "Drift",
             "Shed",
             "FellBack",
+            "Scale",
+            "Shadow",
         ];
         let schema: Value =
             serde_json::from_str(include_str!("../../../../schemas/avro/journal_entry.avsc")).unwrap();

@@ -32,6 +32,8 @@ fn hostile() -> Gathered {
             ..scheduler_config()
         },
         lanes: vec![LaneSpec::new(0, HOSTILE, 1)],
+        autoscale: None,
+        shadow: None,
     };
     let life = Life { journal: 0, began: Some(at(0, 5)), since: at(0, 5), started };
     let lost = LaneChange { at: at(1, 7), lane: 0, lost: Some(HOSTILE.to_owned()) };

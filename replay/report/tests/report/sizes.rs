@@ -36,6 +36,8 @@ fn busiest() -> Gathered {
             stage_config: String::new(),
             scheduler: scheduler_config(),
             lanes,
+            autoscale: None,
+            shadow: None,
         };
         let first = Moment { sequence, at_ns: 0 };
         let life = Life { journal, began: Some(first), since: first, started };

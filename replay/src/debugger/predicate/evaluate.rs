@@ -267,6 +267,10 @@ fn of_decision(decision: &Decision) -> Subject {
         Decision::Drift(drift) => (20, lane(drift.lane)),
         Decision::Shed(shed) => (21, Subject { reason: word(&shed.reason), ..task(shed.task) }),
         Decision::FellBack(fell) => (22, task(fell.task)),
+        Decision::Scale(scale) => (23, Subject { reason: word(&scale.reason), ..empty() }),
+        Decision::Shadow(shadow) => {
+            (24, Subject { lanes: shadow.lane.into_iter().collect(), ..task(shadow.task) })
+        }
     };
     Subject { decision: Some(DECISIONS[name]), ..subject }
 }

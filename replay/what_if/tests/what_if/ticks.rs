@@ -36,6 +36,8 @@ fn started() -> Started {
             breakers: None,
         },
         lanes: (0..3).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),
+        autoscale: None,
+        shadow: None,
     }
 }
 

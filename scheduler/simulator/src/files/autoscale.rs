@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use warptape_scheduler::autoscale::{SEASON_WINDOWS_MAX, ScalingConfig};
+use warptape_events::journal::AutoscaleConfig;
+use warptape_scheduler::autoscale::SEASON_WINDOWS_MAX;
 
 use super::{FileError, number};
 use crate::fleet::{Autoscale, Class};
@@ -45,7 +46,7 @@ pub struct AutoscaleFile {
 impl AutoscaleFile {
     /// What it says of a fleet of these classes.
     pub(super) fn autoscale(&self, classes: &[Class]) -> Result<Autoscale, FileError> {
-        let default = ScalingConfig::default();
+        let default = AutoscaleConfig::default();
         let lanes: usize = classes.iter().map(|class| class.lanes).sum();
         let lanes = lanes as i32;
         let whole = |field: &str, value: Option<i32>, default: i32, from: i32, to: i32, allowed| {
@@ -82,7 +83,7 @@ impl AutoscaleFile {
         let farthest =
             whole("anomaly_deviations", farthest, default.anomaly_deviations, 0, 1_000, "from 0 to 1000")?;
         Ok(Autoscale {
-            config: ScalingConfig {
+            config: AutoscaleConfig {
                 lanes_min,
                 lanes_max,
                 window_ns,

@@ -11,7 +11,7 @@
 //! that has failed is paid as well, and is not in service; while a lane is off it does not fail.
 
 use warptape_events::journal::*;
-use warptape_scheduler::autoscale::{Autoscaler, Figures, ScalingConfig, ScalingPolicy, Wish};
+use warptape_scheduler::autoscale::{Autoscaler, Figures, Wish};
 
 use super::{BEGIN_NS, Event, Run};
 use crate::fleet::Fleet;
@@ -42,11 +42,11 @@ impl Scaling {
         }
     }
 
-    fn policy(self) -> Option<ScalingPolicy> {
+    fn policy(self) -> Option<AutoscalePolicy> {
         match self {
             Self::None => None,
-            Self::Reactive => Some(ScalingPolicy::Reactive),
-            Self::Predictive => Some(ScalingPolicy::Predictive),
+            Self::Reactive => Some(AutoscalePolicy::Reactive),
+            Self::Predictive => Some(AutoscalePolicy::Predictive),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Plant {
     pub(super) fn new(fleet: &Fleet, workload: &Workload, scaling: Scaling, tasks: usize) -> Self {
         let lanes = fleet.lanes();
         let scaler = scaling.policy().zip(fleet.autoscale.as_ref()).map(|(policy, autoscale)| {
-            Autoscaler::new(ScalingConfig { policy, ..autoscale.config }, lanes as i32)
+            Autoscaler::new(AutoscaleConfig { policy, ..autoscale.config }, lanes as i32)
         });
         let of_kind = |kind: usize| {
             let speed = |lane: usize| fleet.classes[fleet.class_of(lane)].speeds[kind];

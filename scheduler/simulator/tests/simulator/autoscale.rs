@@ -1,7 +1,6 @@
 //! Lanes that are started and stopped in virtual time: what is paid, what waits, and what the policies make of days and nights.
 
-use warptape_events::journal::{ControlCommand, Input, LaneId};
-use warptape_scheduler::autoscale::{ScalingConfig, ScalingPolicy};
+use warptape_events::journal::{AutoscaleConfig, AutoscalePolicy, ControlCommand, Input, LaneId};
 use warptape_simulator::figures::{self, Row};
 use warptape_simulator::{
     Autoscale, Class, Diurnal, Failure, Fleet, Kind, Options, Outage, Outcome, Process, Scaling, Workload,
@@ -11,14 +10,14 @@ use warptape_simulator::{
 const S: i64 = 1_000_000_000;
 
 /// Eight lanes that take a minute to start.
-fn fleet(config: ScalingConfig) -> Fleet {
+fn fleet(config: AutoscaleConfig) -> Fleet {
     let autoscale = Autoscale { config, price_per_hour: vec![3.6] };
     Fleet { classes: vec![Class::new("all", 8, &[1.0])], autoscale: Some(autoscale), ..Fleet::default() }
 }
 
-fn config() -> ScalingConfig {
-    ScalingConfig {
-        policy: ScalingPolicy::Reactive,
+fn config() -> AutoscaleConfig {
+    AutoscaleConfig {
+        policy: AutoscalePolicy::Reactive,
         lanes_min: 1,
         lanes_max: 8,
         window_ns: 20 * S,
@@ -26,7 +25,7 @@ fn config() -> ScalingConfig {
         hold_windows: 5,
         clear_ns: 40 * S,
         start_ns: 60 * S,
-        ..ScalingConfig::default()
+        ..AutoscaleConfig::default()
     }
 }
 
@@ -146,7 +145,7 @@ fn lanes_that_fail_are_replaced_by_others() {
 /// The cheapest work is bought first.
 #[test]
 fn lanes_are_started_in_the_order_of_what_their_work_costs() {
-    let mut fleet = fleet(ScalingConfig { lanes_max: 12, ..config() });
+    let mut fleet = fleet(AutoscaleConfig { lanes_max: 12, ..config() });
     // Half as fast, at a third of the price; and as fast, at twice the price.
     fleet.classes.push(Class::new("slow", 2, &[0.5]));
     fleet.classes.push(Class::new("dear", 2, &[1.0]));

@@ -224,6 +224,7 @@ impl Model {
                 assert!(fell.policy == "linucb" && fell.completions > 0, "{fell:?}");
                 "fell back".to_owned()
             }
+            Decision::Shadow(_) => "shadow".to_owned(),
             Decision::Assign(assign) => {
                 self.execute_assign(assign);
                 self.check_propensity(assign.reason, assign.propensity_ppm);

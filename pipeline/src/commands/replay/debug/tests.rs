@@ -73,7 +73,15 @@ fn inputs() -> Vec<Input> {
     };
     let lane = |lane: i32| LaneSpec::new(lane, format!("cpu:{lane}"), 1);
     let (node, software, stage_config) = ("no\u{1b}[2Jde".to_owned(), "test".to_owned(), "{}".to_owned());
-    let started = Started { node, software, stage_config, scheduler: config, lanes: vec![lane(0), lane(1)] };
+    let started = Started {
+        node,
+        software,
+        stage_config,
+        scheduler: config,
+        lanes: vec![lane(0), lane(1)],
+        autoscale: None,
+        shadow: None,
+    };
     let assigned = |partition: i32| {
         let (committed_offset, snapshot_offset) = (0, 0);
         Input::PartitionAssigned(PartitionAssigned {

@@ -1,0 +1,80 @@
+//! Autoscaling of a running process: what it wants is in its metrics and, with why, in its journal, and its run is verified in another process.
+
+use std::time::{Duration, Instant};
+
+use warptape_eventlog::{Durability, SqliteLog};
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::{Decision, Scale};
+
+use super::endpoint::{scrape, url_of};
+use super::outputs::records;
+use super::processes::{Running, folder, texts, warptape, warptape_with};
+
+const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
+/// Windows of a second. A lane should work a hundredth of its time, so that few ticks want many lanes.
+const SETTINGS: [(&str, &str); 6] = [
+    ("WARPTAPE__AUTOSCALE__POLICY", "reactive"),
+    ("WARPTAPE__AUTOSCALE__WINDOW_S", "1"),
+    ("WARPTAPE__AUTOSCALE__UTILIZATION_PERCENT", "1"),
+    ("WARPTAPE__AUTOSCALE__HYSTERESIS_PERCENT", "0"),
+    ("WARPTAPE__AUTOSCALE__HOLD_WINDOWS", "0"),
+    ("WARPTAPE__ENGINE__DEVICES", "cpu:1"),
+];
+
+fn wait_for(url: &str, what: &str, is_right: impl Fn(f64) -> bool) {
+    let since = Instant::now();
+    loop {
+        let found = scrape(url).get("warptape_lanes_wanted").copied();
+        if found.is_some_and(&is_right) {
+            return;
+        }
+        assert!(since.elapsed() < Duration::from_secs(300), "{what}: {found:?} lanes are wanted");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn lanes_are_wanted_while_there_is_load_and_the_run_is_verified() {
+    let folder = folder();
+    let folder = folder.path();
+    let feed =
+        ["feed", "synth", "--symbols", "100", "--ticks", "1000000000", "--batch", "100", "--rate", "200000"];
+    let feed = Running::start(folder, &[&feed[..], &LOG].concat());
+    let mut run =
+        Running::start_with(folder, &[&["run", "--listen", "127.0.0.1:0"][..], &LOG].concat(), &SETTINGS);
+    let url = url_of(&mut run);
+    wait_for(&url, "under load", |lanes| lanes > 1.0);
+    feed.stop("TERM");
+    wait_for(&url, "without load", |lanes| lanes == 1.0);
+    run.stop("TERM");
+
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
+    let entries = records(&log, "journal", 0);
+    let entries = entries.iter().map(|record| decode_journal_entry(&record.value).expect("an entry"));
+    let scale = |decision: Decision| if let Decision::Scale(scale) = decision { Some(scale) } else { None };
+    let scales: Vec<Scale> = entries.flat_map(|entry| entry.decisions).filter_map(scale).collect();
+    let follows = |pair: &[Scale]| pair[0].lanes == pair[1].lanes_before && pair[0].lanes != pair[1].lanes;
+    assert!(scales[0].lanes_before == 1 && scales.windows(2).all(follows), "{scales:?}");
+    assert!(scales.iter().any(|scale| scale.lanes > 1 && scale.load_e6 > 10_000), "{scales:?}");
+    assert_eq!(scales.last().expect("there are some").lanes, 1);
+    let told = texts(
+        &warptape(folder, &[&["tail", "journal", "--from-beginning", "--exit-at-end"][..], &LOG].concat()),
+        0,
+    )
+    .0;
+    assert!(told.contains("lanes are wanted, and 1 were: "), "{told}");
+    let verified = texts(&warptape(folder, &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0).0;
+    assert!(verified.contains("identical"), "{verified}");
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_named() {
+    let folder = folder();
+    let settings = [("WARPTAPE__AUTOSCALE__POLICY", "reactive"), ("WARPTAPE__AUTOSCALE__LANES_MIN", "65")];
+    let check = warptape_with(folder.path(), &["config", "check"], &settings);
+    let said = texts(&check, 1).0;
+    assert!(
+        said.contains("autoscale.lanes_min") && said.contains("it must be up to lanes_max (64)"),
+        "{said}"
+    );
+}

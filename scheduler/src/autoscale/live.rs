@@ -1,0 +1,260 @@
+//! The scheduler's own figures of windows, and the decision that another number of lanes is wanted.
+//!
+//! ```text
+//!   Completed ──► rows and their time ────────┐
+//!   SliceDone ──► time, Finish ──► its task ──┴──► the first step at or after a window's end: figures ──► Autoscaler ──► another wish: Scale
+//! ```
+//!
+//! Windows begin at multiples of their length since the epoch. A window is judged before the input of the step that ends it is applied, so that its
+//! figures hold what happened in it and nothing else; windows in which no step fell held nothing. The first window of a life tells nothing where it is
+//! not whole.
+//!
+//! What waits is estimated as lane time by what a row and a task took in the mean, so that no step walks over tasks; tasks that have begun are not
+//! counted. What arrived is what was done and by what more waits than before. Lanes count alike, whatever their class.
+
+use serde::{Deserialize, Serialize};
+use warptape_events::journal::{AutoscaleConfig, Decision, Scale};
+
+use super::{Autoscaler, Figures, Wish};
+use crate::config::{ConfigMistake, DURATION_NS_MAX, mistake};
+use crate::life::Life;
+use crate::service::Serving;
+use crate::state_hash::{Component, StateHash, hash_component};
+
+/// What a row and a task take follows a window by this share.
+const SMOOTHING: i64 = 4;
+/// Shortest window: a second.
+const WINDOW_NS_MIN: i64 = 1_000_000_000;
+/// Most lanes that a process may want.
+pub const LANES_WANTED_MAX: i32 = 1_000_000;
+const NS_PS: i64 = 1_000;
+
+/// Autoscaling of a running process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Live {
+    scaler: Autoscaler,
+    /// Number of the window that is under way, and whether it has been from its begin on.
+    number: i64,
+    is_whole: bool,
+    /// Time in which lanes worked on what ended in it, whatever became of that.
+    busy_ns: i64,
+    /// What was done in it.
+    rows: Done,
+    tasks: Done,
+    /// What a row and a task take, in picoseconds and nanoseconds, smoothed; 0 while none is known.
+    row_ps: i64,
+    task_ns: i64,
+    /// What waited at the end of the window before.
+    waited_ns: i64,
+    /// The last wish.
+    wish: Option<Wish>,
+    /// Hash of all that changes with windows alone.
+    digest: u64,
+    contribution: u64,
+}
+
+/// What was done of one sort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Done {
+    number: i64,
+    service_ns: i64,
+}
+
+/// All mistakes of a configuration; empty when it is good.
+pub fn check_autoscale(config: &AutoscaleConfig) -> Vec<ConfigMistake> {
+    let ranges = [
+        ("lanes_min", i64::from(config.lanes_min), 1, i64::from(LANES_WANTED_MAX)),
+        ("lanes_max", i64::from(config.lanes_max), 1, i64::from(LANES_WANTED_MAX)),
+        ("window_ns", config.window_ns, WINDOW_NS_MIN, DURATION_NS_MAX),
+        ("utilization_percent", i64::from(config.utilization_percent), 1, 100),
+        ("hysteresis_percent", i64::from(config.hysteresis_percent), 0, 99),
+        ("hold_windows", i64::from(config.hold_windows), 0, i64::from(super::SEASON_WINDOWS_MAX)),
+        ("clear_ns", config.clear_ns, WINDOW_NS_MIN, DURATION_NS_MAX),
+        ("start_ns", config.start_ns, 0, DURATION_NS_MAX),
+        ("season_windows", i64::from(config.season_windows), 0, i64::from(super::SEASON_WINDOWS_MAX)),
+        ("error_percent_max", i64::from(config.error_percent_max), 0, 1_000),
+        ("anomaly_deviations", i64::from(config.anomaly_deviations), 0, 1_000),
+    ];
+    let is_wrong = |(_, found, least, most): &(&str, i64, i64, i64)| found < least || found > most;
+    let range = |(field, found, least, most): (&str, i64, i64, i64)| {
+        mistake(format!("autoscale.{field}"), found, format!("it must be from {least} to {most}"))
+    };
+    let mut mistakes: Vec<ConfigMistake> = ranges.into_iter().filter(is_wrong).map(range).collect();
+    if config.lanes_min > config.lanes_max {
+        let allowed = format!("it must be up to lanes_max ({})", config.lanes_max);
+        let mistake = mistake("autoscale.lanes_min", config.lanes_min, allowed);
+        mistakes.push(ConfigMistake { against: Some("lanes_max"), ..mistake });
+    }
+    if config.hysteresis_percent >= config.utilization_percent {
+        let allowed = format!("it must be below utilization_percent ({})", config.utilization_percent);
+        let mistake = mistake("autoscale.hysteresis_percent", config.hysteresis_percent, allowed);
+        mistakes.push(ConfigMistake { against: Some("utilization_percent"), ..mistake });
+    }
+    mistakes
+}
+
+impl Done {
+    fn add(&mut self, number: i64, service_ns: i64) {
+        self.number += number;
+        self.service_ns = self.service_ns.saturating_add(service_ns.clamp(0, DURATION_NS_MAX));
+    }
+
+    /// What one took, times a factor, smoothed; what was known where none was done.
+    fn each(self, known: i64, factor: i64) -> i64 {
+        if self.number == 0 {
+            return known;
+        }
+        let sample = i128::from(self.service_ns) * i128::from(factor) / i128::from(self.number);
+        let sample = sample.clamp(1, i128::from(DURATION_NS_MAX)) as i64;
+        if known == 0 { sample } else { known + (sample - known) / SMOOTHING }
+    }
+}
+
+impl Live {
+    /// From a time on, with as many lanes as there are.
+    pub(crate) fn new(config: &AutoscaleConfig, at_ns: i64, lanes: usize, hash: &mut StateHash) -> Self {
+        let mut live = Self {
+            scaler: Autoscaler::new(*config, lanes as i32),
+            number: at_ns / config.window_ns,
+            is_whole: at_ns % config.window_ns == 0,
+            busy_ns: 0,
+            rows: Done::default(),
+            tasks: Done::default(),
+            row_ps: 0,
+            task_ns: 0,
+            waited_ns: 0,
+            wish: None,
+            digest: 0,
+            contribution: 0,
+        };
+        live.digest = live.digest_now();
+        live.refresh(hash);
+        live
+    }
+
+    /// The last wish.
+    pub(crate) fn wish(&self) -> Option<&Wish> {
+        self.wish.as_ref()
+    }
+
+    /// When the window that is under way ends.
+    fn ends_ns(&self) -> i64 {
+        (self.number + 1).saturating_mul(self.scaler.config().window_ns)
+    }
+
+    fn digest_now(&self) -> u64 {
+        let scaler = self.scaler.hash() as i64;
+        // What is told of a wish follows from the window's figures, which the scaler has seen, but for these two.
+        let (waiting_ns, lanes) = self.wish.map_or((-1, -1), |wish| (wish.waiting_ns, wish.lanes_in_service));
+        let fields = [scaler, self.row_ps, self.task_ns, self.waited_ns, waiting_ns, i64::from(lanes)];
+        hash_component(Component::Scaling, fields)
+    }
+
+    fn hash(&self) -> u64 {
+        let Done { number: rows, service_ns: rows_ns } = self.rows;
+        let Done { number: tasks, service_ns: tasks_ns } = self.tasks;
+        let digest = self.digest as i64;
+        let done = hash_component(Component::Scaling, [rows, rows_ns, tasks, tasks_ns]) as i64;
+        let is_whole = i64::from(self.is_whole);
+        hash_component(Component::Scaling, [self.number, is_whole, self.busy_ns, done, digest])
+    }
+
+    /// Hash of it, by walking.
+    pub(crate) fn walked_hash(&self) -> u64 {
+        Self { digest: self.digest_now(), ..self.clone() }.hash()
+    }
+
+    /// A lane is done with a batch.
+    pub(crate) fn batch_done(&mut self, rows: i64, service_ns: i64, hash: &mut StateHash) {
+        self.rows.add(rows, service_ns);
+        self.worked(service_ns, hash);
+    }
+
+    /// A lane is done with a slice of a task.
+    pub(crate) fn slice_done(&mut self, service_ns: i64, hash: &mut StateHash) {
+        self.worked(service_ns, hash);
+    }
+
+    /// A task is finished, which lanes took so long for.
+    pub(crate) fn task_done(&mut self, service_ns: i64, hash: &mut StateHash) {
+        self.tasks.add(1, service_ns);
+        self.refresh(hash);
+    }
+
+    fn worked(&mut self, service_ns: i64, hash: &mut StateHash) {
+        self.busy_ns = self.busy_ns.saturating_add(service_ns.clamp(0, DURATION_NS_MAX));
+        self.refresh(hash);
+    }
+
+    fn refresh(&mut self, hash: &mut StateHash) {
+        let now = self.hash();
+        hash.replace(&mut self.contribution, now);
+    }
+}
+
+/// What waits, as lane time.
+fn waiting_ns(life: &Life, row_ps: i64, task_ns: i64) -> i64 {
+    let rows: i64 = life.partitions.values().map(|partition| partition.waiting_rows).sum();
+    let of_rows = i128::from(rows) * i128::from(row_ps) / i128::from(NS_PS);
+    let of_tasks = i128::from(life.risk.tasks_waiting()) * i128::from(task_ns);
+    (of_rows + of_tasks).min(i128::from(i64::MAX / 4)) as i64
+}
+
+/// Judges the window that is under way if it has ended by a time, with the state as the steps within it left it.
+pub(crate) fn end_window(life: &mut Life, at_ns: i64, decisions: &mut Vec<Decision>) {
+    if life.clock.draining {
+        return;
+    }
+    let Some(live) = &life.learnt.later.autoscale else { return };
+    if at_ns < live.ends_ns() {
+        return;
+    }
+    let (row_ps, task_ns) = (live.rows.each(live.row_ps, NS_PS), live.tasks.each(live.task_ns, 1));
+    let waiting_ns = waiting_ns(life, row_ps, task_ns);
+    let serving = Serving::of(&life.lanes);
+    let lanes = life.lanes.iter().filter(|lane| serving.has(lane)).count() as i32;
+    let Life { learnt, hash, .. } = life;
+    let Some(live) = &mut learnt.later.autoscale else { return };
+    if live.is_whole {
+        let busy_ns = live.busy_ns;
+        let arrived_ns = busy_ns.saturating_add(waiting_ns - live.waited_ns).max(0);
+        let before = live.scaler.lanes();
+        let figures = Figures { number: live.number, busy_ns, arrived_ns, waiting_ns, lanes };
+        let wish = live.scaler.window(&figures);
+        live.wish = Some(wish);
+        if wish.lanes != before {
+            decisions.push(Decision::Scale(wish.decision(before)));
+        }
+    }
+    (live.row_ps, live.task_ns, live.waited_ns) = (row_ps, task_ns, waiting_ns);
+    (live.busy_ns, live.rows, live.tasks) = (0, Done::default(), Done::default());
+    live.number = at_ns / live.scaler.config().window_ns;
+    live.is_whole = true;
+    live.digest = live.digest_now();
+    live.refresh(hash);
+}
+
+/// When the window that is under way ends, so that somebody wakes for it.
+pub(crate) fn wake_ns(life: &Life) -> i64 {
+    let live = life.learnt.later.autoscale.as_ref().filter(|_| !life.clock.draining);
+    live.map_or(i64::MAX, Live::ends_ns)
+}
+
+impl Wish {
+    fn decision(&self, lanes_before: i32) -> Scale {
+        Scale {
+            lanes: self.lanes,
+            lanes_before,
+            lanes_in_service: self.lanes_in_service,
+            reason: self.reason,
+            utilization_percent: self.utilization_percent,
+            waiting_ns: self.waiting_ns,
+            arrived_e6: self.arrived_e6,
+            load_e6: self.load_e6,
+            forecast_e6: self.forecast_e6,
+            error_ppm: self.error_ppm,
+            deviations_e3: self.deviations_e3,
+            season_windows: self.season_windows,
+        }
+    }
+}
