@@ -135,8 +135,9 @@ impl Run {
         self.step(Input::CommitEnded(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up }));
         if self.writer.next_sequence() - self.checked >= CHECKPOINT_ENTRIES {
             let state = StateBytes(self.scheduler.checkpoint());
-            let started = Some(self.started.clone());
-            self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 1, state }));
+            let (started, nothing) = (Some(self.started.clone()), StateBytes(Vec::new()));
+            self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 2, state: nothing }));
+            self.step(Input::Checkpoint(Checkpoint { started: None, part: 1, parts: 2, state }));
             self.checked = self.writer.next_sequence();
         }
         if self.entries_waiting >= WRITE_ENTRIES {

@@ -10,6 +10,8 @@
 //! later have the bytes that they always had. What a state has besides goes into [`Later`], in a new version: so does a change of any other type within
 //! the state, which the test on a checkpoint of today reminds of.
 
+use std::ops::RangeInclusive;
+
 use thiserror::Error;
 
 use crate::audit;
@@ -38,6 +40,9 @@ pub enum CheckpointError {
 }
 
 impl Scheduler {
+    /// Versions of states that are read and written.
+    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = PLAIN..=LATER;
+
     /// The whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
         let nothing = Learnt::default();
@@ -63,7 +68,7 @@ impl Scheduler {
     /// If the bytes are of a version that is not known, or damaged.
     pub fn from_checkpoint(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (&version, state) = bytes.split_first().ok_or_else(|| damaged("there are no bytes"))?;
-        if !(PLAIN..=LATER).contains(&version) {
+        if !Self::CHECKPOINT_VERSIONS.contains(&version) {
             return Err(CheckpointError::Version { found: version });
         }
         let (mut scheduler, mut rest) = postcard::take_from_bytes::<Self>(state).map_err(damaged)?;

@@ -1,6 +1,6 @@
 //! Autoscaling of a running process: what it wants is in its metrics and, with why, in its journal, and its run is verified in another process.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use warptape_eventlog::{Durability, SqliteLog};
 use warptape_schemas::decode_journal_entry;
@@ -8,17 +8,18 @@ use warptape_schemas::journal::{Decision, Scale};
 
 use super::endpoint::{scrape, url_of};
 use super::outputs::records;
-use super::processes::{Running, folder, texts, warptape, warptape_with};
+use super::processes::{DEADLINE, Running, folder, texts, warptape, warptape_with};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 /// Windows of a second. A lane should work a hundredth of its time, so that few ticks want many lanes.
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 7] = [
     ("WARPTAPE__AUTOSCALE__POLICY", "reactive"),
     ("WARPTAPE__AUTOSCALE__WINDOW_S", "1"),
     ("WARPTAPE__AUTOSCALE__UTILIZATION_PERCENT", "1"),
     ("WARPTAPE__AUTOSCALE__HYSTERESIS_PERCENT", "0"),
     ("WARPTAPE__AUTOSCALE__HOLD_WINDOWS", "0"),
     ("WARPTAPE__ENGINE__DEVICES", "cpu:1"),
+    ("WARPTAPE__ENGINE__CHECKPOINT_INTERVAL_S", "1"),
 ];
 
 fn wait_for(url: &str, what: &str, is_right: impl Fn(f64) -> bool) {
@@ -28,8 +29,7 @@ fn wait_for(url: &str, what: &str, is_right: impl Fn(f64) -> bool) {
         if found.is_some_and(&is_right) {
             return;
         }
-        assert!(since.elapsed() < Duration::from_secs(300), "{what}: {found:?} lanes are wanted");
-        std::thread::sleep(Duration::from_millis(100));
+        assert!(since.elapsed() < DEADLINE, "{what}: {found:?} lanes are wanted");
     }
 }
 

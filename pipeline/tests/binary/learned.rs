@@ -53,7 +53,8 @@ fn a_run_under_a_network_is_verified_in_another_process() {
     texts(&warptape(folder, &feed), 0);
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     let short = &policy[..12];
-    let settings = [LANES, NETWORKS, ("WARPTAPE__RISK__POLICY", short)];
+    let checkpoints = ("WARPTAPE__ENGINE__CHECKPOINT_INTERVAL_S", "1");
+    let settings = [LANES, NETWORKS, ("WARPTAPE__RISK__POLICY", short), checkpoints];
     let mut run = Running::start_with(folder, &[&["run"][..], &LOG].concat(), &settings);
     run_until_drained(&mut run, &log, "warptape");
     price(folder, "one");

@@ -14,9 +14,9 @@ use warptape_eventlog::{
 use warptape_replay::VerifyOptions;
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
-    Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Draining, GroupArrival, Input,
-    JournalEntry, LaneLost, LaneReady, LaneSpec, PartitionAssigned, RiskConfig, SchedulerConfig, Sealed,
-    SealedPartition, Started, StateBytes,
+    Arrived, AutoscaleConfig, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Draining,
+    GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, PartitionAssigned, RiskConfig,
+    SchedulerConfig, Sealed, SealedPartition, Started, StateBytes,
 };
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
@@ -319,10 +319,10 @@ impl<'a> Run<'a> {
         self.commit(Vec::new(), &[]);
     }
 
-    /// Writes the scheduler's state, in several parts.
+    /// Writes the scheduler's state, in several parts, of which the first one has nothing of it, as engines do.
     fn write_checkpoint(&mut self, started: &Started) {
         let state = self.scheduler.checkpoint();
-        let parts = state.chunks(CHECKPOINT_PART_BYTES);
+        let parts: Vec<_> = std::iter::once(&[][..]).chain(state.chunks(CHECKPOINT_PART_BYTES)).collect();
         let count = parts.len() as i32;
         assert!(count > 2);
         for (part, state) in (0..).zip(parts) {
@@ -405,6 +405,8 @@ impl<'a> Run<'a> {
                 (0..started.lanes.len())
                     .map(|lane| (place_of(&|started| started.lanes[lane].class = "class".to_owned()), 4)),
             );
+            // What is judged or asked beside the lanes: a null each.
+            later.push((place_of(&|started| started.autoscale = Some(AutoscaleConfig::default())), 2));
             for (at, length) in later.into_iter().rev() {
                 assert!(bytes.drain(at..at + length).all(|byte| byte == 0));
             }
