@@ -120,7 +120,8 @@ pub(super) mod tests {
         use warptape_engine::{LaneStatus, PartitionStatus, Status};
         use warptape_kernels::device::Sample;
         use warptape_scheduler::LaneLoad;
-        use warptape_schemas::journal::BreakerState;
+        use warptape_scheduler::autoscale::Wish;
+        use warptape_schemas::journal::{BreakerState, ScaleReason};
 
         use super::*;
         use crate::endpoint::sampler::{Disk, Lag, Recent, SeenLag};
@@ -174,7 +175,23 @@ pub(super) mod tests {
                 waiting_rows: 5,
                 waiting_bytes: 50,
             };
+            let wish = Wish {
+                lanes: 4,
+                reason: ScaleReason::Forecast,
+                utilization_percent: 90,
+                waiting_ns: S,
+                lanes_in_service: 2,
+                arrived_e6: 1_800_000,
+                load_e6: 2_500_000,
+                is_by_forecast: true,
+                forecast_e6: Some(2_500_000),
+                error_ppm: Some(100_000),
+                season_windows: 24,
+                deviations_e3: None,
+                is_anomaly: false,
+            };
             let status = Status {
+                wish: Some(wish),
                 partitions: vec![partition],
                 lanes: vec![lane(0), lane(1)],
                 quotas: vec![("desk".to_owned(), 3, 10)],
