@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::autoscale;
 use crate::networks::Networks;
 use crate::policy::task::{Push, TaskPolicy};
+use crate::risk::Shadows;
 use crate::risk::bandit::Bandit;
 use crate::state_hash::StateHash;
 
@@ -27,6 +28,8 @@ pub(crate) struct Learnt {
 pub(crate) struct Later {
     /// How many lanes are wanted; none where that is not judged.
     pub(crate) autoscale: Option<autoscale::Live>,
+    /// Policies that are asked beside the one that decides.
+    pub(crate) shadows: Option<Shadows>,
 }
 
 impl Learnt {
@@ -34,7 +37,9 @@ impl Learnt {
     pub(crate) fn walked_hash(&self) -> u64 {
         let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);
         let autoscale = self.later.autoscale.as_ref().map_or(0, autoscale::Live::walked_hash);
-        self.networks.walked_hash().wrapping_add(bandit).wrapping_add(autoscale)
+        let shadows = self.later.shadows.as_ref().map_or(0, Shadows::walked_hash);
+        let later = autoscale.wrapping_add(shadows);
+        self.networks.walked_hash().wrapping_add(bandit).wrapping_add(later)
     }
 
     /// Another policy decides from now on: what the one before learnt is forgotten.

@@ -23,7 +23,7 @@ use crate::partitions::{GroupKey, Partition, PartitionPhase};
 use crate::policy::placement::PlacementPolicy;
 use crate::policy::task::TaskPolicy;
 use crate::rebalance::Rebalancing;
-use crate::risk::{self, Risk};
+use crate::risk::{self, Risk, Shadows, check_shadow};
 use crate::room::Room;
 use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -109,6 +109,7 @@ impl Life {
         let mut mistakes = check_config(&started.scheduler);
         mistakes.extend(check_lanes(&started.lanes));
         mistakes.extend(started.autoscale.iter().flat_map(check_autoscale));
+        mistakes.extend(started.shadow.iter().flat_map(check_shadow));
         let placement = PlacementPolicy::parse(&started.scheduler.placement_policy);
         let task_policy = TaskPolicy::parse(&started.scheduler.risk.policy);
         let ((policy, step_bytes_max), task_policy) = match placement.zip(task_policy) {
@@ -146,6 +147,8 @@ impl Life {
         }
         let live = |config| autoscale::Live::new(config, at_ns, started.lanes.len(), &mut life.hash);
         life.learnt.later.autoscale = started.autoscale.as_ref().map(live);
+        let shadows = started.shadow.as_ref();
+        life.learnt.later.shadows = shadows.map(|config| Shadows::new(config, &mut life.hash));
         life.refresh_clock();
         life.learnt.choose_policy(task_policy, life.lanes.len(), &mut life.hash);
         Ok(life)

@@ -51,8 +51,11 @@ impl Room {
         usize::try_from(self.bytes_left / TAKE_BYTES).unwrap_or(0).max(1)
     }
 
-    /// A decision was made.
+    /// A decision was made. What policies in the shadow say takes no room from what is done: there is no more of it than lanes times policies.
     pub(crate) fn take(&mut self, decision: &Decision) {
+        if matches!(decision, Decision::Shadow(_)) {
+            return;
+        }
         self.bytes_left = self.bytes_left.saturating_sub(bytes_max(decision));
         self.decisions_left = self.decisions_left.map(|left| left.saturating_sub(1));
     }

@@ -92,6 +92,7 @@ pub(crate) enum Component {
     Bandit = 95,
     BanditTask = 96,
     Scaling = 100,
+    Shadow = 105,
 }
 
 /// Hash of one component.

@@ -29,6 +29,7 @@ mod queues;
 mod quotas;
 mod rates;
 mod reserve;
+mod shadow;
 mod shares;
 mod sight;
 mod slices;
@@ -47,7 +48,7 @@ use warptape_events::journal::{
 use crate::lanes::Lane;
 use crate::life::{Clock, Life, Step};
 use crate::name::Name;
-use crate::policy::task::{Push, TaskPolicy, Turns};
+use crate::policy::task::{Order, TaskPolicy, Turns};
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::views::QuotaLoad;
 use accounts::Accounts;
@@ -63,6 +64,8 @@ pub(crate) use quotas::Quotas;
 use quotas::Refusal;
 use rates::Rates;
 use reserve::Reserve;
+pub(crate) use shadow::Shadows;
+pub use shadow::{SHADOW_EVERY_MAX, SHADOWS_MAX, check_shadow};
 pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
@@ -242,7 +245,11 @@ impl Risk {
 
     /// Where a task's tenant stands; under an order that is not fair all tenants are one.
     fn turn(&self, task: &Task) -> Turn {
-        match self.policy.order().is_fair() {
+        self.turn_under(self.policy.order(), task)
+    }
+
+    fn turn_under(&self, order: Order, task: &Task) -> Turn {
+        match order.is_fair() {
             true => self.tenants.accounts.turn(task.spec.class, &task.spec.tenant),
             false => Turn { class: task.spec.class, service_ns: 0, tenant: Name::default() },
         }
@@ -250,7 +257,11 @@ impl Risk {
 
     /// The kind that a task waits with, where the policy chooses among kinds.
     fn kind_of(&self, task: &Task) -> Name {
-        match self.policy {
+        self.kind_under(self.policy, task)
+    }
+
+    fn kind_under(&self, policy: TaskPolicy, task: &Task) -> Name {
+        match policy {
             TaskPolicy::LpPrice => task.spec.rate_key.clone(),
             TaskPolicy::First(_) | TaskPolicy::Push(_) => Name::default(),
         }
@@ -259,14 +270,18 @@ impl Risk {
     /// What the rest of a task is predicted to take on the class of ready lanes that is fastest, in nanoseconds; 0 where that is not known,
     /// or the policy does not ask.
     fn rest_ns(&self, task: &Task, lanes: &[Lane]) -> i64 {
-        if !self.policy.order().predicts() {
+        self.rest_ns_under(self.policy.order(), task, lanes)
+    }
+
+    fn rest_ns_under(&self, order: Order, task: &Task, lanes: &[Lane]) -> i64 {
+        if !order.predicts() {
             return 0;
         }
         let cost = task.cost(task.units_left);
         let classes: BTreeSet<_> = lanes.iter().filter(|lane| lane.ready).map(|lane| lane.class).collect();
         let on = |class| {
             let predicted = self.rates.predict_work(class, &task.spec.rate_key, cost)?;
-            Some(if self.policy.order().is_cautious() { predicted.upper_ns } else { predicted.mean_ns })
+            Some(if order.is_cautious() { predicted.upper_ns } else { predicted.mean_ns })
         };
         classes.into_iter().filter_map(on).min().unwrap_or(0)
     }
@@ -386,16 +401,24 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
     risk.enqueue(task);
     let (class, tenant, tasks) = (arrived.class, arrived.tenant.clone(), tasks + 1);
     decisions.push(Decision::Admit(Admit { task, class, tenant, tasks }));
-    match life.risk.policy {
-        TaskPolicy::LpPrice => {
-            let Life { risk, hash, .. } = life;
-            let Risk { tasks, prices, .. } = risk;
-            let arrived = &tasks[&task];
-            prices.count(&arrived.spec.rate_key, arrived.cost(arrived.units_left), hash);
-        }
-        TaskPolicy::First(_) => {}
-        TaskPolicy::Push(_) => decisions.extend(assign(life, task).map(Decision::Assign)),
+    if wants_prices(life) {
+        let Life { risk, hash, .. } = &mut *life;
+        let Risk { tasks, prices, .. } = risk;
+        let arrived = &tasks[&task];
+        prices.count(&arrived.spec.rate_key, arrived.cost(arrived.units_left), hash);
     }
+    let instead = shadow::arrived(life, task);
+    let assigned = assign(life, task);
+    let lane = assigned.as_ref().map(|assign| assign.lane);
+    decisions.extend(assigned.map(Decision::Assign));
+    shadow::beside_arrival(task, lane, &instead, decisions);
+}
+
+/// Whether the policy, or one in its shadow, goes by prices.
+fn wants_prices(life: &Life) -> bool {
+    let goes_by = |policy| policy == TaskPolicy::LpPrice;
+    goes_by(life.risk.policy)
+        || life.learnt.later.shadows.as_ref().is_some_and(|shadows| shadows.any(goes_by))
 }
 
 /// Why a task is not accepted, if it is not. A later round of a task is accepted whatever else there is.
@@ -490,8 +513,8 @@ pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
 
 /// Asks for prices, where the policy wants them and something has changed since the last question.
 pub(crate) fn ask_prices(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
-    if risk.policy == TaskPolicy::LpPrice {
+    if wants_prices(life) {
+        let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
         let asks = risk.prices.look(*at_ns, config.risk.price_interval_ns, lanes, &risk.rates, hash);
         decisions.extend(asks.map(Decision::AskPrices));
     }
@@ -515,7 +538,8 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     let slice = lane.end_slice(*at_ns, hash);
     let percent = config.risk.critical_percent;
     risk.lanes.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
-    if matches!(risk.policy, TaskPolicy::Push(Push::ScoreUtilization | Push::Dqn)) {
+    let shadows = known.later.shadows.as_ref();
+    if risk.policy.sees_utilization() || shadows.is_some_and(|all| all.any(TaskPolicy::sees_utilization)) {
         risk.lanes.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
     }
     let Some(id) = slice.task else { return };

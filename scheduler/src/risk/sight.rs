@@ -76,14 +76,19 @@ pub(super) fn steered(life: &mut Life) -> Option<LaneId> {
 
 /// The lane that the network chooses which the policy names; none where the policy names none, or one that is not there.
 pub(super) fn learned(life: &Life, task: &Task) -> Option<LaneId> {
-    let network = network(life)?;
+    learned_by(life, &life.config.risk.policy, task)
+}
+
+/// Likewise of a policy.
+pub(super) fn learned_by(life: &Life, policy: &str, task: &Task) -> Option<LaneId> {
+    let network = network(life, policy)?;
     // The task is among those that are known.
     let (task, lanes) = sight(life, life.clock.at_ns, task, life.risk.tasks.len() - 1);
     Some(network.choose(&task, &lanes)? as LaneId)
 }
 
-fn network(life: &Life) -> Option<&Network> {
-    life.learnt.networks.get(dqn::hash_of(&life.config.risk.policy)?)
+fn network<'a>(life: &'a Life, policy: &str) -> Option<&'a Network> {
+    life.learnt.networks.get(dqn::hash_of(policy)?)
 }
 
 /// A lane in the choice of one for a task, as the policy of a step saw it.
@@ -100,7 +105,7 @@ pub(crate) struct Sighted {
 pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived) -> Vec<Sighted> {
     let task = arriving(at_ns, arrived);
     let (of_task, states) = sight(life, at_ns, &task, life.risk.tasks.len());
-    let scores = network(life).map(|network| network.scores(&of_task, &states));
+    let scores = network(life, &life.config.risk.policy).map(|network| network.scores(&of_task, &states));
     let of_lane = |(lane, state): (&Lane, &LaneState)| Sighted {
         view: view(life, at_ns, &task, lane),
         older_ppm: state.utilization_ppm[1],

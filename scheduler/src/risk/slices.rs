@@ -21,6 +21,7 @@ use warptape_events::journal::{
 
 use super::CLASS_SLICES;
 use super::queue::{Head, Queue};
+use super::shadow;
 use super::shares::shares;
 use super::steal;
 use super::task::{Stage, TaskSpec};
@@ -31,7 +32,7 @@ use crate::policy::task::{CERTAIN_PPM, Choice, Offer, TaskPolicy, choose};
 use crate::service::Serving;
 
 /// Where a task's units are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     /// Any lane may take them.
     Open,
@@ -253,7 +254,13 @@ fn serve(
         };
         let task = next.task;
         if next.source != Source::Whole {
+            let class = life.risk.tasks[&task].spec.class;
+            let instead = match next.reason {
+                SliceReason::Order => shadow::begins(life, lane, splits, class),
+                _ => Vec::new(),
+            };
             start(life, lane, next, decisions);
+            shadow::beside_slice(lane, task, &instead, decisions);
             return i64::MAX;
         }
         let Plan { shares, .. } = match plan.take() {
@@ -314,17 +321,7 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
 /// Draws among the tasks of a class that a free lane may begin with, of which the order prefers one, or leaves it at that.
 fn explore(life: &Life, lane: LaneId, splits: bool, class: TaskClass, preferred: (Source, TaskId)) -> Next {
     let risk = &life.risk;
-    let whole = risk.queues.whole.tasks_of(class).filter(|task| splits && !risk.tasks[task].spec.gang);
-    let sources = [
-        (Source::Open, risk.queues.open.tasks_of(class).take(EXPLORED_MAX).collect::<Vec<_>>()),
-        (Source::Share, risk.queues.shares[lane as usize].tasks_of(class).take(EXPLORED_MAX).collect()),
-        (Source::Whole, whole.take(EXPLORED_MAX).collect()),
-    ];
-    // A task may have units for all lanes and a share of this one: then it is what came back that goes first.
-    let mut others: BTreeMap<TaskId, Source> = BTreeMap::new();
-    for (source, tasks) in sources {
-        tasks.into_iter().for_each(|task| _ = others.entry(task).or_insert(source));
-    }
+    let mut others = candidates(life, lane, splits, class, EXPLORED_MAX);
     others.insert(preferred.1, preferred.0);
     let position = others.keys().position(|task| *task == preferred.1).expect("it was inserted");
     let address = ("task/explore", life.config.placement_seed, risk.numbers.slice_next);
@@ -333,6 +330,29 @@ fn explore(life: &Life, lane: LaneId, splits: bool, class: TaskClass, preferred:
     let (&task, &source) = others.iter().nth(index).expect("the index is drawn below their number");
     let reason = if is_explored { SliceReason::Explored } else { SliceReason::Order };
     Next { source, task, reason, propensity_ppm }
+}
+
+/// Tasks of a class that a free lane may begin with: up to so many of each source, the first ones by kind, tenant and due.
+pub(super) fn candidates(
+    life: &Life,
+    lane: LaneId,
+    splits: bool,
+    class: TaskClass,
+    most: usize,
+) -> BTreeMap<TaskId, Source> {
+    let risk = &life.risk;
+    let whole = risk.queues.whole.tasks_of(class).filter(|task| splits && !risk.tasks[task].spec.gang);
+    let sources = [
+        (Source::Open, risk.queues.open.tasks_of(class).take(most).collect::<Vec<_>>()),
+        (Source::Share, risk.queues.shares[lane as usize].tasks_of(class).take(most).collect()),
+        (Source::Whole, whole.take(most).collect()),
+    ];
+    // A task may have units for all lanes and a share of this one: then it is what came back that goes first.
+    let mut found: BTreeMap<TaskId, Source> = BTreeMap::new();
+    for (source, tasks) in sources {
+        tasks.into_iter().for_each(|task| _ = found.entry(task).or_insert(source));
+    }
+    found
 }
 
 /// A task that a lane could have begun with, with what orders it.
@@ -394,7 +414,10 @@ fn heads(
         (Source::Share, Some(&life.risk.queues.shares[lane as usize])),
         (Source::Whole, splits.then_some(&life.risk.queues.whole)),
     ];
-    queues.into_iter().filter_map(move |(source, queue)| Some((source, first_of(life, lane, queue?, class)?)))
+    let policy = life.risk.policy;
+    queues
+        .into_iter()
+        .filter_map(move |(source, queue)| Some((source, first_of(life, lane, queue?, class, policy)?)))
 }
 
 /// The first task of a class that the lane begins with at once.
@@ -405,13 +428,14 @@ fn first_to_begin(life: &Life, lane: LaneId, splits: bool, class: TaskClass) -> 
 }
 
 /// What a lane takes next, of a class or of the most urgent one.
-fn first_of<'a>(
-    life: &'a Life,
+pub(super) fn first_of<'a>(
+    life: &Life,
     lane: LaneId,
     queue: &'a Queue,
     class: Option<TaskClass>,
+    policy: TaskPolicy,
 ) -> Option<Head<'a>> {
-    let class = match (class, life.risk.policy) {
+    let class = match (class, policy) {
         (Some(class), TaskPolicy::First(_) | TaskPolicy::Push(_)) => return queue.first_of(class),
         (None, TaskPolicy::First(_) | TaskPolicy::Push(_)) => return queue.first(),
         (Some(class), TaskPolicy::LpPrice) => class,

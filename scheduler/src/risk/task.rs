@@ -236,8 +236,13 @@ impl Task {
 
     /// Where it stands in an order.
     pub(crate) fn due(&self, order: Order) -> Due {
+        self.due_with(order, self.rest_ns)
+    }
+
+    /// Likewise, if its rest is predicted to take so long.
+    pub(crate) fn due_with(&self, order: Order, rest_ns: i64) -> Due {
         let TaskSpec { id, deadline_ns, arrived_ns, .. } = self.spec;
-        let due = policy::Due { quanta: self.quanta, arrived_ns, deadline_ns, rest_ns: self.rest_ns };
+        let due = policy::Due { quanta: self.quanta, arrived_ns, deadline_ns, rest_ns };
         let (quanta, due_ns) = order.key(due);
         Due { quanta, due_ns, task: id }
     }

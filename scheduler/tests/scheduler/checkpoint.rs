@@ -90,7 +90,7 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
     let words =
         |before| CheckpointError::Damaged(format!("it says nothing that version {before} does not say"));
     assert_eq!(nothing.unwrap_err(), words(1));
-    let nothing_later = Scheduler::from_checkpoint(&[&[3], &learnt_bytes[1..], &[0]].concat());
+    let nothing_later = Scheduler::from_checkpoint(&[&[3], &learnt_bytes[1..], &[0, 0]].concat());
     assert_eq!(nothing_later.unwrap_err(), words(2));
     let before_the_start = Scheduler::from_checkpoint(&[2, 0, 0]);
     assert!(matches!(before_the_start, Err(CheckpointError::Damaged(_))));

@@ -118,6 +118,8 @@ pub struct Model {
     /// How many lanes are wanted, where that is judged.
     pub autoscale: Option<AutoscaleConfig>,
     lanes_wanted: i32,
+    /// Policies in the shadow.
+    shadow: Option<ShadowConfig>,
     pub at_ns: i64,
     pub lanes: Vec<ModelLane>,
     pub partitions: BTreeMap<PartitionId, ModelPartition>,
@@ -144,12 +146,14 @@ impl Model {
         config: SchedulerConfig,
         weights: &[i32],
         autoscale: Option<AutoscaleConfig>,
+        shadow: Option<ShadowConfig>,
     ) -> Self {
         let mut model = Self {
             scheduler: Scheduler::new(),
             config: config.clone(),
             autoscale,
             lanes_wanted: 0,
+            shadow,
             at_ns,
             lanes: Vec::new(),
             partitions: BTreeMap::new(),
@@ -183,7 +187,8 @@ impl Model {
         let Input::Started(started) = crate::script::started(config, weights) else { unreachable!() };
         let wanted = |of: AutoscaleConfig| (weights.len() as i32).clamp(of.lanes_min, of.lanes_max);
         self.lanes_wanted = self.autoscale.map_or(0, wanted);
-        self.step(Input::Started(Started { autoscale: self.autoscale, ..started }));
+        let (autoscale, shadow) = (self.autoscale, self.shadow.clone());
+        self.step(Input::Started(Started { autoscale, shadow, ..started }));
     }
 
     /// An input the scheduler must refuse, without a trace.
@@ -596,5 +601,25 @@ impl Model {
             assert_eq!(decisions, recorded.decisions);
         }
         assert_eq!(scheduler.state_hash(), self.scheduler.state_hash());
+    }
+
+    /// Nothing follows from policies in the shadow: without them the same is decided. One that goes by prices has them asked for.
+    pub fn check_without_shadow(&self) {
+        let Some(shadow) = &self.shadow else { return };
+        if shadow.policies.iter().any(|policy| policy.starts_with("lp-price")) {
+            return;
+        }
+        let mut scheduler = Scheduler::new();
+        for recorded in &self.journal {
+            let input = match recorded.input.clone() {
+                Input::Started(started) => Input::Started(Started { shadow: None, ..started }),
+                input => input,
+            };
+            let mut decisions = Vec::new();
+            scheduler.step(recorded.at_ns, &input, &mut decisions).expect("it was accepted before");
+            let mut expected = recorded.decisions.clone();
+            expected.retain(|decision| !matches!(decision, Decision::Shadow(_)));
+            assert_eq!(decisions, expected);
+        }
     }
 }

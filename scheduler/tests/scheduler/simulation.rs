@@ -104,6 +104,10 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "resume",
         "scale down",
         "scale up",
+        "shadow pulls",
+        "shadow pulls likewise",
+        "shadow pushes",
+        "shadow pushes likewise",
         "shed Batch",
         "shed Interactive",
         "slice Batch, Aged",
@@ -138,7 +142,8 @@ pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     let (config, weights) = random_start(&mut draws);
     let begins_ns = draws.below(1 << 60);
     let autoscale = if draws.percent(25) { Some(random_autoscale(&mut draws)) } else { None };
-    let mut model = Model::start(begins_ns, config, &weights, autoscale);
+    let shadow = if draws.percent(25) { Some(random_shadow(&mut draws, &config)) } else { None };
+    let mut model = Model::start(begins_ns, config, &weights, autoscale, shadow);
     model.plant = plant;
     for _ in 0..STEPS {
         let pace = draws.pick(&[1, 50, 3_000]).unwrap();
@@ -154,6 +159,7 @@ pub fn run_with(seed: u64, plant: Option<Plant>) -> BTreeMap<String, i64> {
     }
     heal(&mut model);
     model.check_replay();
+    model.check_without_shadow();
     model.seen
 }
 
@@ -171,6 +177,16 @@ fn random_autoscale(draws: &mut Draws) -> AutoscaleConfig {
         start_ns: draws.pick(&[0, 1_000_000_000, 5_000_000_000]).unwrap(),
         ..AutoscaleConfig::default()
     }
+}
+
+fn random_shadow(draws: &mut Draws, config: &SchedulerConfig) -> ShadowConfig {
+    let others = [draws.pick(&TASK_POLICIES).unwrap().to_owned(), network_policy(draws)];
+    let mut policies = vec![config.risk.policy.clone()];
+    policies.extend(others);
+    policies.retain(|policy| policy != "linucb");
+    policies.sort();
+    policies.dedup();
+    ShadowConfig { policies, every: draws.pick(&[1, 3]).unwrap() }
 }
 
 fn random_start(draws: &mut Draws) -> (SchedulerConfig, Vec<i32>) {

@@ -102,6 +102,11 @@ impl TaskPolicy {
         (version == 1).then_some(policy)
     }
 
+    /// Whether it goes by how much lanes worked in the last seconds.
+    pub(crate) fn sees_utilization(self) -> bool {
+        matches!(self, Self::Push(Push::ScoreUtilization | Push::Dqn))
+    }
+
     /// The order in which the tasks of a class wait.
     pub(crate) fn order(self) -> Order {
         match self {

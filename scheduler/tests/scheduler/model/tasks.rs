@@ -224,7 +224,7 @@ impl Model {
                 assert!(fell.policy == "linucb" && fell.completions > 0, "{fell:?}");
                 "fell back".to_owned()
             }
-            Decision::Shadow(_) => "shadow".to_owned(),
+            Decision::Shadow(shadow) => self.check_shadow(shadow),
             Decision::Assign(assign) => {
                 self.execute_assign(assign);
                 self.check_propensity(assign.reason, assign.propensity_ppm);
@@ -422,6 +422,36 @@ impl Model {
     }
 
     /// The network that the policy names.
+    /// A policy in the shadow chooses what the same policy in force has chosen.
+    fn check_shadow(&self, shadow: &Shadow) -> String {
+        let Shadow { policy, task, lane, lane_instead, task_instead } = shadow;
+        let name = &self.shadow.as_ref().expect("nobody asked for a shadow").policies[*policy as usize];
+        assert!(self.tasks.known.contains_key(task), "{shadow:?} of an unknown task");
+        let plain = |name: &str| name.trim_end_matches("@1").to_owned();
+        let in_force = match plain(&self.config.risk.policy) {
+            name if name.is_empty() => "fair".to_owned(),
+            name => name,
+        };
+        // Turns go on with each choice, and a policy in the shadow is not asked at each.
+        let is_same = plain(name) == in_force && !name.contains("robin") && self.config.risk.explore_ppm == 0;
+        // It sees the first tasks of a queue alone.
+        let sees_all = self.tasks.known.len() <= 32;
+        match (lane_instead, task_instead) {
+            (Some(instead), None) => {
+                assert!((*instead as usize) < self.lanes.len(), "{shadow:?}");
+                assert!(!is_same || *lane == Some(*instead), "{shadow:?} under {in_force}");
+                if is_same { "shadow pushes likewise" } else { "shadow pushes" }.to_owned()
+            }
+            (None, Some(instead)) => {
+                let class = |task: &TaskId| self.tasks.known[task].arrived.class;
+                assert_eq!((class(instead), lane.is_some()), (class(task), true), "{shadow:?}");
+                assert!(!is_same || !sees_all || instead == task, "{shadow:?} under {in_force}");
+                if is_same { "shadow pulls likewise" } else { "shadow pulls" }.to_owned()
+            }
+            _ => panic!("{shadow:?} says nothing, or too much"),
+        }
+    }
+
     fn named_network(&self) -> Option<&str> {
         self.config.risk.policy.strip_prefix("dqn:")
     }
