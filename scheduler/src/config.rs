@@ -11,7 +11,7 @@ use warptape_events::journal::{
 };
 
 use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
-use crate::policy::task::{EXPLORE_PPM_MAX, TASK_POLICIES, TaskPolicy};
+use crate::policy::task::{EXPLORE_PPM_MAX, TaskPolicy, task_policies_listed};
 use crate::risk::Quotas;
 
 /// Lanes of one process.
@@ -121,8 +121,8 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     }
     if TaskPolicy::parse(&config.risk.policy).is_none() {
         let allowed = format!(
-            "it must be one of: {}; each with `@VERSION` behind it if it is not 1; or `dqn:HASH` with the hash of a network",
-            TASK_POLICIES.join(", ")
+            "it must be one of: {}; where the version is 1 it may be left out; or `dqn:HASH` with the hash of a network",
+            task_policies_listed()
         );
         mistakes.push(mistake("risk.policy", &config.risk.policy, allowed));
     }

@@ -99,5 +99,5 @@ pub use explain::{Choice, Explanation, GroupElsewhere, LaneExplanation, Otherwis
 pub use machine::Scheduler;
 pub use partitions::PartitionPhase;
 pub use policy::placement::PLACEMENT_POLICIES;
-pub use policy::task::{TASK_POLICIES, dqn};
+pub use policy::task::{TASK_POLICIES, current_task_policy, dqn};
 pub use views::{InFlightBatch, LaneLoad, PartitionLoad, Placement, QuotaLoad, WaitingRows};

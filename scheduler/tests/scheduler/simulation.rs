@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use warptape_events::journal::*;
-use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, in_steps};
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy, in_steps};
 
 use crate::draws::Draws;
 use crate::learned::{network, trained};
@@ -205,7 +205,7 @@ fn random_risk(draws: &mut Draws) -> RiskConfig {
         policy: match draws.percent(30) {
             true => String::new(),
             false if draws.percent(15) => network_policy(draws),
-            false => draws.pick(&TASK_POLICIES).unwrap().to_owned(),
+            false => task_policy(draws),
         },
         price_interval_ns: draws.pick(&[0, 1, 2_000]).unwrap(),
         critical_percent: draws.pick(&[0, 25, 100]).unwrap(),
@@ -416,6 +416,13 @@ fn complete(model: &mut Model, lane: LaneId, service_ns: i64) {
     model.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
 }
 
+/// A policy of tasks by its name alone where that is enough, as journals have it whose policies had one version, and with its version.
+fn task_policy(draws: &mut Draws) -> String {
+    let name = draws.pick(&TASK_POLICIES).unwrap();
+    let current = current_task_policy(name);
+    if current == format!("{name}@1") { name.to_owned() } else { current }
+}
+
 /// The policy of one of two networks, which may not be there.
 fn network_policy(draws: &mut Draws) -> String {
     format!("dqn:{}", network(draws.pick(&NETWORKS).unwrap()).hash())
@@ -475,14 +482,12 @@ fn control(model: &mut Model, draws: &mut Draws) {
             ControlCommand::SetBreaker(SetBreaker { lane, to })
         }
         _ => {
-            let (of, names) = match draws.percent(50) {
-                true => ("tasks", &TASK_POLICIES[..]),
-                false => ("placement", &PLACEMENT_POLICIES[..]),
-            };
+            let of = if draws.percent(50) { "tasks" } else { "placement" };
             let name = match draws.below(10) {
                 0..2 => "dice".to_owned(),
                 2..4 if of == "tasks" => network_policy(draws),
-                _ => draws.pick(names).unwrap().to_owned(),
+                _ if of == "tasks" => task_policy(draws),
+                _ => draws.pick(&PLACEMENT_POLICIES).unwrap().to_owned(),
             };
             ControlCommand::ChoosePolicy(ChoosePolicy { of: of.into(), name })
         }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use warptape_scheduler::{NETWORKS_MAX, PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, dqn, in_steps};
+use warptape_scheduler::{
+    NETWORKS_MAX, PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, current_task_policy, dqn, in_steps,
+};
 use warptape_schemas::journal::{
     BreakerConfig, QueueConfig, Quota, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight,
 };
@@ -163,7 +165,7 @@ section! {
             "lp-price",
             POLICIES,
             is_policy,
-            policy,
+            current_task_policy,
         );
         /// Files of networks that the policy `dqn:HASH` may name, in the configuration or by `warptape control policy tasks`. They are read when the
         /// process begins, and lie in its journal.
@@ -220,13 +222,6 @@ section! {
 /// Whether a text is the name of a policy of tasks. Whether its network is there is judged with the networks.
 fn is_policy(name: &str) -> bool {
     TASK_POLICIES.contains(&name) || dqn::prefix_of(name).is_some()
-}
-
-fn policy(name: &str) -> String {
-    match TASK_POLICIES.contains(&name) {
-        true => format!("{name}@1"),
-        false => name.to_owned(),
-    }
 }
 
 fn quota(text: &String) -> Quota {

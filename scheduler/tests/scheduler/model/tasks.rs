@@ -238,7 +238,10 @@ impl Model {
                             assert!(self.networks.contains(hash), "a network decides that is not there");
                             "assign, dqn".to_owned()
                         }
-                        None => format!("assign, {}", self.config.risk.policy),
+                        None => format!(
+                            "assign, {}",
+                            self.config.risk.policy.split('@').next().unwrap_or_default()
+                        ),
                     },
                 }
             }
