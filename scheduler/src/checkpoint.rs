@@ -99,35 +99,22 @@ fn damaged(what: impl ToString) -> CheckpointError {
 
 #[cfg(test)]
 mod tests {
-    use warptape_events::journal::{Input, LaneSpec, RiskConfig, SchedulerConfig, Started};
+    use warptape_events::journal::{Input, LaneSpec, Started};
 
     use super::*;
+    use crate::config::tests::good;
     use crate::policy::task::current_task_policy;
 
     #[test]
     fn a_state_under_a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
         let mut scheduler = Scheduler::new();
-        let scheduler_config = SchedulerConfig {
-            placement_policy: "rendezvous".to_owned(),
-            placement_seed: 0,
-            load_factor_percent: 125,
-            lane_credit_rows: 4_096,
-            lane_credit_bytes: 1 << 20,
-            lane_batches_max: 2,
-            batch_rows_max: 1_024,
-            row_deadline_ns: 0,
-            high_water_rows: 32_768,
-            low_water_rows: 8_192,
-            route_interval_ns: 0,
-            balance_interval_ns: 0,
-            risk: RiskConfig { policy: current_task_policy("linucb"), ..RiskConfig::default() },
-            breakers: None,
-        };
+        let mut config = good();
+        config.risk.policy = current_task_policy("linucb");
         let started = Started {
             node: "node".to_owned(),
             software: "test".to_owned(),
             stage_config: "{}".to_owned(),
-            scheduler: scheduler_config,
+            scheduler: config,
             lanes: vec![LaneSpec::new(0, "cpu:0".to_owned(), 1)],
         };
         scheduler.step(0, &Input::Started(started), &mut Vec::new()).expect("good input");

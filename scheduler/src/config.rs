@@ -330,12 +330,13 @@ fn mistake(field: impl Into<String>, found: impl Display, allowed: String) -> Co
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use warptape_events::journal::RiskConfig;
 
     use super::*;
+    use crate::policy::task::current_task_policy;
 
-    fn good() -> SchedulerConfig {
+    pub(crate) fn good() -> SchedulerConfig {
         SchedulerConfig {
             placement_policy: "rendezvous".into(),
             placement_seed: 7,
@@ -371,6 +372,11 @@ mod tests {
     fn configurations_are_checked_field_by_field() {
         check(|_| (), &[]);
         check(|c| c.placement_policy = "dice".into(), &["placement_policy"]);
+        check(|c| c.risk.policy = current_task_policy("linucb"), &[]);
+        // What a name alone names in a journal is the first version.
+        for gone in ["linucb", "linucb@1", "fair@2"] {
+            check(|c| c.risk.policy = gone.into(), &["risk.policy"]);
+        }
         check(|c| c.load_factor_percent = 99, &["load_factor_percent"]);
         check(|c| c.load_factor_percent = i32::MAX, &["load_factor_percent"]);
         check(|c| c.lane_credit_bytes = 0, &["lane_credit_bytes"]);
