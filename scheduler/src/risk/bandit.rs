@@ -156,6 +156,7 @@ impl Bandit {
         let residual = pending.residual(at_ns);
         let error = residual - self.model.predict(&pending.features);
         let verdict = self.watch.judge(error, residual);
+        let learnt_from = self.completions;
         if let Some(Verdict::FellBack { .. }) = verdict {
             (self.model, self.completions) = (Model::default(), 0);
         }
@@ -163,9 +164,9 @@ impl Bandit {
         self.model.learn(&pending.features, residual);
         self.refresh(hash);
         let milli = |log2: i64| log2 * 1_000 / ONE;
-        let (has_returned, error, expected, completions) = match verdict? {
-            Verdict::FellBack { error, mean, samples } => (false, error, mean, samples),
-            Verdict::Returned { error, rule, samples } => (true, error, rule, samples),
+        let (has_returned, error, expected) = match verdict? {
+            Verdict::FellBack { error, mean } => (false, error, mean),
+            Verdict::Returned { error, rule } => (true, error, rule),
         };
         Some(FellBack {
             policy: "linucb".to_owned(),
@@ -173,7 +174,7 @@ impl Bandit {
             task,
             error_milli: milli(error),
             expected_milli: milli(expected),
-            completions,
+            completions: learnt_from,
         })
     }
 
