@@ -7,6 +7,7 @@ use warptape_events::journal::*;
 use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy, in_steps};
 
 use crate::draws::Draws;
+use crate::drifting;
 use crate::learned::{network, trained};
 use crate::model::Model;
 use crate::planted::Plant;
@@ -51,6 +52,10 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
             *seen.entry(kind).or_default() += count;
         }
     }
+    // So few steps show no drift of a learned policy.
+    for (kind, count) in drifting::run().seen {
+        *seen.entry(kind).or_default() += count;
+    }
     // A simulation that never meets a rule does not test it.
     let kinds: Vec<_> = seen.keys().map(String::as_str).collect();
     let all = [
@@ -74,12 +79,14 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "breaker Slow",
         "controlled Done",
         "controlled Refused",
+        "decides again",
         "dispatch Deadline",
         "dispatch Drain",
         "dispatch Full",
         "dispatch Idle",
         "drift",
         "expire",
+        "fell back",
         "fence",
         "fence, rows kept",
         "finish",

@@ -77,6 +77,7 @@ impl Model {
                     "there is no such policy: {choice:?}"
                 );
                 self.config.risk.policy = choice.name.clone();
+                (self.tasks.finished_since, self.tasks.has_fallen) = (0, false);
             }
         }
     }
