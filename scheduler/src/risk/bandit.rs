@@ -1,4 +1,4 @@
-//! What the policy `linucb` learns: by how much the rule that it corrects is wrong, from completions alone.
+//! What the policy `linucb` learns: by how much the rule that it corrects is wrong, from completions and expiries.
 //!
 //! ```text
 //!   a task joins a lane ──► features, and what the rule predicts ──► pending ──┬──► the task is done ──► the residual ──► model, watch
@@ -9,9 +9,10 @@
 //!
 //! The rule is `earliest-completion`: what waits for the lane and the task, by the rates of the lane's class. The residual is the binary
 //! logarithm of the time from the choice to the end of the task's last unit by that prediction. Of a task that expires, the time from the choice
-//! to the step in which it did is a lower bound of that. Where it is above what the model expects, the model learns it, and the lane is as slow as that
-//! at least; otherwise it says nothing new. The watch judges completions alone. A task that a lost lane had, whose share was opened to others, or that was shed, dropped or revoked,
-//! teaches nothing. Everything is integers, part of the state hash, and there only under that policy.
+//! to the step that finds its deadline met is a lower bound of that. Where the bound is above what the model expects, the model learns it, and the
+//! lane is as slow as that at least; otherwise it says nothing new. The watch judges completions alone. A task that a lost lane had, whose share
+//! was opened to others, or that was shed, dropped or revoked, teaches nothing. Everything is integers, part of the state hash, and there only
+//! under that policy.
 
 mod model;
 mod watch;
