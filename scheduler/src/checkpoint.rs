@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::audit;
 use crate::learnt::{Later, Learnt};
 use crate::machine::Scheduler;
+use crate::policy::task::{TaskPolicy, task_policies_listed};
 
 /// Version of the bytes of a state that knows nothing beyond it.
 const PLAIN: u8 = 1;
@@ -33,6 +34,16 @@ pub enum CheckpointError {
     Version {
         /// Its version.
         found: u8,
+    },
+    /// It was written under a task policy, or a version of one, that this software does not have.
+    #[error(
+        "the state is one under the task policy {found}, which this software does not have; it has: {known}"
+    )]
+    Policy {
+        /// The policy, with its version.
+        found: String,
+        /// The policies of this software.
+        known: String,
     },
     /// The bytes are none of a state.
     #[error("the state cannot be read: {0}")]
@@ -65,7 +76,7 @@ impl Scheduler {
     /// A scheduler in the state that was written.
     ///
     /// # Errors
-    /// If the bytes are of a version that is not known, or damaged.
+    /// If the bytes are of a version that is not known, or damaged, or of a state under a policy that is not known.
     pub fn from_checkpoint(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (&version, state) = bytes.split_first().ok_or_else(|| damaged("there are no bytes"))?;
         if !Self::CHECKPOINT_VERSIONS.contains(&version) {
@@ -93,10 +104,51 @@ impl Scheduler {
         if !audit::hash_is_kept(&scheduler) {
             return Err(damaged("its hash is another one"));
         }
+        if let Some(life) = &scheduler.life
+            && TaskPolicy::parse(&life.config.risk.policy).is_none()
+        {
+            let (found, known) = (life.config.risk.policy.clone(), task_policies_listed());
+            return Err(CheckpointError::Policy { found, known });
+        }
         Ok(scheduler)
     }
 }
 
 fn damaged(what: impl ToString) -> CheckpointError {
     CheckpointError::Damaged(what.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_events::journal::{Input, LaneSpec, Started};
+
+    use super::*;
+    use crate::config::tests::good;
+    use crate::policy::task::current_task_policy;
+
+    #[test]
+    fn a_state_under_a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
+        let mut scheduler = Scheduler::new();
+        let mut config = good();
+        config.risk.policy = current_task_policy("linucb");
+        let started = Started {
+            node: "node".to_owned(),
+            software: "test".to_owned(),
+            stage_config: "{}".to_owned(),
+            scheduler: config,
+            lanes: vec![LaneSpec::new(0, "cpu:0".to_owned(), 1)],
+            autoscale: None,
+            shadow: None,
+        };
+        scheduler.step(0, &Input::Started(started), &mut Vec::new()).expect("good input");
+        assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
+        // As software writes it that has this version.
+        let life = scheduler.life.as_mut().expect("it has begun");
+        life.config.risk.policy = "linucb@99".to_owned();
+        life.refresh_config();
+        let refused = Scheduler::from_checkpoint(&scheduler.checkpoint()).expect_err("nobody has it");
+        let CheckpointError::Policy { found, known } = &refused else { panic!("{refused}") };
+        assert_eq!(found, "linucb@99");
+        assert!(known.ends_with(&current_task_policy("linucb")), "{known}");
+    }
 }

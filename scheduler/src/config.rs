@@ -11,7 +11,7 @@ use warptape_events::journal::{
 };
 
 use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
-use crate::policy::task::{EXPLORE_PPM_MAX, TASK_POLICIES, TaskPolicy};
+use crate::policy::task::{EXPLORE_PPM_MAX, TaskPolicy, task_policies_listed};
 use crate::risk::Quotas;
 
 /// Lanes of one process.
@@ -121,8 +121,8 @@ pub fn check_config(config: &SchedulerConfig) -> Vec<ConfigMistake> {
     }
     if TaskPolicy::parse(&config.risk.policy).is_none() {
         let allowed = format!(
-            "it must be one of: {}; each with `@VERSION` behind it if it is not 1; or `dqn:HASH` with the hash of a network",
-            TASK_POLICIES.join(", ")
+            "it must be one of: {}; where the version is 1 it may be left out; or `dqn:HASH` with the hash of a network",
+            task_policies_listed()
         );
         mistakes.push(mistake("risk.policy", &config.risk.policy, allowed));
     }
@@ -330,12 +330,13 @@ pub(crate) fn mistake(field: impl Into<String>, found: impl Display, allowed: St
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use warptape_events::journal::RiskConfig;
 
     use super::*;
+    use crate::policy::task::current_task_policy;
 
-    fn good() -> SchedulerConfig {
+    pub(crate) fn good() -> SchedulerConfig {
         SchedulerConfig {
             placement_policy: "rendezvous".into(),
             placement_seed: 7,
@@ -371,6 +372,11 @@ mod tests {
     fn configurations_are_checked_field_by_field() {
         check(|_| (), &[]);
         check(|c| c.placement_policy = "dice".into(), &["placement_policy"]);
+        check(|c| c.risk.policy = current_task_policy("linucb"), &[]);
+        // What a name alone names in a journal is the first version.
+        for gone in ["linucb", "linucb@1", "fair@2"] {
+            check(|c| c.risk.policy = gone.into(), &["risk.policy"]);
+        }
         check(|c| c.load_factor_percent = 99, &["load_factor_percent"]);
         check(|c| c.load_factor_percent = i32::MAX, &["load_factor_percent"]);
         check(|c| c.lane_credit_bytes = 0, &["lane_credit_bytes"]);

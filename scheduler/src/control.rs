@@ -13,7 +13,7 @@ use crate::breaker;
 use crate::config::{TENANT_WEIGHT_MAX, TENANT_WEIGHTS_MAX, WEIGHT_MAX};
 use crate::life::Life;
 use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
-use crate::policy::task::{TASK_POLICIES, TaskPolicy, dqn};
+use crate::policy::task::{TASK_POLICIES, TaskPolicy, current_task_policy, dqn};
 use crate::risk;
 use crate::service::{self, Change};
 
@@ -224,6 +224,11 @@ fn choose_task_policy(life: &mut Life, name: &str) -> Result<String, String> {
     };
     let name = whole.as_str();
     let Some(policy) = TaskPolicy::parse(name).filter(|_| !name.is_empty()) else {
+        let known = name.split('@').next().unwrap_or_default();
+        if TASK_POLICIES[POLICIES_NAMED..].contains(&known) {
+            let current = current_task_policy(known);
+            return Err(format!("there is no policy of tasks called {name}: this software has {current}"));
+        }
         let names = TASK_POLICIES[..POLICIES_NAMED].join(", ");
         return Err(format!("there is no policy of tasks called {name}; there are: {names}"));
     };

@@ -100,8 +100,7 @@ pub use error::StepError;
 pub use explain::{Choice, Explanation, GroupElsewhere, LaneExplanation, Otherwise, Subject, Term};
 pub use machine::Scheduler;
 pub use partitions::PartitionPhase;
-
 pub use policy::placement::PLACEMENT_POLICIES;
-pub use policy::task::{TASK_POLICIES, dqn};
+pub use policy::task::{TASK_POLICIES, current_task_policy, dqn};
 pub use risk::{SHADOW_EVERY_MAX, SHADOWS_MAX, check_shadow};
 pub use views::{InFlightBatch, LaneLoad, PartitionLoad, Placement, QuotaLoad, WaitingRows};

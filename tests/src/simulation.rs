@@ -27,7 +27,7 @@ use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_pipeline::engine::{EngineConfig, Topics};
-use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, in_steps};
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy, in_steps};
 use warptape_schemas::journal::{
     BreakerConfig, LaneSpec, QueueConfig, RiskConfig, SchedulerConfig, SplitPolicy,
 };
@@ -158,7 +158,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                     quantum_ns: random.between(0, 1) * random.between(1, 5_000_000),
                     policy: match random.one_in(2) {
                         true => String::new(),
-                        false => TASK_POLICIES[random.index(TASK_POLICIES.len())].to_owned(),
+                        false => current_task_policy(TASK_POLICIES[random.index(TASK_POLICIES.len())]),
                     },
                     price_interval_ns: random.between(0, 1) * random.between(1, 5_000_000),
                     critical_percent: random.between(0, 1) as i32 * random.between(1, 100) as i32,

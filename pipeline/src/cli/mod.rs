@@ -172,6 +172,12 @@ fn runs_lanes(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Devices(_))
 }
 
+/// Whether a command runs the scheduler that is configured, or checks its configuration: only such a command reads the files of networks, which
+/// others may not have.
+fn reads_networks(command: &Command) -> bool {
+    matches!(command, Command::Demo(_) | Command::Run(_) | Command::Config(_))
+}
+
 fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let mut sources = sources(cli)?;
     if let Command::Demo(args) = &cli.command {
@@ -263,6 +269,7 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         environment,
         flags,
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        reads_networks: reads_networks(&cli.command),
         gpus: runs_lanes(&cli.command).then_some(commands::devices::PROBE),
     })
 }

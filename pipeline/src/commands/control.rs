@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::{EventLog, TopicInfo};
+use warptape_scheduler::current_task_policy;
 use warptape_schemas::control::{
     BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, ControlResult, DrainLane, Rebalance,
     SetBreaker, UndrainLane, WeighLane, WeighTenant,
@@ -102,7 +103,12 @@ fn command(word: &ControlWord) -> ControlCommand {
             ControlCommand::SetBreaker(SetBreaker { lane: *lane, to })
         }
         ControlWord::Policy { of, name } => {
-            ControlCommand::ChoosePolicy(ChoosePolicy { of: of.clone(), name: name.clone() })
+            // Journals name the version that decides.
+            let name = match of.as_str() {
+                "tasks" => current_task_policy(name),
+                _ => name.clone(),
+            };
+            ControlCommand::ChoosePolicy(ChoosePolicy { of: of.clone(), name })
         }
     }
 }

@@ -76,7 +76,13 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
     let values = Values(&effective);
     let inventory = lanes::inventory_for(&EngineSettings::read(&values).devices, sources.gpus.as_ref());
     let mut settings = parts::build(&values, sources.cores, inventory.as_ref());
-    let unread = networks::take_up(&mut settings, &effective, inventory.is_some());
+    let unread = match sources.reads_networks {
+        true => networks::take_up(&mut settings, &effective, inventory.is_some()),
+        false => {
+            networks::leave(&mut settings);
+            Vec::new()
+        }
+    };
     // A relation says nothing while one of its keys stands at its default only because its value was refused.
     let relations = relations::relations(&settings, &effective, inventory.as_ref()).into_iter().chain(unread);
     let stands = |relation: &Relation| !refused.iter().any(|path| relation.involves(path));

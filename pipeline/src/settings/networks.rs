@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use warptape_network::Network;
-use warptape_scheduler::dqn;
+use warptape_scheduler::{check_shadow, dqn};
 use warptape_schemas::journal::{StateBytes, Trained};
 
 use super::parts::Settings;
 use super::relations::{Relation, relation};
 use super::show::Effective;
 
-/// Reads the networks, and has the policy name the whole hash of its own. The mistakes in either.
+/// Reads the networks, and has policies name the whole hashes of theirs. The mistakes in either.
 pub(super) fn take_up(
     settings: &mut Settings,
     effective: &[Effective],
@@ -32,22 +32,46 @@ pub(super) fn take_up(
             }
         }
     }
-    let policy = &mut settings.scheduler.risk.policy;
-    let Some(prefix) = dqn::prefix_of(policy) else { return mistakes };
-    let mut named = settings.networks.iter().filter(|trained| trained.hash.starts_with(prefix));
-    let name = |trained: &Trained| dqn::name(&trained.hash);
-    match (named.next(), named.next()) {
-        (Some(trained), None) => *policy = name(trained),
-        _ => {
-            let there: Vec<_> = settings.networks.iter().map(name).collect();
-            let allowed =
-                format!("the hash of one network; those of risk.networks are [{}]", there.join(", "));
-            mistakes.push(relation(effective, "risk.policy", Some("risk.networks"), &allowed));
-            // What else is wrong is said without it.
-            policy.clear();
+    if let Err(allowed) = name_whole(&mut settings.scheduler.risk.policy, &settings.networks) {
+        mistakes.push(relation(effective, "risk.policy", Some("risk.networks"), &allowed));
+        // What else is wrong is said without it.
+        settings.scheduler.risk.policy.clear();
+    }
+    for policy in settings.shadow.iter_mut().flat_map(|shadow| &mut shadow.policies) {
+        if let Err(allowed) = name_whole(policy, &settings.networks) {
+            mistakes.push(relation(effective, "risk.shadow", Some("risk.networks"), &allowed));
         }
     }
+    let shadow = settings.shadow.iter().filter(|_| mistakes.is_empty()).flat_map(check_shadow);
+    let shadow: Vec<_> =
+        shadow.map(|mistake| relation(effective, "risk.shadow", None, &mistake.allowed)).collect();
+    mistakes.extend(shadow);
     mistakes
+}
+
+/// Leaves networks alone, and policies that name some: for commands that run no scheduler of this configuration, whose files may be elsewhere.
+pub(super) fn leave(settings: &mut Settings) {
+    if dqn::prefix_of(&settings.scheduler.risk.policy).is_some() {
+        settings.scheduler.risk.policy.clear();
+    }
+    settings.shadow = None;
+}
+
+/// Has a policy name the whole hash of its network, if it names one; what is allowed if that is not there.
+fn name_whole(policy: &mut String, networks: &[Trained]) -> Result<(), String> {
+    let Some(prefix) = dqn::prefix_of(policy) else { return Ok(()) };
+    let mut named = networks.iter().filter(|trained| trained.hash.starts_with(prefix));
+    let name = |trained: &Trained| dqn::name(&trained.hash);
+    match (named.next(), named.next()) {
+        (Some(trained), None) => {
+            *policy = name(trained);
+            Ok(())
+        }
+        _ => {
+            let there: Vec<_> = networks.iter().map(name).collect();
+            Err(format!("the hash of one network; those of risk.networks are [{}]", there.join(", ")))
+        }
+    }
 }
 
 /// The network in a file, if it is for so many lanes; or what is wrong with the file.

@@ -8,8 +8,9 @@ use warptape_cuda::{CudaDevices, Inventory, cache_folder};
 use warptape_engine::{Config, Limits, Times};
 use warptape_hot::HotConfig;
 use warptape_kernels::Isa;
+use warptape_scheduler::current_task_policy;
 use warptape_schemas::SchemaSource;
-use warptape_schemas::journal::{AutoscaleConfig, LaneSpec, SchedulerConfig, Trained};
+use warptape_schemas::journal::{AutoscaleConfig, LaneSpec, SchedulerConfig, ShadowConfig, Trained};
 use warptape_stages::StageConfig;
 
 use super::declaration::{FromKeys as _, Values};
@@ -62,6 +63,8 @@ pub struct Settings {
     pub gpus_missing: Option<String>,
     /// Networks that policies of tasks may name.
     pub networks: Vec<Trained>,
+    /// Policies of tasks in the shadow of the one that decides.
+    pub shadow: Option<ShadowConfig>,
 }
 
 /// The settings that checked values amount to, on a machine with so many cores and these GPUs.
@@ -70,6 +73,9 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
     if engine.node.is_empty() {
         engine.node = format!("node-{}", engine.ordinal);
     }
+    let risk = RiskSettings::read(values);
+    let policies = risk.shadow.iter().map(|name| current_task_policy(name)).collect();
+    let shadow = ShadowConfig { policies, every: risk.shadow_every };
     Settings {
         log: LogSettings::read(values),
         topics: TopicSettings::read(values),
@@ -79,11 +85,12 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
         otlp: OtlpSettings::read(values),
         scheduler: SchedulerConfig::read(values),
         autoscale: AutoscaleSettings::read(values).config(),
-        risk: RiskSettings::read(values),
+        risk,
         stages: StageConfig::read(values),
         endpoint: EndpointSettings::read(values),
         lanes: syntax::lanes(&engine.devices, cores, inventory.map_or(0, |found| found.usable().len())),
         networks: Vec::new(),
+        shadow: (!shadow.policies.is_empty()).then_some(shadow),
         gpus_missing: inventory.and_then(|found| found.missing.clone()),
         engine,
     }
@@ -101,7 +108,7 @@ impl Settings {
             stages: self.stages.clone(),
             scheduler: self.scheduler.clone(),
             autoscale: self.autoscale,
-            shadow: None,
+            shadow: self.shadow.clone(),
             networks: self.networks.clone(),
             lanes: self.lanes.clone(),
             limits: Limits {

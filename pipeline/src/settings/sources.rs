@@ -33,6 +33,8 @@ pub struct Sources {
     pub cores: usize,
     /// How its GPUs are found; `None` where nobody wants to know, and any may be named.
     pub gpus: Option<GpuProbe>,
+    /// Whether the files of networks are read that `risk.networks` names.
+    pub reads_networks: bool,
 }
 
 /// A value given as text by something that has a name.

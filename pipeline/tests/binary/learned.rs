@@ -62,8 +62,8 @@ fn a_run_under_a_network_is_verified_in_another_process() {
         let told = ["control", "policy", "tasks", name, "--timeout-s", "120"];
         texts(&warptape(folder, &[&told[..], &LOG].concat()), 0).0
     };
-    assert!(tell("fair").contains(&format!("the policy of tasks is fair, and was {policy}")));
-    assert!(tell(short).contains(&format!("the policy of tasks is {policy}, and was fair")));
+    assert!(tell("fair").contains(&format!("the policy of tasks is fair@1, and was {policy}")));
+    assert!(tell(short).contains(&format!("the policy of tasks is {policy}, and was fair@1")));
     price(folder, "two");
     run.stop("TERM");
 

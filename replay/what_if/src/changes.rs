@@ -3,7 +3,7 @@
 //! Fields of the scheduler's configuration are named as the journal and `replay diff` name them. It must not know how a run is modelled.
 
 use serde_json::Value;
-use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes};
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes, current_task_policy};
 use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, Peer, SchedulerConfig, Started};
 
 use crate::error::WhatIfError;
@@ -59,7 +59,10 @@ impl Changes {
             chooses = choose(policy, &mut config)?;
         }
         for (key, value) in &self.set {
-            config = set(&config, key, value)?;
+            config = match strip(key) {
+                "risk.policy" => set(&config, key, &current_task_policy(value))?,
+                _ => set(&config, key, value)?,
+            };
             chooses[0] |= strip(key) == "risk.policy";
             chooses[1] |= strip(key) == "placement_policy";
         }
@@ -91,7 +94,7 @@ impl Changes {
 fn choose(policy: &str, config: &mut SchedulerConfig) -> Result<[bool; 2], WhatIfError> {
     let name = policy.split('@').next().unwrap_or_default();
     if TASK_POLICIES.contains(&name) {
-        config.risk.policy = policy.to_owned();
+        config.risk.policy = current_task_policy(policy);
         return Ok([true, false]);
     }
     if PLACEMENT_POLICIES.contains(&name) {

@@ -1,6 +1,7 @@
 //! How a run is configured, and what the scheduler is told of it.
 
 use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight};
+use warptape_scheduler::current_task_policy;
 
 use crate::fleet::Fleet;
 use crate::run::Scaling;
@@ -71,7 +72,7 @@ pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> 
                 tenant_weights: weights.collect(),
                 bytes_max: 1 << 40,
                 quantum_ns: options.quantum_ns,
-                policy: options.policy.clone(),
+                policy: current_task_policy(&options.policy),
                 price_interval_ns: options.price_interval_ns,
                 ..RiskConfig::default()
             },

@@ -1,13 +1,18 @@
-//! What the policy `linucb` learns: by how much the rule that it corrects is wrong, from completions alone.
+//! What the policy `linucb` learns: by how much the rule that it corrects is wrong, from completions and expiries.
 //!
 //! ```text
-//!   a task joins a lane ──► features, and what the rule predicts ──► pending ──► the task is done ──► the residual ──► model, watch
+//!   a task joins a lane ──► features, and what the rule predicts ──► pending ──┬──► the task is done ──► the residual ──► model, watch
+//!                                                                              ├──► it expires ──► a lower bound of the residual ──► model, slowness
+//!                                                                              └──► it ends otherwise: nothing
 //!   a slice is done     ──► what it took by what was predicted ──► the lane's slowness (a feature)
 //! ```
 //!
 //! The rule is `earliest-completion`: what waits for the lane and the task, by the rates of the lane's class. The residual is the binary
-//! logarithm of the time from the choice to the end of the task's last unit by that prediction. A task that a lost lane had, or whose share was
-//! opened to others, teaches nothing. Everything is integers, part of the state hash, and there only under that policy.
+//! logarithm of the time from the choice to the end of the task's last unit by that prediction. Of a task that expires, the time from the choice
+//! to the step that finds its deadline met is a lower bound of that. Where the bound is above what the model expects, the model learns it, and the
+//! lane is as slow as that at least; otherwise it says nothing new. The watch judges completions alone. A task that a lost lane had, whose share
+//! was opened to others, or that was shed, dropped or revoked, teaches nothing. Everything is integers, part of the state hash, and there only
+//! under that policy.
 
 mod model;
 mod watch;
@@ -28,7 +33,7 @@ use watch::{Verdict, Watch};
 const SMOOTHING: i64 = 8;
 /// A lane's slowness halves whenever other lanes have done so many slices since its own last one, so that it is tried again.
 const HALVES_AFTER: i64 = 256;
-/// Tasks whose completions are waited for. Beyond, the one that came first is not waited for any more.
+/// Tasks whose ends are waited for. While there are so many, those that join are not waited for: the ones of before end sooner.
 const PENDING_MAX: usize = 1_024;
 
 /// The learner.
@@ -52,13 +57,13 @@ pub(crate) struct Bandit {
 struct Slowness {
     /// In powers of two with 16 bits after the point.
     log2: i64,
-    /// Number of the last slice here, among all.
+    /// Number of the last slice among all, when this was found.
     slice: i64,
 }
 
 /// A task that joined a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Pending {
+pub(crate) struct Pending {
     lane: LaneId,
     at_ns: i64,
     /// Logarithm of what the rule predicted in nanoseconds.
@@ -71,6 +76,11 @@ impl Pending {
         let features: Vec<u8> = self.features.iter().flat_map(|feature| feature.to_le_bytes()).collect();
         let fields = [task, i64::from(self.lane), self.at_ns, self.predicted, xxh3_64(&features) as i64];
         hash_component(Component::BanditTask, fields)
+    }
+
+    /// The residual if the task ends now.
+    fn residual(&self, at_ns: i64) -> i64 {
+        (log2_16(at_ns - self.at_ns) - self.predicted).clamp(-RESIDUAL_MAX, RESIDUAL_MAX)
     }
 }
 
@@ -111,20 +121,14 @@ impl Bandit {
         hash: &mut StateHash,
     ) {
         // Of a lane about which nothing is known there is no prediction.
-        if view.task_ns == 0 {
+        if view.task_ns == 0 || self.pending.len() >= PENDING_MAX {
             return;
-        }
-        if self.pending.len() >= PENDING_MAX
-            && let Some((first, gone)) = self.pending.pop_first()
-        {
-            hash.remove(gone.hash(first));
         }
         let features = linucb::features(view, self.slowness(view.lane), class);
         let pending = Pending { lane: view.lane, at_ns, predicted: linucb::predicted(view), features };
         hash.add(pending.hash(task));
-        if let Some(before) = self.pending.insert(task, pending) {
-            hash.remove(before.hash(task));
-        }
+        let before = self.pending.insert(task, pending);
+        assert!(before.is_none(), "a task joins once, and is not waited for once it has ended");
     }
 
     /// A lane has done a slice that was predicted to take so long.
@@ -136,21 +140,24 @@ impl Bandit {
         hash: &mut StateHash,
     ) {
         self.slices += 1;
-        let known = self.slowness(lane);
-        let found = (log2_16(service_ns) - log2_16(predicted_ns)).clamp(-RESIDUAL_MAX, RESIDUAL_MAX);
-        let log2 = known + (found - known) / SMOOTHING;
-        self.lanes[lane as usize] = Slowness { log2, slice: self.slices };
+        self.found(lane, (log2_16(service_ns) - log2_16(predicted_ns)).clamp(-RESIDUAL_MAX, RESIDUAL_MAX));
         self.refresh(hash);
+    }
+
+    /// A lane was found to be slower than its class by so many powers of two.
+    fn found(&mut self, lane: LaneId, log2: i64) {
+        let known = self.slowness(lane);
+        let log2 = known + (log2 - known) / SMOOTHING;
+        self.lanes[lane as usize] = Slowness { log2, slice: self.slices };
     }
 
     /// All units of a task are done. Says when the errors of what was learnt have drifted, and when it is trusted again.
     pub(crate) fn task_done(&mut self, task: TaskId, at_ns: i64, hash: &mut StateHash) -> Option<FellBack> {
-        let pending = self.pending.remove(&task)?;
-        hash.remove(pending.hash(task));
-        let residual = log2_16(at_ns - pending.at_ns) - pending.predicted;
-        let residual = residual.clamp(-RESIDUAL_MAX, RESIDUAL_MAX);
+        let pending = self.left(task, hash)?;
+        let residual = pending.residual(at_ns);
         let error = residual - self.model.predict(&pending.features);
         let verdict = self.watch.judge(error, residual);
+        let learnt_from = self.completions;
         if let Some(Verdict::FellBack { .. }) = verdict {
             (self.model, self.completions) = (Model::default(), 0);
         }
@@ -158,9 +165,9 @@ impl Bandit {
         self.model.learn(&pending.features, residual);
         self.refresh(hash);
         let milli = |log2: i64| log2 * 1_000 / ONE;
-        let (has_returned, error, expected, completions) = match verdict? {
-            Verdict::FellBack { error, mean, samples } => (false, error, mean, samples),
-            Verdict::Returned { error, rule, samples } => (true, error, rule, samples),
+        let (has_returned, error, expected) = match verdict? {
+            Verdict::FellBack { error, mean } => (false, error, mean),
+            Verdict::Returned { error, rule } => (true, error, rule),
         };
         Some(FellBack {
             policy: "linucb".to_owned(),
@@ -168,8 +175,30 @@ impl Bandit {
             task,
             error_milli: milli(error),
             expected_milli: milli(expected),
-            completions,
+            completions: learnt_from,
         })
+    }
+
+    /// A task's deadline came before it was done: what it would have taken is not less than the time so far.
+    pub(crate) fn task_expired(&mut self, task: TaskId, at_ns: i64, hash: &mut StateHash) {
+        let Some(pending) = self.left(task, hash) else { return };
+        let at_least = pending.residual(at_ns);
+        if at_least <= self.model.predict(&pending.features) {
+            return;
+        }
+        self.model.learn(&pending.features, at_least);
+        // Slices that run as their task expires are for nothing: without this, a lane of such tasks would never be known as slow.
+        if at_least > self.slowness(pending.lane) {
+            self.found(pending.lane, at_least);
+        }
+        self.refresh(hash);
+    }
+
+    /// A task is not waited for any more.
+    pub(crate) fn left(&mut self, task: TaskId, hash: &mut StateHash) -> Option<Pending> {
+        let pending = self.pending.remove(&task)?;
+        hash.remove(pending.hash(task));
+        Some(pending)
     }
 
     /// What a lane had to do is for others now: it tells nothing.
@@ -205,87 +234,4 @@ impl Bandit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn view(lane: LaneId, backlog_ns: i64) -> LaneView {
-        LaneView { lane, tasks: 1, backlog_ns, task_ns: 1_000_000, speed: 1, utilization_ppm: 0 }
-    }
-
-    /// Tasks one after the other; lane 0 takes four times as long as predicted, and lane 1 what is predicted.
-    fn learnt(tasks: i64) -> (Bandit, StateHash) {
-        let mut hash = StateHash::default();
-        let mut bandit = Bandit::new(2, &mut hash);
-        for task in 0..tasks {
-            let (lane, at_ns) = ((task % 2) as LaneId, 1_000_000_000 * task);
-            let takes_ns = if lane == 0 { 4_000_000 } else { 1_000_000 };
-            bandit.joined(task, TaskClass::Interactive, &view(lane, 0), at_ns, &mut hash);
-            bandit.slice_done(lane, 1_000_000, takes_ns, &mut hash);
-            assert_eq!(bandit.task_done(task, at_ns + takes_ns, &mut hash), None);
-            assert_eq!(hash.value(), bandit.walked_hash());
-        }
-        (bandit, hash)
-    }
-
-    #[test]
-    fn a_lane_that_is_slower_than_its_class_is_passed_by() {
-        let both = |bandit: &Bandit, backlog_ns| {
-            bandit.choose(&[view(0, 0), view(1, backlog_ns)], TaskClass::Interactive)
-        };
-        let (bandit, _) = learnt(400);
-        // Two tasks go before on the other lane, which is done with them first, but not four.
-        assert_eq!([0, 2_000_000, 5_000_000].map(|backlog_ns| both(&bandit, backlog_ns)), [1, 1, 0]);
-        let (fresh, _) = learnt(0);
-        assert_eq!([0, 2_000_000].map(|backlog_ns| both(&fresh, backlog_ns)), [0, 0], "the rule");
-    }
-
-    #[test]
-    fn it_falls_back_when_errors_drift_and_returns_when_it_is_no_worse_than_the_rule() {
-        let (mut bandit, mut hash) = learnt(400);
-        let mut said = Vec::new();
-        for task in 400..800 {
-            // Lane 0 is suddenly as fast as predicted, and lane 1 takes sixteen times as long, in ways that no slice tells.
-            let (lane, at_ns) = ((task % 2) as LaneId, 1_000_000_000 * task);
-            let takes_ns = if lane == 0 { 1_000_000 } else { 16_000_000 };
-            bandit.joined(task, TaskClass::Interactive, &view(lane, 0), at_ns, &mut hash);
-            said.extend(bandit.task_done(task, at_ns + takes_ns, &mut hash));
-            let slower = bandit.choose(&[view(0, 0), view(1, 0)], TaskClass::Interactive);
-            let is_trusted = said.last().is_none_or(|last| last.has_returned);
-            assert!(is_trusted || slower == 0, "of equals the rule takes the first");
-            assert_eq!(hash.value(), bandit.walked_hash());
-        }
-        let found: Vec<_> = said.iter().map(|said| (said.has_returned, said.policy.as_str())).collect();
-        assert_eq!(found, [(false, "linucb"), (true, "linucb")], "{said:?}");
-        assert!((400..420).contains(&said[0].task), "{said:?}");
-        assert_eq!(
-            said[1].completions, 128,
-            "a window in which it learns, and three good ones of 32: {said:?}"
-        );
-        bandit.lane_opened(1, &mut hash);
-        bandit.forget(&mut hash);
-        assert_eq!(hash.value(), 0);
-    }
-
-    #[test]
-    fn what_a_lost_lane_had_teaches_nothing_and_tasks_that_are_waited_for_are_bounded() {
-        let (mut bandit, mut hash) = learnt(10);
-        for task in 10..10 + 2 * PENDING_MAX as i64 {
-            bandit.joined(task, TaskClass::Batch, &view((task % 2) as LaneId, 0), task, &mut hash);
-        }
-        assert_eq!(bandit.pending.len(), PENDING_MAX);
-        bandit.lane_opened(0, &mut hash);
-        assert!(bandit.pending.len() == PENDING_MAX / 2 && bandit.pending.values().all(|one| one.lane == 1));
-        let before = bandit.model.clone();
-        assert_eq!(bandit.task_done(2 * PENDING_MAX as i64, 9_000_000, &mut hash), None);
-        assert_eq!((&bandit.model, hash.value()), (&before, bandit.walked_hash()));
-    }
-
-    #[test]
-    fn a_lane_that_does_nothing_is_tried_again() {
-        let (mut bandit, mut hash) = learnt(100);
-        let before = bandit.slowness(0);
-        assert!((ONE..=2 * ONE).contains(&before), "{before}");
-        (0..4 * HALVES_AFTER).for_each(|_| bandit.slice_done(1, 1, 1, &mut hash));
-        assert!(bandit.slowness(0) <= before / 8 && bandit.slowness(1) == 0);
-    }
-}
+mod tests;

@@ -46,6 +46,7 @@ use warptape_events::journal::{
 };
 
 use crate::lanes::Lane;
+use crate::learnt::Learnt;
 use crate::life::{Clock, Life, Step};
 use crate::name::Name;
 use crate::policy::task::{Order, TaskPolicy, Turns};
@@ -350,7 +351,16 @@ impl Risk {
     }
 
     /// Forgets a task; slices of it that run are for nothing.
-    fn forget(&mut self, task: TaskId, lanes: &mut [Lane], hash: &mut StateHash) -> Task {
+    fn forget(
+        &mut self,
+        task: TaskId,
+        lanes: &mut [Lane],
+        learnt: &mut Learnt,
+        hash: &mut StateHash,
+    ) -> Task {
+        if let Some(bandit) = &mut learnt.bandit {
+            bandit.left(task, hash);
+        }
         self.dequeue(task);
         let task = self.tasks.remove(&task).expect("the caller knows the task");
         let spec = &task.spec;
@@ -473,10 +483,11 @@ pub(crate) fn shed_at_ns(life: &Life) -> i64 {
 
 /// Sheds tasks that have not begun, if tasks have waited for too long.
 pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, step: Step { room, .. }, .. } = life;
+    let Life { risk, lanes, config, hash, learnt, clock, step: Step { room, .. }, .. } = life;
+    let at_ns = clock.at_ns;
     let (queues, tasks) = (&config.risk.queues, (risk.tasks.len() as i64, i64::from(config.risk.tasks_max)));
     let Some(congestion) = &mut risk.congestion else { return };
-    for victim in congestion.look(queues, *at_ns, tasks, hash) {
+    for victim in congestion.look(queues, at_ns, tasks, hash) {
         let decision = Decision::Shed(Shed {
             task: victim.task,
             reason: ShedReason::StandingDelay,
@@ -485,7 +496,7 @@ pub(crate) fn shed(life: &mut Life, decisions: &mut Vec<Decision>) {
             target_ns: queues.delay_target_ns,
             number: victim.number,
         });
-        risk.forget(victim.task, lanes, hash);
+        risk.forget(victim.task, lanes, learnt, hash);
         room.take(&decision);
         decisions.push(decision);
     }
@@ -592,17 +603,17 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
 
 /// The shell withdraws a task.
 pub(crate) fn drop_task(life: &mut Life, task: TaskId) {
-    let Life { risk, lanes, hash, .. } = life;
-    risk.forget(task, lanes, hash);
+    let Life { risk, lanes, hash, learnt, .. } = life;
+    risk.forget(task, lanes, learnt, hash);
 }
 
 /// Forgets the tasks of a partition that is not owned any more.
 pub(crate) fn drop_partition(life: &mut Life, partition: PartitionId) {
-    let Life { risk, lanes, hash, .. } = life;
+    let Life { risk, lanes, hash, learnt, .. } = life;
     let of_partition = |task: &&Task| task.spec.partition == partition;
     let tasks: Vec<_> = risk.tasks.values().filter(of_partition).map(|task| task.spec.id).collect();
     for task in tasks {
-        risk.forget(task, lanes, hash);
+        risk.forget(task, lanes, learnt, hash);
     }
 }
 
@@ -652,12 +663,16 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
 
 /// Ends what has met its deadline, as far as the step has room, and then what is done.
 pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
-    let Life { risk, lanes, hash, learnt, clock: Clock { at_ns, .. }, step: Step { room, .. }, .. } = life;
+    let Life { risk, lanes, hash, learnt, clock, step: Step { room, .. }, .. } = life;
+    let at_ns = clock.at_ns;
     while let Some(&(deadline_ns, task)) = risk.deadlines.first()
-        && deadline_ns <= *at_ns
+        && deadline_ns <= at_ns
         && room.is_there()
     {
-        let slices_running = risk.forget(task, lanes, hash).slices_running;
+        if let Some(bandit) = &mut learnt.bandit {
+            bandit.task_expired(task, at_ns, hash);
+        }
+        let slices_running = risk.forget(task, lanes, learnt, hash).slices_running;
         let decision = Decision::Expire(Expire { task, deadline_ns, slices_running });
         room.take(&decision);
         decisions.push(decision);
@@ -665,7 +680,7 @@ pub(crate) fn settle(life: &mut Life, decisions: &mut Vec<Decision>) {
     if let Some(id) = risk.complete.take()
         && risk.knows(id)
     {
-        let Task { slices_done: slices, service_ns, predicted_ns, .. } = risk.forget(id, lanes, hash);
+        let Task { slices_done: slices, service_ns, predicted_ns, .. } = risk.forget(id, lanes, learnt, hash);
         if let Some(live) = &mut learnt.later.autoscale {
             live.task_done(service_ns, hash);
         }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use warptape_events::journal::*;
 use warptape_scheduler::{
     GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, PARTITIONS_MAX, Scheduler, StepError, TASK_POLICIES,
+    current_task_policy,
 };
 
 use crate::script::{assigned, config, started};
@@ -52,7 +53,7 @@ fn start() -> impl Strategy<Value = Input> {
             17 => config.risk.split = SplitPolicy::Equal,
             18 => config.risk.split = SplitPolicy::Score,
             19..26 => {
-                config.risk.policy = TASK_POLICIES[which as usize % TASK_POLICIES.len()].to_owned();
+                config.risk.policy = current_task_policy(TASK_POLICIES[which as usize % TASK_POLICIES.len()]);
                 config.risk.price_interval_ns = fields.0;
             }
             29..31 => {

@@ -8,6 +8,7 @@ mod cases;
 mod checkpoint;
 mod control;
 mod draws;
+mod drifting;
 mod explain;
 mod fairness;
 mod garbage;

@@ -1,7 +1,7 @@
 //! One rule of risk tasks a test.
 
 use warptape_events::journal::{Decision, Input, RiskConfig, SliceDone, TaskArrived, TaskClass};
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{Scheduler, StepError, TASK_POLICIES, current_task_policy};
 
 use crate::script::{assigned, check, config, started, task};
 
@@ -647,4 +647,25 @@ fn a_lane_takes_the_kind_whose_price_by_its_time_is_the_greatest() {
         error: 1 prices answer question 0 of 2 kinds; give one of 0 or more for each kind, or none at all
         ",
     );
+}
+
+/// A journal is not decided otherwise than it was: what names a version that is not there, or none where there is no first one any more, is refused
+/// with the names that there are.
+#[test]
+fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
+    let begin = |policy: &str| {
+        let mut config = config();
+        policy.clone_into(&mut config.risk.policy);
+        Scheduler::new().step(0, &started(config, &[1]), &mut Vec::new())
+    };
+    for name in TASK_POLICIES {
+        assert_eq!(begin(&current_task_policy(name)), Ok(()), "{name}");
+    }
+    for gone in ["linucb", "linucb@1", "linucb@3", "fair@2"] {
+        let error = begin(gone).expect_err("nobody has it");
+        let StepError::BadConfig(mistakes) = &error else { panic!("{error}") };
+        let [mistake] = &mistakes[..] else { panic!("{error}") };
+        assert_eq!((mistake.field.as_str(), mistake.found.as_str()), ("risk.policy", gone));
+        assert!(mistake.allowed.contains("fair@1, ") && mistake.allowed.contains("linucb@2;"), "{error}");
+    }
 }

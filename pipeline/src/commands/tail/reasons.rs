@@ -199,7 +199,7 @@ impl Fields<'_> {
                 "policy {policy} decides again from task {task} on, {completions} completions after it fell back: it is wrong by {error} powers of two, its rule by {expected}"
             ),
             _ => format!(
-                "policy {policy} falls back to its rule with task {task}: it is wrong by {error} powers of two, and was by {expected} in the mean of {completions} completions"
+                "policy {policy} falls back to its rule with task {task}: it is wrong by {error} powers of two, and was by {expected} in the mean; what it learnt from {completions} completions is forgotten"
             ),
         }
     }

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use warptape_scheduler::{NETWORKS_MAX, PLACEMENT_POLICIES, STEP_BYTES_MAX, TASK_POLICIES, dqn, in_steps};
+use warptape_scheduler::{
+    NETWORKS_MAX, PLACEMENT_POLICIES, SHADOW_EVERY_MAX, SHADOWS_MAX, STEP_BYTES_MAX, TASK_POLICIES,
+    current_task_policy, dqn, in_steps,
+};
 use warptape_schemas::journal::{
     BreakerConfig, QueueConfig, Quota, RiskConfig, SchedulerConfig, SplitPolicy, TenantWeight,
 };
@@ -24,6 +27,9 @@ const PREDICTOR: i32 = 1;
 const POLICIES: &str = "`fair`, `lp-price`, `earliest-deadline`, `least-laxity`, `first-come`, `round-robin`, `weighted-round-robin`, \
      `score-utilization`, `shortest-queue`, `two-choices`, `earliest-completion`, `linucb`, or `dqn:` and the hash of a network in `networks`, of \
      which eight digits are enough";
+
+/// Values of `risk.shadow`.
+const SHADOWS: &str = "policies of `policy` other than `linucb`, which learns from what it decides itself";
 
 section! {
     "engine": "The loop that reads ticks, feeds lanes and commits.";
@@ -163,13 +169,18 @@ section! {
             "lp-price",
             POLICIES,
             is_policy,
-            policy,
+            current_task_policy,
         );
         /// Files of networks that the policy `dqn:HASH` may name, in the configuration or by `warptape control policy tasks`. They are read when the
         /// process begins, and lie in its journal.
         networks: Vec<PathBuf> = list(&[], NETWORKS_MAX, "a path", |path| !path.is_empty(), |paths| {
             paths.iter().map(PathBuf::from).collect()
         });
+        /// Policies that are asked what they would have done, beside `policy`, which decides: what they say lies in the journal beside what was
+        /// done, and nothing follows from it (`lp-price` has its prices asked for). As `policy` has them, but not `linucb`.
+        shadow: Vec<String> = list(&[], SHADOWS_MAX, SHADOWS, is_shadow, <[String]>::to_vec);
+        /// They are asked at one choice of so many: their time is taken from the scheduler's.
+        shadow_every: i32 = integer(64, 1..=SHADOW_EVERY_MAX as i64, whole);
         /// Share of the time of a lane that has ticks, in percent, that is kept for critical tasks, and for tasks of other classes that have
         /// waited for `ageing_ms`; 0: ticks leave nothing to tasks while lanes are never without.
         critical_percent: i32 = integer(25, 0..=100, whole);
@@ -222,11 +233,8 @@ fn is_policy(name: &str) -> bool {
     TASK_POLICIES.contains(&name) || dqn::prefix_of(name).is_some()
 }
 
-fn policy(name: &str) -> String {
-    match TASK_POLICIES.contains(&name) {
-        true => format!("{name}@1"),
-        false => name.to_owned(),
-    }
+fn is_shadow(name: &str) -> bool {
+    is_policy(name) && name != "linucb"
 }
 
 fn quota(text: &String) -> Quota {
@@ -257,6 +265,8 @@ impl RiskSettings {
             commit_interval: _,
             cost_max_ns: _,
             networks: _,
+            shadow: _,
+            shadow_every: _,
         } = self;
         RiskConfig {
             slice_ns,

@@ -1,22 +1,26 @@
 //! LinUCB on the residual of a rule: earliest completion, with what is learnt of its errors.
 //!
 //! ```text
-//!   log₂(what waits for the lane + the task)  +  θᵀx  −  width / 4        the least wins
+//!   log₂(what waits for the lane + the task)  +  θᵀx  −  uncertainty / 4        the least wins
 //!   └── earliest completion predicts that ─┘     └─ what its errors were with such features, and what may be better than that
 //! ```
 //!
-//! While nothing is learnt, or the errors of what is learnt have drifted, it is earliest completion. Features are integers with 10 bits after the
-//! point (`risk::bandit`): 1; how much slower the lane was lately than its class; the part of the time that is waiting; tasks before, of 16; the
-//! logarithm of the time of the task beside a millisecond; and how little urgent the task is.
+//! The uncertainty is from 0 to 1, and 1 of all lanes while nothing is learnt. Then, and while the errors of what is learnt have drifted, it is
+//! earliest completion. Features are integers with 10 bits after the point (`risk::bandit`): 1; how much slower the lane was lately than its class;
+//! the part of the time that is waiting; tasks before, of 16; the logarithm of the time of the task beside a millisecond; and how little urgent
+//! the task is.
 
 use warptape_events::journal::{LaneId, TaskClass};
 
 use super::{LaneView, earliest_completion};
 use crate::log2::log2_16;
-use crate::risk::bandit::{FEATURE_ONE, FEATURES, Features, Model, RESIDUAL_MAX};
+use crate::risk::bandit::{FEATURE_ONE, FEATURES, Features, Model, ONE, RESIDUAL_MAX};
 
-/// The width counts for so much less: an eighth of it is about what a residual varies by.
-const WIDTH: i64 = 4;
+/// Rises whenever the same inputs could give another decision.
+pub(super) const VERSION: i32 = 2;
+
+/// What nothing is known of may be better than expected by a quarter of a power of two: about what a residual varies by.
+const UNCERTAINTY: i64 = 4;
 /// Tasks before a task, beyond which more do not count.
 const TASKS_MAX: i64 = 16;
 /// The logarithm of a millisecond in nanoseconds, and by how many powers of two a time differs from it at most, with 16 bits after the point.
@@ -25,14 +29,17 @@ const POWERS_MAX: i64 = 16 << 16;
 
 /// Logarithm of what the rule predicts, with 16 bits after the point.
 pub(crate) fn predicted(view: &LaneView) -> i64 {
-    log2_16(view.backlog_ns.saturating_add(view.task_ns))
+    log2_16(done_ns(view))
+}
+
+fn done_ns(view: &LaneView) -> i64 {
+    view.backlog_ns.saturating_add(view.task_ns)
 }
 
 /// The features of a lane that is slower than its class by so many powers of two, for a task of a class.
 pub(crate) fn features(view: &LaneView, slowness: i64, class: TaskClass) -> Features {
     let of = |value: i64, most: i64| (value.clamp(-most, most) * FEATURE_ONE / most) as i16;
-    let done_ns = view.backlog_ns.saturating_add(view.task_ns).max(1);
-    let waiting = i128::from(view.backlog_ns) * i128::from(FEATURE_ONE) / i128::from(done_ns);
+    let waiting = i128::from(view.backlog_ns) * i128::from(FEATURE_ONE) / i128::from(done_ns(view).max(1));
     let features: [i16; FEATURES] = [
         FEATURE_ONE as i16,
         of(slowness, RESIDUAL_MAX),
@@ -53,15 +60,16 @@ pub(crate) fn choose(
 ) -> LaneId {
     let Some(model) = model else { return earliest_completion::choose(lanes) };
     let score = |view: &&LaneView| {
-        // Where nothing is known of the task there is nothing to correct.
         let correction = match view.task_ns {
-            0 => 0,
+            // Of the task nothing is known here: nothing can be corrected, and nothing is less certain.
+            0 => -ONE / UNCERTAINTY,
             _ => {
                 let features = features(view, slowness(view.lane), class);
-                model.predict(&features) - model.width(&features) / WIDTH
+                model.predict(&features) - model.uncertainty(&features) / UNCERTAINTY
             }
         };
-        (predicted(view) + correction, view.tasks)
+        // Logarithms are rounded.
+        (predicted(view) + correction, done_ns(view), view.tasks)
     };
     lanes.iter().min_by_key(score).expect("the caller has a lane").lane
 }
@@ -77,8 +85,30 @@ mod tests {
         for model in [None, Some(&Model::default())] {
             assert_eq!(choose(&lanes[..2], TaskClass::Batch, |_| 0, model), 0);
         }
+        // Lanes that differ by less than logarithms show; and one of which nothing is known.
+        let close = views(&[(0, 1 << 40, 2, 1, 0), (9, 1 << 40, 1, 1, 0), (0, 0, 0, 1, 0)]);
+        for model in [None, Some(&Model::default())] {
+            assert_eq!(choose(&close[..2], TaskClass::Batch, |_| 0, model), 1);
+            assert_eq!(choose(&close, TaskClass::Batch, |_| 0, model), 2);
+        }
         let unknown = views(&[(1, 0, 0, 1, 0), (0, 0, 0, 1, 0)]);
         assert_eq!(choose(&unknown, TaskClass::Batch, |_| 0, Some(&Model::default())), 1);
+    }
+
+    /// A lane with much to do has larger features, which is no reason to prefer it.
+    #[test]
+    fn without_experience_a_busy_lane_that_is_later_is_not_preferred() {
+        // An idle lane, and one with sixteen small tasks that is done 5 % later.
+        let lanes = views(&[(0, 0, 1_000_000, 1, 0), (16, 950_000, 100_000, 1, 0)]);
+        for model in [None, Some(&Model::default())] {
+            let class_of = |class| choose(&lanes, class, |_| 0, model);
+            let classes = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch];
+            assert_eq!(classes.map(class_of), [0; 3]);
+        }
+        let mut learnt = Model::default();
+        // Of the busy lane nothing is known after that either, but that may be a reason to try it.
+        (0..64).for_each(|_| learnt.learn(&features(&lanes[0], 0, TaskClass::Batch), 0));
+        assert_eq!(choose(&lanes, TaskClass::Batch, |_| 0, Some(&learnt)), 1);
     }
 
     #[test]

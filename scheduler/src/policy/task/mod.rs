@@ -47,6 +47,18 @@ pub const TASK_POLICIES: [&str; 12] = [
     "linucb",
 ];
 
+/// What a journal is to call the policy of tasks that somebody asks for by its name alone: `NAME@VERSION`, with the version that this software
+/// has. What is no such name, or says a version itself, stays as it is: in journals a name alone is that of the first version.
+pub fn current_task_policy(name: &str) -> String {
+    let policy = TaskPolicy::of_name(name).filter(|_| TASK_POLICIES.contains(&name));
+    policy.map_or_else(|| name.to_owned(), |policy| format!("{name}@{}", policy.version()))
+}
+
+/// All task policies with their versions, for a message.
+pub(crate) fn task_policies_listed() -> String {
+    TASK_POLICIES.map(current_task_policy).join(", ")
+}
+
 /// The rule by which lanes get tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TaskPolicy {
@@ -80,9 +92,14 @@ pub(crate) enum Push {
 }
 
 impl TaskPolicy {
-    /// The policy of `NAME` or `NAME@VERSION`; of nothing the default, as journals of before have it.
+    /// The policy of `NAME` or `NAME@VERSION`; of nothing the default, as journals of before have it. None where this software has another
+    /// version of it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, version) = named(text)?;
+        Self::of_name(name).filter(|policy| policy.version() == version)
+    }
+
+    fn of_name(name: &str) -> Option<Self> {
         let policy = match name {
             "" | "fair" => Self::First(Order::Fair),
             "lp-price" => Self::LpPrice,
@@ -96,10 +113,17 @@ impl TaskPolicy {
             "two-choices" => Self::Push(Push::TwoChoices),
             "earliest-completion" => Self::Push(Push::EarliestCompletion),
             "linucb" => Self::Push(Push::LinUcb),
-            _ => Self::Push(dqn::hash_of(text).map(|_| Push::Dqn)?),
+            _ => Self::Push(dqn::hash_of(name).map(|_| Push::Dqn)?),
         };
-        // All of them have one version so far.
-        (version == 1).then_some(policy)
+        Some(policy)
+    }
+
+    /// Rises whenever the same inputs could give another decision.
+    fn version(self) -> i32 {
+        match self {
+            Self::Push(Push::LinUcb) => linucb::VERSION,
+            Self::First(_) | Self::LpPrice | Self::Push(_) => 1,
+        }
     }
 
     /// Whether it goes by how much lanes worked in the last seconds.
@@ -185,10 +209,17 @@ mod tests {
     #[test]
     fn every_name_is_a_policy_and_a_version_that_is_not_there_is_none() {
         for name in TASK_POLICIES {
+            let current = current_task_policy(name);
+            let policy = TaskPolicy::parse(&current).expect("it is known");
+            assert_eq!(
+                (&current, current_task_policy(&current)),
+                (&format!("{name}@{}", policy.version()), current.clone())
+            );
             assert_eq!(TaskPolicy::parse(name), TaskPolicy::parse(&format!("{name}@1")), "{name}");
-            assert!(TaskPolicy::parse(name).is_some(), "{name}");
-            assert_eq!(TaskPolicy::parse(&format!("{name}@2")), None);
+            assert_eq!(TaskPolicy::parse(name), (policy.version() == 1).then_some(policy), "{name}");
+            assert_eq!(TaskPolicy::parse(&format!("{name}@{}", policy.version() + 1)), None);
         }
+        assert_eq!(["", "dice", "dqn:01234567"].map(current_task_policy), ["", "dice", "dqn:01234567"]);
         assert_eq!(TaskPolicy::parse(""), TaskPolicy::parse("fair"));
         assert_eq!(["dice", "fair@0", "fair@x", "@"].map(TaskPolicy::parse), [None; 4]);
     }

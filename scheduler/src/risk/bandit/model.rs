@@ -1,13 +1,14 @@
 //! A linear model of a residual with a confidence bound (LinUCB: Li, Chu, Langford and Schapire, WWW 2010), in integers.
 //!
 //! ```text
-//!   A = λI + Σ x xᵀ      b = Σ y x      θ = A⁻¹ b      prediction = θᵀ x      width = √(xᵀ A⁻¹ x)
+//!   A = λI + Σ x xᵀ      b = Σ y x      θ = A⁻¹ b      prediction = θᵀ x      width = √(xᵀ A⁻¹ x)      uncertainty = width / √(xᵀ x)
 //! ```
 //!
 //! | number | bits after the point | range |
 //! |---|---|---|
 //! | feature `x` | 10 | −1 to 1 |
-//! | residual `y`, prediction, width: powers of two | 16 | −4 to 4; a width is from 0 to √6 |
+//! | residual `y`, prediction: powers of two | 16 | −4 to 4 |
+//! | uncertainty | 16 | 0 to 1 |
 //! | `A`, exact | 20 | entries below 2¹¹ |
 //! | `b`, exact | 26 | below 2¹² |
 //! | `A⁻¹` | 40 | −1 to 1, as λ is 1 |
@@ -26,7 +27,7 @@ pub(crate) const FEATURES: usize = 6;
 pub(crate) type Features = [i16; FEATURES];
 /// The feature 1.
 pub(crate) const FEATURE_ONE: i64 = 1 << FEATURE_POINT;
-/// One power of two, as residuals, predictions and widths have it.
+/// One power of two, as residuals and predictions have it; and what a model that knows nothing is uncertain by.
 pub(crate) const ONE: i64 = 1 << 16;
 /// Residuals beyond so much, and predictions, count as so much: four powers of two.
 pub(crate) const RESIDUAL_MAX: i64 = 4 * ONE;
@@ -68,7 +69,7 @@ pub(crate) struct Model {
 }
 
 impl Default for Model {
-    /// That of no sample: it predicts 0, and is as wide as features are long.
+    /// That of no sample: it predicts 0, with an uncertainty of 1.
     fn default() -> Self {
         let diagonal = |value: i64| {
             let mut matrix = [[0; FEATURES]; FEATURES];
@@ -93,16 +94,19 @@ impl Model {
         expected.clamp(-RESIDUAL_MAX, RESIDUAL_MAX)
     }
 
-    /// How uncertain that is: the length of the features by what is known of them, with 16 bits after the point.
-    pub(crate) fn width(&self, features: &Features) -> i64 {
+    /// How uncertain that is: the width by that of a model that knows nothing, from 0 to 1, with 16 bits after the point. So features are not
+    /// uncertain for being large, and of a model that knows nothing all of them are at 1.
+    pub(crate) fn uncertainty(&self, features: &Features) -> i64 {
         let of_row = |row: &[i64; FEATURES]| -> i64 {
             row.iter().zip(features).map(|(entry, x)| entry * i64::from(*x)).sum::<i64>() >> FEATURE_POINT
         };
         let square: i64 =
             self.inverse.iter().zip(features).map(|(row, x)| of_row(row) * i64::from(*x)).sum::<i64>()
                 >> FEATURE_POINT;
-        // The square has 40 bits after the point, and its root 20.
-        (square.max(0) as u64).isqrt().cast_signed() >> (INVERSE_POINT / 2 - 16)
+        // The width of a model that knows nothing is the length of the features. The quotient of the squares has 32 bits after the point.
+        let length: i64 = features.iter().map(|x| i64::from(*x) * i64::from(*x)).sum();
+        let quotient = (square.max(0) << (32 + 2 * FEATURE_POINT - INVERSE_POINT)) / length.max(1);
+        ((quotient as u64).isqrt() as i64).min(ONE)
     }
 
     /// Learns that features had a residual.
@@ -266,19 +270,21 @@ mod tests {
     #[test]
     fn weights_are_found_and_what_was_seen_is_certain() {
         let mut model = Model::default();
-        assert_eq!((model.predict(&features(1)), model.width(&[1_024, 0, 0, 0, 0, 0])), (0, ONE));
+        for x in [features(1), [1_024, 0, 0, 0, 0, 0], [1_024; FEATURES], [1, -1, 0, 0, 0, 0]] {
+            assert_eq!((model.predict(&x), model.uncertainty(&x)), (0, ONE), "{x:?}");
+        }
         let residual = |x: &Features| {
             // 1/2 + 2·x₁ − x₃, and up to a quarter of noise.
             let noise = draw("test/noise", 7, i64::from(x[2]), 0, 1 << 15) as i64 - (1 << 14);
             ONE / 2 + 128 * i64::from(x[1]) - 64 * i64::from(x[3]) + noise
         };
-        let before = model.width(&features(1));
         (0..3_000).map(features).for_each(|x| model.learn(&x, residual(&x)));
         for (found, expected) in model.weights.iter().zip([1, 4, 0, -2, 0, 0]) {
             let half = 1 << (SUM_POINT - 1);
             assert!((found - expected * half).abs() < half / 16, "{:?}", model.weights);
         }
-        assert!(model.width(&features(1)) < before / 10, "{} {before}", model.width(&features(1)));
+        let known = model.uncertainty(&features(1));
+        assert!(known < ONE / 10, "{known}");
     }
 
     #[test]
@@ -296,7 +302,7 @@ mod tests {
         for residual in [i64::MAX, i64::MIN, 0].into_iter().cycle().take(9_999) {
             let x = features(residual >> 62);
             model.learn(&x, residual);
-            assert!(model.predict(&x).abs() <= RESIDUAL_MAX && (0..=3 * ONE).contains(&model.width(&x)));
+            assert!(model.predict(&x).abs() <= RESIDUAL_MAX && (0..=ONE).contains(&model.uncertainty(&x)));
         }
     }
 }

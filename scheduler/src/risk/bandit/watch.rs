@@ -8,7 +8,8 @@
 //!                  in which the learner's mean error is no more than an eighth of a power of two above the rule's
 //! ```
 //!
-//! All errors are sizes, in powers of two with 16 bits after the point. It owns the judgement; it must not know what is learnt.
+//! All errors are sizes, in powers of two with 16 bits after the point. What is said of them is as it was: only in the sum that finds a drift one
+//! completion counts for so much at most. It owns the judgement; it must not know what is learnt.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +19,9 @@ use super::model::ONE;
 const SMOOTHING: i64 = 64;
 /// Samples before the mean is believed.
 const WARMUP: i64 = 64;
-/// Errors within a quarter of a power of two of their mean are none, one counts for two powers at most, and eight powers in all are a drift.
+/// Errors within a quarter of a power of two of their mean are none, one counts for two powers above it at most, and eight powers in all are a drift.
 const FREE: i64 = ONE / 4;
-const ERROR_MAX: i64 = 2 * ONE;
+const ABOVE_MAX: i64 = 2 * ONE;
 const DRIFT: i64 = 8 * ONE;
 /// By how much the learner's mean error may be above the rule's in a good window: an eighth of a power of two.
 const TOLERANCE: i64 = ONE / 8;
@@ -55,9 +56,9 @@ struct Fallen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The errors have drifted: the last one, and their mean before.
-    FellBack { error: i64, mean: i64, samples: i64 },
+    FellBack { error: i64, mean: i64 },
     /// The last window was a good one, as those before it: the mean errors of the learner and the rule in it.
-    Returned { error: i64, rule: i64, samples: i64 },
+    Returned { error: i64, rule: i64 },
 }
 
 impl Watch {
@@ -67,7 +68,7 @@ impl Watch {
 
     /// Takes the errors of the learner and the rule at one completion.
     pub(crate) fn judge(&mut self, error: i64, rule: i64) -> Option<Verdict> {
-        let [error, rule] = [error, rule].map(|error| error.abs().min(ERROR_MAX));
+        let [error, rule] = [error, rule].map(i64::abs);
         self.samples += 1;
         if let Some(fallen) = &mut self.fallen {
             fallen.samples += 1;
@@ -81,13 +82,12 @@ impl Watch {
             if good_windows < GOOD_WINDOWS {
                 return None;
             }
-            let samples = self.samples;
             *self = Self { samples: WARMUP, mean: learner / WINDOW, ..Self::default() };
-            return Some(Verdict::Returned { error: learner / WINDOW, rule: rule / WINDOW, samples });
+            return Some(Verdict::Returned { error: learner / WINDOW, rule: rule / WINDOW });
         }
         let Self { samples, mean, .. } = *self;
         if samples > WARMUP {
-            self.above = (self.above + error - mean - FREE).max(0);
+            self.above = (self.above + (error - mean).min(ABOVE_MAX) - FREE).max(0);
         }
         // The plain mean of the first ones.
         self.mean += (error - mean) / samples.min(SMOOTHING);
@@ -95,7 +95,7 @@ impl Watch {
             return None;
         }
         *self = Self { fallen: Some(Fallen::default()), ..Self::default() };
-        Some(Verdict::FellBack { error, mean, samples })
+        Some(Verdict::FellBack { error, mean })
     }
 
     /// All numbers of it, for a hash.
@@ -134,13 +134,18 @@ mod tests {
         let mut watch = Watch::default();
         (0..100).for_each(|_| assert_eq!(watch.judge(0, 0), None));
         let fell = (0..10).find_map(|_| watch.judge(-9 * ONE, 0));
-        assert_eq!(fell, Some(Verdict::FellBack { error: 2 * ONE, mean: 8_001, samples: 105 }));
+        // The fifth such error is one too many: four counted for seven powers above the mean.
+        let mean = (0..4).fold(0, |mean, _| mean + (9 * ONE - mean) / SMOOTHING);
+        assert_eq!(fell, Some(Verdict::FellBack { error: 9 * ONE, mean }));
+        assert!(mean > ONE / 2, "errors are not cut before they are in the mean");
         // Two good windows, a bad one, and three good ones.
         for (window, learner) in [1, 1, 3, 1, 1, 2].into_iter().enumerate() {
             for sample in 0..WINDOW {
                 let verdict = watch.judge(learner * ONE / 4, ONE / 2);
                 let is_last = (window, sample) == (5, WINDOW - 1);
                 assert_eq!((verdict.is_some(), watch.is_trusted()), (is_last, is_last), "{window} {sample}");
+                let returned = Verdict::Returned { error: ONE / 2, rule: ONE / 2 };
+                assert!(verdict.is_none_or(|verdict| verdict == returned), "{verdict:?}");
             }
         }
         (0..1_000).for_each(|_| assert_eq!(watch.judge(ONE / 2, 0), None));
@@ -151,5 +156,17 @@ mod tests {
         let mut watch = Watch::default();
         (0..WARMUP).for_each(|_| assert_eq!(watch.judge(2 * ONE, 0), None));
         assert!(watch.is_trusted());
+    }
+
+    /// Where both are wrong by much, it is seen which is by more.
+    #[test]
+    fn errors_of_windows_are_not_cut() {
+        let mut watch = Watch::default();
+        (0..100).for_each(|_| assert_eq!(watch.judge(0, 0), None));
+        (0..5).for_each(|_| _ = watch.judge(4 * ONE, 4 * ONE));
+        assert!(!watch.is_trusted());
+        (0..9 * WINDOW).for_each(|_| assert_eq!(watch.judge(4 * ONE, 3 * ONE), None));
+        let returned = (0..3 * WINDOW).find_map(|_| watch.judge(-3 * ONE, 4 * ONE));
+        assert_eq!(returned, Some(Verdict::Returned { error: 3 * ONE, rule: 4 * ONE }));
     }
 }

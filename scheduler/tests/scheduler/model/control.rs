@@ -1,7 +1,7 @@
 //! The model's side of operators' commands: which lanes get work, and which commands may be refused.
 
 use warptape_events::journal::*;
-use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES};
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy};
 
 use super::{Model, kind_of, predictions};
 
@@ -73,11 +73,11 @@ impl Model {
             ControlCommand::ChoosePolicy(choice) => {
                 let is_network = |hash| self.networks.contains(hash);
                 assert!(
-                    TASK_POLICIES.contains(&choice.name.as_str())
-                        || choice.name.strip_prefix("dqn:").is_some_and(is_network),
+                    is_task_policy(&choice.name) || choice.name.strip_prefix("dqn:").is_some_and(is_network),
                     "there is no such policy: {choice:?}"
                 );
                 self.config.risk.policy = choice.name.clone();
+                (self.tasks.finished_since, self.tasks.has_fallen) = (0, false);
             }
         }
     }
@@ -113,8 +113,14 @@ impl Model {
             }
             ControlCommand::ChoosePolicy(choice) => match choice.name.strip_prefix("dqn:") {
                 Some(hash) => !self.networks.contains(hash),
-                None => !TASK_POLICIES.contains(&choice.name.as_str()),
+                None => !is_task_policy(&choice.name),
             },
         }
     }
+}
+
+/// Whether a text names a policy of tasks with its version, or one of version 1 without.
+fn is_task_policy(text: &str) -> bool {
+    let current = TASK_POLICIES.map(current_task_policy);
+    current.iter().any(|current| current == text || current.strip_suffix("@1") == Some(text))
 }

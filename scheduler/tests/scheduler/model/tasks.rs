@@ -38,6 +38,10 @@ pub struct ModelTasks {
     slice_next: i64,
     /// Tasks of which a round was finished, with the unit after its last.
     pub finished: Vec<(TaskId, i64)>,
+    /// Tasks that were finished since the policy of tasks was chosen, or forgot what it learnt.
+    pub finished_since: i64,
+    /// Whether the policy has fallen back to its rule.
+    pub has_fallen: bool,
     /// The last question for prices.
     pub asked: Option<AskPrices>,
     /// Looks for tasks that starve.
@@ -199,6 +203,7 @@ impl Model {
                 assert_eq!(finish.predicted_ns, task.predicted_ns);
                 let next = task.arrived.first_unit + task.arrived.units;
                 self.tasks.finished.push((finish.task, next));
+                self.tasks.finished_since += 1;
                 "finish".to_owned()
             }
             Decision::Shed(shed) => {
@@ -221,8 +226,8 @@ impl Model {
                 "drift".to_owned()
             }
             Decision::FellBack(fell) => {
-                assert!(fell.policy == "linucb" && fell.completions > 0, "{fell:?}");
-                "fell back".to_owned()
+                self.check_trust(fell);
+                if fell.has_returned { "decides again" } else { "fell back" }.to_owned()
             }
             Decision::Shadow(shadow) => self.check_shadow(shadow),
             Decision::Assign(assign) => {
@@ -239,7 +244,10 @@ impl Model {
                             assert!(self.networks.contains(hash), "a network decides that is not there");
                             "assign, dqn".to_owned()
                         }
-                        None => format!("assign, {}", self.config.risk.policy),
+                        None => format!(
+                            "assign, {}",
+                            self.config.risk.policy.split('@').next().unwrap_or_default()
+                        ),
                     },
                 }
             }
@@ -254,6 +262,21 @@ impl Model {
             }
             _ => unreachable!("the other decisions are executed before"),
         }
+    }
+
+    /// A policy falls back and returns by turns, for the reason that it says, and learnt from tasks that were there.
+    fn check_trust(&mut self, fell: &FellBack) {
+        assert_eq!((fell.policy.as_str(), fell.has_returned), ("linucb", self.tasks.has_fallen), "{fell:?}");
+        assert!(self.tasks.known.contains_key(&fell.task), "{fell:?}");
+        assert!((1..=self.tasks.finished_since).contains(&fell.completions), "{fell:?}");
+        match fell.has_returned {
+            true => assert!(fell.error_milli <= fell.expected_milli + 125, "{fell:?}"),
+            false => {
+                assert!(fell.error_milli > fell.expected_milli, "{fell:?}");
+                self.tasks.finished_since = 0;
+            }
+        }
+        self.tasks.has_fallen = !fell.has_returned;
     }
 
     fn quota(&self, name: &str) -> &Quota {
