@@ -50,7 +50,9 @@ pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Preparation, Prepared};
 pub use snapshots::{PART_BYTES_MAX, PendingSnapshot, SnapshotPlace, snapshot_records};
-pub use tally::{Counts, REQUEST_OUTCOMES, TASK_CLASSES, Tally, TimeBuckets, request_outcome, task_class};
+pub use tally::{
+    Counts, REQUEST_OUTCOMES, ShadowTally, TASK_CLASSES, Tally, TimeBuckets, request_outcome, task_class,
+};
 pub use text::{LOST_REASON_BYTES_MAX, cut};
 pub use tick_digest::tick_record_digest;
 pub use topics::Topics;

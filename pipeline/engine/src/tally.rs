@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use warptape_events::journal::{
-    Decision, Dispatch, Input, LaneId, RejectReason, ReleaseCause, ReleaseReason, TaskClass,
+    Decision, Dispatch, Input, LaneId, RejectReason, ReleaseCause, ReleaseReason, Shadow, TaskClass,
 };
 use warptape_events::risk::RiskErrorCode;
 
@@ -100,6 +100,14 @@ labels! {
     Some(RiskErrorCode::Overloaded) => "overloaded",
 }
 
+labels! {
+    /// Whether a policy in the shadow would have done the same; none where nothing had been done yet.
+    shadow_choice(Option<bool>), SHADOW_CHOICES:
+    Some(true) => "same",
+    Some(false) => "other",
+    None => "before",
+}
+
 /// Counts by label. Every label is there from the beginning, so that a rate over the first event of a kind is not lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts(BTreeMap<&'static str, u64>);
@@ -171,6 +179,8 @@ pub struct Tally {
     pub deadline_misses: u64,
     /// Risk tasks dropped for a standing queue.
     pub shed: u64,
+    /// What policies in the shadow would have done, by policy in the order of the configuration.
+    pub shadows: Vec<ShadowTally>,
     /// How far from what was predicted batches were done, earlier or later.
     pub prediction_errors: TimeBuckets,
     /// How long lanes worked on batches.
@@ -179,6 +189,28 @@ pub struct Tally {
     pub batch_waits: TimeBuckets,
     /// The lane of each batch in flight, and when it is predicted to be done.
     predicted: BTreeMap<i64, (LaneId, i64)>,
+}
+
+/// What a policy in the shadow would have done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShadowTally {
+    /// The policy.
+    pub policy: String,
+    /// Choices at which it was asked, by whether it would have done the same.
+    pub choices: Counts,
+}
+
+impl ShadowTally {
+    fn new(policy: &str) -> Self {
+        Self { policy: policy.to_owned(), choices: Counts::of(SHADOW_CHOICES) }
+    }
+}
+
+fn shadow_agrees(shadow: &Shadow) -> Option<bool> {
+    match (shadow.lane_instead, shadow.task_instead) {
+        (Some(instead), _) => Some(shadow.lane? == instead),
+        (None, instead) => Some(instead? == shadow.task),
+    }
 }
 
 impl Default for Tally {
@@ -191,6 +223,7 @@ impl Default for Tally {
             rejected: Counts::of(REJECT_REASONS),
             deadline_misses: 0,
             shed: 0,
+            shadows: Vec::new(),
             prediction_errors: TimeBuckets::default(),
             batch_service: TimeBuckets::default(),
             batch_waits: TimeBuckets::default(),
@@ -203,7 +236,11 @@ impl Tally {
     /// Counts one step: what the scheduler was told at a time, and what it decided.
     pub fn add(&mut self, at_ns: i64, input: &Input, decisions: &[Decision]) {
         match input {
-            Input::Started(_) => self.predicted.clear(),
+            Input::Started(started) => {
+                self.predicted.clear();
+                let policies = started.shadow.iter().flat_map(|shadow| &shadow.policies);
+                self.shadows = policies.map(|policy| ShadowTally::new(policy)).collect();
+            }
             Input::Completed(completed) => {
                 self.batch_service.add(completed.service_ns.max(0).unsigned_abs());
                 if let Some((_, predicted_ns)) = self.predicted.remove(&completed.batch) {
@@ -227,6 +264,11 @@ impl Tally {
             }
             Decision::Expire(_) => self.deadline_misses += 1,
             Decision::Shed(_) => self.shed += 1,
+            Decision::Shadow(shadow) => {
+                if let Some(tally) = self.shadows.get_mut(shadow.policy as usize) {
+                    tally.choices.add(shadow_choice(&shadow_agrees(shadow)), 1);
+                }
+            }
             // Batches of a lost lane never complete.
             Decision::Fence(fence) => self.predicted.retain(|_, (lane, _)| *lane != fence.lane),
             _ => {}

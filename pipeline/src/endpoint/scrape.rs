@@ -312,6 +312,11 @@ impl Page {
         self.numbers(QUOTA_LIMIT, limited.map(|(name, _, limit)| (vec![name.clone()], *limit as f64)));
         self.count(RISK_TASKS, status.tasks as u64);
         self.number(RISK_WAITING, f64::from(status.tasks_waiting));
+        let choices = status.tally.shadows.iter().flat_map(|of| {
+            let labels = move |choice: &str| vec![of.policy.clone(), choice.to_owned()];
+            of.choices.iter().map(move |(choice, count)| (labels(choice), count as f64))
+        });
+        self.numbers(SHADOW, choices);
     }
 
     fn autoscale(&mut self, view: &View<'_>) {
