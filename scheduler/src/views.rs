@@ -1,9 +1,9 @@
 //! Read-only views of the state, for the shell's metrics and for tests.
 //!
-//! They own nothing and allocate nothing; the shell must not base decisions on them.
+//! They own nothing, and but for the networks allocate nothing; the shell must not base decisions on them.
 
 use serde::Serialize;
-use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId};
+use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId, Trained};
 
 use crate::machine::Scheduler;
 use crate::partitions::PartitionPhase;
@@ -105,6 +105,11 @@ pub struct QuotaLoad<'a> {
 }
 
 impl Scheduler {
+    /// The networks that policies may name, as the process was told of them.
+    pub fn networks(&self) -> impl Iterator<Item = Trained> {
+        self.life.iter().flat_map(|life| life.learnt.networks.told())
+    }
+
     /// Tasks of every quota that is configured.
     pub fn quota_loads(&self) -> impl Iterator<Item = QuotaLoad<'_>> {
         self.life.iter().flat_map(|life| life.risk.quota_loads())

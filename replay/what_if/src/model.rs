@@ -11,10 +11,10 @@ use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
     Arrived, Completed, Control, ControlCommand, Decision, Input, LaneId, LaneLost, LaneReady, Measured,
     PartitionAssigned, PartitionId, Priced, Released, Sampled, ServicePoint, SliceDone, TaskArrived, TaskId,
-    Woke,
+    Trained, Woke,
 };
 
-use crate::changes::{Changes, LossTime, Plan};
+use crate::changes::{Changes, LossTime, Plan, check_for_lanes};
 use crate::error::WhatIfError;
 use crate::figures::Figures;
 use crate::ledger::Ledger;
@@ -101,8 +101,8 @@ impl Recording {
     pub fn model(&self, changes: &Changes, seed: u64) -> Result<Modelled, WhatIfError> {
         let mut ledger = Ledger::new(self.window_ns.0, true);
         let mut assumed = Assumed::new();
-        let plans: Vec<Plan> =
-            self.lives.iter().map(|life| changes.apply(&life.started)).collect::<Result<_, _>>()?;
+        let plan = |life: &Life| changes.apply(&life.started, &self.networks);
+        let plans: Vec<Plan> = self.lives.iter().map(plan).collect::<Result<_, _>>()?;
         let losses = losses(self, &plans)?;
         for (index, (life, plan)) in self.lives.iter().zip(plans).enumerate() {
             let end_ns = self.lives.get(index + 1).map(|next| next.began_ns);
@@ -185,6 +185,9 @@ impl<'a> Run<'a> {
     fn go(&mut self, end_ns: i64) -> Result<(), WhatIfError> {
         let (life, mut next) = (self.life, 0);
         self.step(life.began_ns, &Input::Started(self.plan.started.clone()))?;
+        if let Some(trained) = self.plan.network.clone() {
+            self.step(life.began_ns, &Input::Trained(trained))?;
+        }
         loop {
             let input_ns = life.inputs.get(next).map_or(i64::MAX, |input| input.0);
             let answer_ns = self.answers.peek().map_or(i64::MAX, |Reverse(answer)| answer.0);
@@ -271,6 +274,7 @@ impl<'a> Run<'a> {
                 }
                 false => Ok(()),
             },
+            Input::Trained(trained) => self.tell_of(at_ns, trained),
             Input::TaskDropped(dropped) => {
                 // Between two rounds nobody but the shell knows it.
                 self.tasks.remove(&dropped.task);
@@ -281,6 +285,18 @@ impl<'a> Run<'a> {
             }
             _ => self.step(at_ns, input),
         }
+    }
+
+    /// Tells of a recorded network, unless what was asked for decides, or it is not for these lanes.
+    fn tell_of(&mut self, at_ns: i64, trained: &Trained) -> Result<(), WhatIfError> {
+        if self.plan.chooses[0] {
+            return Ok(());
+        }
+        if let Err(error) = check_for_lanes(trained, self.lanes.len()) {
+            self.assumed.insert(format!("a recorded network is left out: {error}"));
+            return Ok(());
+        }
+        self.step(at_ns, &Input::Trained(trained.clone()))
     }
 
     /// A recorded command with the lanes of this run; `None` where it is about none of these, or what was asked for decides instead.

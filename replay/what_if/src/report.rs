@@ -131,7 +131,7 @@ impl Recording {
         recorded: &[Modelled],
         changed: &[Modelled],
     ) -> Result<Report, WhatIfError> {
-        let plan = changes.apply(self.started())?;
+        let plan = changes.apply(self.started(), &self.networks)?;
         let mut fields = Vec::new();
         let value = |started: &warptape_schemas::journal::Started| serde_json::json!({ "scheduler": started.scheduler, "lanes": started.lanes });
         unlike("", &value(self.started()), &value(&plan.started), &mut fields);

@@ -22,7 +22,7 @@ LANE is a number or a device; TIME is a time such as 2026-11-24T03:00:00Z, or +S
 
 Example: warptape replay what-if --log sqlite:market.db --policy lp-price --slow cpu:1=2x")]
 pub struct WhatIfArgs {
-    /// Policy of tasks or of placement that decides instead
+    /// Policy of tasks or of placement that decides instead; a network as dqn:FILE, or as dqn:HASH where the recorded run has it
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
     /// Devices that lanes run on instead, as engine.devices has them: cpu:4, or cuda:0,cuda:1
@@ -55,10 +55,11 @@ pub struct WhatIfArgs {
 }
 
 impl WhatIfArgs {
-    /// What is to be otherwise.
+    /// What is to be otherwise, but for the network of a policy `dqn:FILE`, which this does not read.
     pub fn changes(&self) -> Changes {
         Changes {
             policy: self.policy.clone(),
+            network: None,
             set: self.set.clone(),
             devices: self.devices.clone(),
             slow: self.slow.clone(),
