@@ -7,18 +7,14 @@ mod print;
 mod seeds;
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
-use figment::Figment;
-use figment::providers::{Format, Toml};
-use serde::de::DeserializeOwned;
 use warptape_simulator::figures::{self, Row};
-use warptape_simulator::files::{FleetFile, WorkloadFile, trace};
 use warptape_simulator::pictures::Series;
 use warptape_simulator::{Fleet, Options, Process, Scaling, Workload, run};
 
 use crate::cli::{Experiment, SimulateArgs, UsageError};
+use crate::commands::fleets;
 use crate::logging::NOTICE;
 use crate::printable::stdout;
 use policies::Policy;
@@ -27,8 +23,6 @@ use seeds::Progress;
 
 /// Loads that may be asked for.
 const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
-/// Longest recording, and longest fleet or workload.
-const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Most tasks of a run for which schedules that know all sizes are found: what that takes grows with the tasks that are there at once.
 const CLAIRVOYANT_TASKS_MAX: usize = 20_000;
 
@@ -49,12 +43,9 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
         return Err(UsageError(format!("--load is {load}; it must be from 0.01 to 10")).into());
     }
     let mut loads = args.load.clone();
-    let mut workload = read_workload(workload_file, loads[0])?;
+    let (fleet, mut workload) = fleets::read(fleet_file, workload_file, loads[0])?;
     let has_load = !matches!(workload.process, Process::Recorded(_) | Process::Closed(_));
     loads.truncate(if has_load { usize::MAX } else { 1 });
-    let fleet =
-        read_toml::<FleetFile>(fleet_file)?.fleet(workload.kinds.iter().map(|kind| kind.name.as_str()));
-    let fleet = fleet.map_err(|error| UsageError(format!("{}: {error}", fleet_file.display())))?;
     let policies = args.policy.iter().map(|given| Policy::new(given, fleet.lanes()));
     let policies: Vec<Policy> = policies.collect::<Result<_, UsageError>>()?;
     if let Some(baseline) = policies.iter().find(|policy| fleet.autoscale.is_some() && policy.is_baseline()) {
@@ -95,33 +86,6 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     }
     progress.finish();
     Ok(())
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    let unusable = |error: String| UsageError(format!("{}: {error}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?;
-    if metadata.len() > FILE_BYTES_MAX {
-        return Err(unusable(format!(
-            "it has {} bytes; there may be up to {FILE_BYTES_MAX}",
-            metadata.len()
-        ))
-        .into());
-    }
-    Ok(std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?)
-}
-
-fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    let text = read(path)?;
-    let read = Figment::from(Toml::string(&text)).extract();
-    Ok(read.map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
-}
-
-fn read_workload(path: &Path, load: f64) -> anyhow::Result<Workload> {
-    let workload = match path.extension().is_some_and(|extension| extension == "csv") {
-        true => trace(&read(path)?),
-        false => read_toml::<WorkloadFile>(path)?.workload(load),
-    };
-    Ok(workload.map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
 }
 
 /// Who says how many lanes are on, one after the other.
