@@ -45,6 +45,7 @@ mod model;
 mod recording;
 mod report;
 mod service;
+mod written;
 
 pub use changes::{Changes, LossTime};
 pub use error::WhatIfError;

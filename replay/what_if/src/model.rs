@@ -20,6 +20,7 @@ use crate::figures::Figures;
 use crate::ledger::Ledger;
 use crate::recording::{Life, Recording};
 use crate::service::{Assumed, class_of};
+use crate::written::Told;
 use answers::scaled;
 
 /// What a modelled run may take longer than the recorded one, as a multiple, and at least: behind that what is left counts as not done.
@@ -91,6 +92,7 @@ struct Run<'a> {
     tasks: BTreeMap<TaskId, (TaskArrived, usize)>,
     ledger: &'a mut Ledger,
     assumed: &'a mut Assumed,
+    told: Told<'a>,
 }
 
 impl Recording {
@@ -99,6 +101,16 @@ impl Recording {
     /// # Errors
     /// If the changes do not fit the recording, or the journal tells nothing of how long lanes take.
     pub fn model(&self, changes: &Changes, seed: u64) -> Result<Modelled, WhatIfError> {
+        self.model_told(changes, seed, &mut |_, _, _, _| Ok(()))
+    }
+
+    /// Likewise, and tells each step.
+    pub(crate) fn model_told(
+        &self,
+        changes: &Changes,
+        seed: u64,
+        told: Told<'_>,
+    ) -> Result<Modelled, WhatIfError> {
         let mut ledger = Ledger::new(self.window_ns.0, true);
         let mut assumed = Assumed::new();
         let plan = |life: &Life| changes.apply(&life.started, &self.networks);
@@ -107,7 +119,7 @@ impl Recording {
         for (index, (life, plan)) in self.lives.iter().zip(plans).enumerate() {
             let end_ns = self.lives.get(index + 1).map(|next| next.began_ns);
             ledger.begin(life.began_ns, &plan.started.lanes);
-            let mut run = Run::new((self, life), plan, seed, &mut ledger, &mut assumed);
+            let mut run = Run::new((self, life), plan, seed, (&mut ledger, &mut assumed, told));
             for &(at_ns, lane) in losses
                 .iter()
                 .filter(|(at_ns, _)| *at_ns >= life.began_ns && end_ns.is_none_or(|end_ns| *at_ns < end_ns))
@@ -151,8 +163,7 @@ impl<'a> Run<'a> {
         (recording, life): (&'a Recording, &'a Life),
         plan: Plan,
         seed: u64,
-        ledger: &'a mut Ledger,
-        assumed: &'a mut Assumed,
+        (ledger, assumed, told): (&'a mut Ledger, &'a mut Assumed, Told<'a>),
     ) -> Self {
         let lane = |spec: &warptape_schemas::journal::LaneSpec| Lane {
             class: class_of(spec),
@@ -173,6 +184,7 @@ impl<'a> Run<'a> {
             tasks: BTreeMap::new(),
             ledger,
             assumed,
+            told,
         }
     }
 
@@ -456,12 +468,13 @@ impl<'a> Run<'a> {
     }
 
     fn step(&mut self, at_ns: i64, input: &Input) -> Result<(), WhatIfError> {
-        let mut decisions = Vec::new();
+        let (mut decisions, state_hash) = (Vec::new(), self.scheduler.state_hash());
         self.scheduler.step(at_ns, input, &mut decisions).map_err(|error| WhatIfError::Refused {
             input: name(input),
             at_ns,
             error: error.to_string(),
         })?;
+        (self.told)(at_ns, input, &decisions, state_hash)?;
         self.ledger.see(at_ns, input);
         self.ledger.decided(at_ns, &decisions);
         let mut resumed = Vec::new();

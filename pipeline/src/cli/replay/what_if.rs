@@ -1,5 +1,7 @@
 //! Arguments of `replay what-if`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use warptape_replay::history::{Bound, Window};
 use warptape_what_if::{Changes, LossTime};
@@ -49,6 +51,9 @@ pub struct WhatIfArgs {
     /// Ordinal of the process, which is the partition of the journal
     #[arg(long, value_name = "ORDINAL", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
     pub partition: i32,
+    /// File that gets the modelled run of the first seed as a log with a journal, one side of `replay diff`; nothing is written over
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,

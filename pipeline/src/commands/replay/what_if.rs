@@ -1,21 +1,24 @@
 //! `warptape replay what-if`: a recorded run under another configuration of the scheduler. What is modelled, and how, is `warptape_what_if`'s.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use indicatif::{HumanCount, ProgressBar};
-use warptape_eventlog::EventLog;
+use serde_json::json;
+use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_replay::{Progress, ReplayError};
 use warptape_scheduler::dqn;
 use warptape_what_if::{Changes, Mean, Modelled, OrderOf, Recording, Report, Row, WhatIfError};
 
 use super::chain::{push_line, push_paragraph};
 use crate::cli::{ChainFormat, WhatIfArgs};
+use crate::clock::wall_clock_ns;
 use crate::commands::columns::{Align, aligned, counted};
 use crate::commands::seeds::over_seeds;
 use crate::network_file;
 use crate::open::{OpenLog, Purpose, open_log};
-use crate::printable::stdout;
+use crate::printable::{stdout, to_stderr};
 use crate::settings::Settings;
 
 /// Most characters of a value that are shown.
@@ -50,6 +53,9 @@ fn what_if(
     let window = args.window()?;
     let recording = Recording::read(log, (journal, args.partition), window, progress)?;
     let changes = changes(args, &recording)?;
+    if let Some(to) = &args.to {
+        write(&recording, &changes, (log, journal, args.partition), to)?;
+    }
     bar.set_message("models");
     bar.set_position(0);
     bar.set_length(2 * args.seeds);
@@ -62,6 +68,24 @@ fn what_if(
     let both = both.into_iter().collect::<Result<Vec<(Modelled, Modelled)>, WhatIfError>>()?;
     let (recorded, changed): (Vec<Modelled>, Vec<Modelled>) = both.into_iter().unzip();
     Ok(recording.report(&changes, &recorded, &changed)?)
+}
+
+/// Writes the modelled run of the first seed as a log.
+fn write(
+    recording: &Recording,
+    changes: &Changes,
+    (log, journal, partition): (&dyn EventLog, &str, i32),
+    to: &Path,
+) -> anyhow::Result<()> {
+    let journal = TopicPartition { topic: journal.to_owned(), partition };
+    let by = json!({"software": env!("CARGO_PKG_VERSION"), "at_ns": wall_clock_ns()});
+    let url = log.url();
+    let entries = recording.write(changes, 0, to, &journal, (log, by))?;
+    let (entries, to) = (HumanCount(entries), to.display());
+    to_stderr(format_args!(
+        "the modelled run of the first seed is in {to}, {entries} entries; compare it with: warptape replay diff {url} sqlite:{to}"
+    ));
+    Ok(())
 }
 
 /// What is to be otherwise, with the network of a policy `dqn:FILE`.
