@@ -12,6 +12,7 @@ mod exported;
 pub mod feed_ledger;
 mod http_agent;
 pub mod logging;
+mod network_file;
 mod new_file;
 pub mod open;
 mod order;

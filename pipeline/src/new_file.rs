@@ -15,6 +15,8 @@ pub struct NewFile {
     /// Its name until it is whole.
     unfinished: PathBuf,
     file: File,
+    /// Whether it may take the place of a file that is there.
+    may_replace: bool,
     is_finished: bool,
 }
 
@@ -25,11 +27,24 @@ impl NewFile {
     /// If something is there, or the file cannot be made.
     pub fn create(to: &Path) -> anyhow::Result<Self> {
         refuse_taken(to)?;
+        Self::begin(to, false)
+    }
+
+    /// Likewise, but what is there is replaced.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    #[cfg(feature = "training")]
+    pub fn replace(to: &Path) -> anyhow::Result<Self> {
+        Self::begin(to, true)
+    }
+
+    fn begin(to: &Path, may_replace: bool) -> anyhow::Result<Self> {
         let mut name = OsString::from(to);
         name.push("-unfinished");
         let unfinished = PathBuf::from(name);
         let file = File::create(&unfinished).with_context(|| cannot(to))?;
-        Ok(Self { to: to.to_owned(), unfinished, file, is_finished: false })
+        Ok(Self { to: to.to_owned(), unfinished, file, may_replace, is_finished: false })
     }
 
     /// Has the disk write the file, and gives it its name.
@@ -38,7 +53,9 @@ impl NewFile {
     /// If the disk does not take it, or something came to its place meanwhile.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.file.sync_all().with_context(|| cannot(&self.to))?;
-        refuse_taken(&self.to)?;
+        if !self.may_replace {
+            refuse_taken(&self.to)?;
+        }
         fs::rename(&self.unfinished, &self.to).with_context(|| cannot(&self.to))?;
         self.is_finished = true;
         Ok(())

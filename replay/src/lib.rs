@@ -13,6 +13,7 @@
 //! It reads logs and writes none, but for files that it exports (`export`). It must not hold rules of its own about what is right: only the production crates
 //! know that. It needs no Kafka, Redis or GPU, and knows no clock.
 
+mod about;
 mod accounts;
 mod admissions;
 mod asides;
@@ -44,6 +45,7 @@ mod unaccounted;
 mod verify;
 mod why;
 
+pub use about::MODELLED;
 pub use difference::Difference;
 pub use divergence::{
     Divergence, JournalDivergence, JournalEnd, Orphans, OutputDivergence, OutputProblem, TicksDivergence,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use warptape_events::journal::Trained;
+use warptape_events::journal::{StateBytes, Trained};
 use warptape_network::{BYTES_MAX, Network};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -56,6 +56,15 @@ impl Networks {
     /// The network with a hash.
     pub(crate) fn get(&self, hash: &str) -> Option<&Network> {
         self.by_hash.get(hash).map(|network| &**network)
+    }
+
+    /// All of them by their hash, as they were told.
+    pub(crate) fn told(&self) -> impl Iterator<Item = Trained> {
+        let told = |(hash, network): (&String, &Arc<Network>)| Trained {
+            hash: hash.clone(),
+            network: StateBytes(network.to_bytes()),
+        };
+        self.by_hash.iter().map(told)
     }
 
     /// The hash of the one network that a policy names, which may name a part of it; or why there is none.

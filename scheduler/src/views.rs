@@ -1,9 +1,9 @@
 //! Read-only views of the state, for the shell's metrics and for tests.
 //!
-//! They own nothing and allocate nothing; the shell must not base decisions on them.
+//! They own nothing, and but for the networks allocate nothing; the shell must not base decisions on them.
 
 use serde::Serialize;
-use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId};
+use warptape_events::journal::{BreakerState, GroupIndex, LaneId, PartitionId, Trained};
 
 use crate::autoscale::Wish;
 use crate::machine::Scheduler;
@@ -111,6 +111,11 @@ impl Scheduler {
     pub fn wish(&self) -> Option<&Wish> {
         let life = self.life.as_ref().filter(|life| !life.clock.draining)?;
         life.learnt.later.autoscale.as_ref()?.wish()
+    }
+
+    /// The networks that policies may name, as the process was told of them.
+    pub fn networks(&self) -> impl Iterator<Item = Trained> {
+        self.life.iter().flat_map(|life| life.learnt.networks.told())
     }
 
     /// Tasks of every quota that is configured.

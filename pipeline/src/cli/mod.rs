@@ -16,6 +16,7 @@ mod risk;
 mod run;
 mod show;
 mod simulate;
+mod train;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ pub use risk::{
 pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};
 pub use simulate::{Experiment, SimulateArgs, SimulateFormat};
+pub use train::{CompareArgs, NetworkKind, TrainArgs, TrainCommand};
 
 use crate::commands;
 use crate::logging::{self, LogFormat, NOTICE};
@@ -105,6 +107,8 @@ pub enum Command {
     Control(ControlArgs),
     /// Run a modelled fleet in virtual time, and compare task policies
     Simulate(SimulateArgs),
+    /// Train a network that chooses lanes for tasks, and hold it against rules
+    Train(TrainArgs),
     /// Print the records of a topic and follow it
     Tail(TailArgs),
     /// Look at hot state: the latest of a symbol, or the result of a risk request
@@ -186,9 +190,11 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     if let Command::Config(args) = &cli.command {
         return commands::config::execute(args, &sources);
     }
-    // A simulation of a fleet reads no configuration.
-    if let Command::Simulate(args) = &cli.command {
-        return commands::simulate::execute(args);
+    // A modelled fleet reads no configuration.
+    match &cli.command {
+        Command::Simulate(args) => return commands::simulate::execute(args),
+        Command::Train(args) => return commands::train::execute(args),
+        _ => {}
     }
     let (settings, _) = settings::load(&sources)?;
     match &cli.command {
@@ -208,7 +214,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Topics(args) => commands::topics::execute(args, &settings),
         Command::Log(args) => commands::log::execute(args, &settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
-        Command::Config(_) | Command::Simulate(_) => {
+        Command::Config(_) | Command::Simulate(_) | Command::Train(_) => {
             unreachable!("handled above: they work whatever is configured")
         }
     }
@@ -306,6 +312,25 @@ mod tests {
             format!("stopped after 0 ticks were published: cannot open a.csv: {}", missing())
         );
         assert_eq!(told(&anyhow::anyhow!("a").context("b")), "b: a");
+    }
+
+    /// `train` takes a fleet, a workload and a file, or a word of its own.
+    #[test]
+    fn a_training_is_asked_for_or_a_comparison() {
+        let parsed = |line: &str| Cli::try_parse_from(line.split(' ')).map(|cli| cli.command);
+        let Ok(Command::Train(args)) = parsed("warptape train --fleet a --workload b --to c") else {
+            panic!("it is a training");
+        };
+        assert_eq!((args.to, args.seeds), (Some(PathBuf::from("c")), 5));
+        let Ok(Command::Train(args)) = parsed("warptape train compare c --fleet a --workload b") else {
+            panic!("it is a comparison");
+        };
+        assert!(matches!(args.command, Some(TrainCommand::Compare(args)) if args.seeds == 20));
+        for wrong in
+            ["train", "train --fleet a --workload b", "train compare c --fleet a", "train --to c compare c"]
+        {
+            assert!(parsed(&format!("warptape {wrong}")).is_err(), "{wrong}");
+        }
     }
 
     #[test]

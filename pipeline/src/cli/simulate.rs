@@ -19,7 +19,7 @@ pub struct SimulateArgs {
     /// Tasks: their kinds, sizes and arrivals (TOML), or recorded tasks (a name that ends in .csv)
     #[arg(long, value_name = "FILE", required_unless_present = "experiment")]
     pub workload: Option<PathBuf>,
-    /// Task policies, as risk.policy has them, and baselines of the simulator, which docs/scheduling.md lists
+    /// Task policies, as risk.policy has them; networks, as dqn:FILE; and baselines of the simulator, which docs/scheduling.md lists
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "fair,lp-price")]
     pub policy: Vec<String>,
     /// Runs of each policy at each load

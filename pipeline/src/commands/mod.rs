@@ -15,7 +15,9 @@ pub mod run;
 pub mod simulate;
 pub mod tail;
 pub mod topics;
+pub mod train;
 
 mod columns;
+mod fleets;
 mod live;
 mod seeds;

@@ -2,32 +2,27 @@
 
 mod experiment;
 mod pictures;
+mod policies;
 mod print;
 mod seeds;
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
-use figment::Figment;
-use figment::providers::{Format, Toml};
-use serde::de::DeserializeOwned;
-use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::figures::{self, Row};
-use warptape_simulator::files::{FleetFile, WorkloadFile, trace};
 use warptape_simulator::pictures::Series;
-use warptape_simulator::{BASELINES, Fleet, Options, Process, Scaling, Workload, run};
+use warptape_simulator::{Fleet, Options, Process, Scaling, Workload, run};
 
 use crate::cli::{Experiment, SimulateArgs, UsageError};
+use crate::commands::fleets;
 use crate::logging::NOTICE;
 use crate::printable::stdout;
+use policies::Policy;
 use print::Printed;
 use seeds::Progress;
 
 /// Loads that may be asked for.
 const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
-/// Longest recording, and longest fleet or workload.
-const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Most tasks of a run for which schedules that know all sizes are found: what that takes grows with the tasks that are there at once.
 const CLAIRVOYANT_TASKS_MAX: usize = 20_000;
 
@@ -44,26 +39,19 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     let (Some(fleet_file), Some(workload_file)) = (&args.fleet, &args.workload) else {
         return Err(UsageError("--fleet and --workload say what is simulated".to_owned()).into());
     };
-    let known = || TASK_POLICIES.into_iter().chain(BASELINES);
-    if let Some(unknown) = args.policy.iter().find(|policy| !known().any(|known| known == policy.as_str())) {
-        let known = known().collect::<Vec<_>>().join(", ");
-        return Err(UsageError(format!("--policy {unknown:?} is not known; there are: {known}")).into());
-    }
     if let Some(load) = args.load.iter().find(|load| !LOADS.contains(load)) {
         return Err(UsageError(format!("--load is {load}; it must be from 0.01 to 10")).into());
     }
     let mut loads = args.load.clone();
-    let mut workload = read_workload(workload_file, loads[0])?;
+    let (fleet, mut workload) = fleets::read(fleet_file, workload_file, loads[0])?;
     let has_load = !matches!(workload.process, Process::Recorded(_) | Process::Closed(_));
     loads.truncate(if has_load { usize::MAX } else { 1 });
-    let fleet =
-        read_toml::<FleetFile>(fleet_file)?.fleet(workload.kinds.iter().map(|kind| kind.name.as_str()));
-    let fleet = fleet.map_err(|error| UsageError(format!("{}: {error}", fleet_file.display())))?;
-    if let Some(baseline) =
-        args.policy.iter().find(|policy| fleet.autoscale.is_some() && BASELINES.contains(&policy.as_str()))
-    {
+    let policies = args.policy.iter().map(|given| Policy::new(given, fleet.lanes()));
+    let policies: Vec<Policy> = policies.collect::<Result<_, UsageError>>()?;
+    if let Some(baseline) = policies.iter().find(|policy| fleet.autoscale.is_some() && policy.is_baseline()) {
+        let label = &baseline.label;
         return Err(UsageError(format!(
-            "--policy {baseline:?} is of the simulator alone and knows no drains: a fleet with [autoscale] takes policies of production"
+            "--policy {label:?} is of the simulator alone and knows no drains: a fleet with [autoscale] takes policies of production"
         ))
         .into());
     }
@@ -80,7 +68,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
                 workload.tasks
             );
         }
-        let (rows, remarks) = rows(args, &fleet, &workload, &mut progress);
+        let (rows, remarks) = rows(args, &policies, &fleet, &workload, &mut progress);
         pictures::extend(&mut series, load, &rows);
         let (load, tasks) = (has_load.then_some(load), workload.tasks);
         let printed = Printed { load, seeds: args.seeds, tasks, rows: &rows, remarks: &remarks };
@@ -88,37 +76,16 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     }
     if let Some(folder) = &args.svg {
         progress.say("pictures".to_owned());
-        pictures::write(folder, args, &fleet, &workload, has_load.then_some(&series[..]))?;
+        pictures::write(
+            folder,
+            (&policies, args.slice_us),
+            &fleet,
+            &workload,
+            has_load.then_some(&series[..]),
+        )?;
     }
     progress.finish();
     Ok(())
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    let unusable = |error: String| UsageError(format!("{}: {error}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?;
-    if metadata.len() > FILE_BYTES_MAX {
-        return Err(unusable(format!(
-            "it has {} bytes; there may be up to {FILE_BYTES_MAX}",
-            metadata.len()
-        ))
-        .into());
-    }
-    Ok(std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?)
-}
-
-fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    let text = read(path)?;
-    let read = Figment::from(Toml::string(&text)).extract();
-    Ok(read.map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
-}
-
-fn read_workload(path: &Path, load: f64) -> anyhow::Result<Workload> {
-    let workload = match path.extension().is_some_and(|extension| extension == "csv") {
-        true => trace(&read(path)?),
-        false => read_toml::<WorkloadFile>(path)?.workload(load),
-    };
-    Ok(workload.map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
 }
 
 /// Who says how many lanes are on, one after the other.
@@ -130,20 +97,20 @@ fn scalings(fleet: &Fleet) -> &'static [Scaling] {
 /// The figures of each policy at a load, and of what no policy is better than, with what is to be said of them.
 fn rows(
     args: &SimulateArgs,
+    policies: &[Policy],
     fleet: &Fleet,
     workload: &Workload,
     progress: &mut Progress,
 ) -> (Vec<Row>, Vec<String>) {
     let (mut rows, mut remarks) = (Vec::new(), Vec::new());
-    for policy in &args.policy {
+    for policy in policies {
         for &scaling in scalings(fleet) {
             let name = match fleet.autoscale {
-                Some(_) => format!("{policy}, {}", scaling.name()),
-                None => policy.clone(),
+                Some(_) => format!("{}, {}", policy.label, scaling.name()),
+                None => policy.label.clone(),
             };
             progress.say(format!("{name} at load {}", workload.load));
-            let slice_ns = args.slice_us * 1_000;
-            let options = Options { policy: policy.clone(), slice_ns, scaling, ..Options::default() };
+            let options = policy.options(args.slice_us, scaling);
             let of = |seed| run(fleet, workload, &options, seed);
             let outcomes = progress.over_seeds(args.seeds, workload.tasks, of);
             rows.push(figures::row(&name, &outcomes, fleet, workload));
@@ -153,8 +120,9 @@ fn rows(
         let reason = "Rows with the policy of autoscaling `none`, rows in brackets and pictures are of the fleet with all lanes on.";
         remarks.push(reason.to_owned());
     }
-    let baselines: Vec<&str> =
-        args.policy.iter().map(String::as_str).filter(|policy| BASELINES.contains(policy)).collect();
+    remarks.extend(policies.iter().filter_map(|policy| policy.remark.clone()));
+    let baselines = policies.iter().filter(|policy| policy.is_baseline());
+    let baselines: Vec<&str> = baselines.map(|policy| policy.label.as_str()).collect();
     if !baselines.is_empty() {
         let names = baselines.join(", ");
         remarks.push(format!(

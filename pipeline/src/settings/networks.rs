@@ -1,14 +1,12 @@
 //! Networks that the policy of tasks `dqn:HASH` may name: their files are read with the settings.
 
-use std::path::Path;
-
-use warptape_network::Network;
 use warptape_scheduler::{check_shadow, dqn};
-use warptape_schemas::journal::{StateBytes, Trained};
+use warptape_schemas::journal::Trained;
 
 use super::parts::Settings;
 use super::relations::{Relation, relation};
 use super::show::Effective;
+use crate::network_file::read;
 
 /// Reads the networks, and has policies name the whole hashes of theirs. The mistakes in either.
 pub(super) fn take_up(
@@ -71,17 +69,5 @@ fn name_whole(policy: &mut String, networks: &[Trained]) -> Result<(), String> {
             let there: Vec<_> = networks.iter().map(name).collect();
             Err(format!("the hash of one network; those of risk.networks are [{}]", there.join(", ")))
         }
-    }
-}
-
-/// The network in a file, if it is for so many lanes; or what is wrong with the file.
-fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    let network = Network::from_bytes(&bytes).map_err(|error| format!("cannot be used: {error}"))?;
-    match (network.lanes(), lanes) {
-        (Some(wanted), Some(lanes)) if wanted != lanes => {
-            Err(format!("is for {wanted} lanes, and there are {lanes}"))
-        }
-        _ => Ok(Trained { hash: network.hash(), network: StateBytes(bytes) }),
     }
 }

@@ -80,6 +80,19 @@ fn a_run_under_a_network_is_verified_in_another_process() {
     assert_eq!(assigned.collect::<Vec<_>>(), [SliceReason::Order; 2], "the network itself decided");
     let verified = texts(&warptape(folder, &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0).0;
     assert!(verified.contains("identical"), "{verified}");
+
+    let what_if = |policy: &str, code: i32| {
+        let asked = ["replay", "what-if", "--policy", policy, "--seeds", "2"];
+        texts(&warptape(folder, &[&asked[..], &LOG].concat()), code)
+    };
+    // The run begins under the network, by its hash or by its file; the command that chose another policy is left out.
+    for named in [short, "dqn:network.bin"] {
+        let said = what_if(named, 0).0;
+        assert!(said.contains("changed: nothing") && said.contains("are left out"), "{said}");
+    }
+    assert!(what_if("dqn:0123abcd", 2).1.contains(&format!("which has: {policy}; give")));
+    assert!(what_if("dqn:w.db", 2).1.contains("w.db cannot be used: this is no network"));
+    assert!(what_if("dqn:nowhere", 2).1.contains("\"dqn:nowhere\": nowhere cannot be read: "));
 }
 
 #[test]

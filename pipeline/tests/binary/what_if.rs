@@ -1,5 +1,7 @@
 //! `replay what-if` as a user asks it, of a run with real lanes.
 
+use std::path::Path;
+
 use serde_json::Value;
 use warptape_eventlog::SqliteLog;
 
@@ -10,6 +12,38 @@ const DEVICES: (&str, &str) = ("WARPTAPE__ENGINE__DEVICES", "cpu:2");
 fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
     let figures = report["figures"].as_array().expect("a list of figures");
     figures.iter().find(|figure| figure["name"] == name).expect("the figure is there")
+}
+
+/// What is modelled is a log whose journal is replayed like any other, and one side of a diff that says what it is.
+fn modelled_runs_are_sides_of_a_diff(folder: &Path, ask: impl Fn(&[&str], i32) -> (String, String)) {
+    let written = |to: &str, more: &[&str]| {
+        let (_, said) = ask(&[&["--to", to, "--seeds", "2"], more].concat(), 0);
+        assert!(
+            said.contains(&format!("compare it with: warptape replay diff sqlite:a.db sqlite:{to}")),
+            "{said}"
+        );
+    };
+    written("same.db", &[]);
+    written("again.db", &[]);
+    written("slow.db", &["--slow", "cpu:1=30x", "--set", "scheduler.row_deadline_ns=20000000"]);
+    let command = |asked: &[&str], code: i32| texts(&warptape(folder, asked), code).0;
+    for file in ["same.db", "slow.db"] {
+        let said = command(&["replay", "verify", "--log", &format!("sqlite:{file}")], 0);
+        assert!(said.contains("identical"), "{said}");
+    }
+    let said = command(&["replay", "diff", "sqlite:same.db", "sqlite:again.db"], 0);
+    assert!(said.contains("entries say the same") && said.contains("signals: not compared"), "{said}");
+    let said = command(&["replay", "diff", "sqlite:a.db", "sqlite:slow.db"], 1);
+    for expected in [
+        "A  sqlite:a.db: 1 life",
+        "B  sqlite:slow.db (modelled from sqlite:a.db): 1 life",
+        "scheduler.row_deadline_ns",
+        "what lanes did:",
+    ] {
+        assert!(said.contains(expected), "{expected:?} is missing in\n{said}");
+    }
+    let (_, error) = ask(&["--to", "same.db"], 2);
+    assert!(error.contains("same.db"), "{error}");
 }
 
 #[test]
@@ -57,6 +91,7 @@ fn a_recorded_run_is_modelled_under_another_configuration() {
         assert!(said.contains(expected), "{expected:?} is missing in\n{said}");
     }
 
+    modelled_runs_are_sides_of_a_diff(path, ask);
     for (asked, expected) in [
         (["--policy", "dice"], "of tasks there are: fair, "),
         (["--lose", "cpu:5@+0"], "there is no such lane; there are: 0 (cpu:0), 1 (cpu:1)"),

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Two live runs are never given the same inputs at the same times: times and measurements are set aside where inputs and decisions are
-//! compared. It must not judge which run is right: `verify` does.
+//! compared. A modelled run (`replay what-if --to`) has no transactions and no signals: where a side is one, entries about transactions are passed over,
+//! and signals are not compared. It must not judge which run is right: `verify` does.
 
 mod moved;
 mod outputs;
@@ -23,6 +24,7 @@ pub use outputs::{OutputsCompared, SignalUnlike};
 pub use parted::{Parted, PartedAt};
 pub use side::{LaneWork, Latency, MeanWait, Side};
 
+use crate::about::modelled_from;
 use crate::difference::differences;
 use crate::{Progress, ReplayError, VerifyOptions};
 
@@ -37,7 +39,7 @@ pub struct Diff {
     pub parted: Vec<Parted>,
     /// Groups that lived on other lanes.
     pub moves: Moves,
-    /// Whether the signals are the same.
+    /// Whether the signals are the same; nothing where a side is modelled.
     pub outputs: OutputsCompared,
 }
 
@@ -74,12 +76,18 @@ impl Diff {
 /// # Errors
 /// If a log cannot be read, or has no journal.
 pub fn diff(sides: [DiffSide<'_>; 2], progress: &mut dyn FnMut(Progress)) -> Result<Diff, ReplayError> {
-    let parted = parted::parted(sides)?;
     let [a, b] = sides;
-    let (a, b) = (side::read(a, progress)?, side::read(b, progress)?);
+    let modelled = [modelled_from(a.log)?, modelled_from(b.log)?];
+    let parted = parted::parted(sides, modelled.iter().any(Option::is_some))?;
+    let (mut a, mut b) = (side::read(a, progress)?, side::read(b, progress)?);
     let configuration = unlike("", &a.configuration, &b.configuration);
     let moves = moved::moves([&a.groups, &b.groups]);
-    let outputs = outputs::compare(sides, progress)?;
+    let outputs = match modelled.iter().any(Option::is_some) {
+        // A modelled run has none.
+        true => OutputsCompared::default(),
+        false => outputs::compare(sides, progress)?,
+    };
+    [a.side.modelled_from, b.side.modelled_from] = modelled;
     Ok(Diff { sides: [a.side, b.side], configuration, parted, moves, outputs })
 }
 

@@ -41,14 +41,17 @@ pub struct PartedAt {
     pub fields: Vec<Unlike>,
 }
 
-/// Compares the journals of all processes that both runs have.
-pub(super) fn parted(sides: [DiffSide<'_>; 2]) -> Result<Vec<Parted>, ReplayError> {
+/// Compares the journals of all processes that both runs have; without what is about transactions, where a run is modelled, which has none.
+pub(super) fn parted(sides: [DiffSide<'_>; 2], is_modelled: bool) -> Result<Vec<Parted>, ReplayError> {
     let [a, b] = sides;
     let (first, second) = (open(a)?, open(b)?);
     let mut all = Vec::new();
     for one in &first {
         let Some(other) = second.iter().find(|other| other.partition() == one.partition()) else { continue };
-        all.push(compare(one.partition(), one.read(one.range)?, other.read(other.range)?)?);
+        let read = |entries: &Entries<'_>| {
+            Ok::<_, ReplayError>(Side { reader: entries.read(entries.range)?, is_modelled })
+        };
+        all.push(compare(one.partition(), read(one)?, read(other)?)?);
     }
     Ok(all)
 }
@@ -61,12 +64,34 @@ fn open(side: DiffSide<'_>) -> Result<Vec<Entries<'_>>, ReplayError> {
     }
 }
 
-fn compare(journal: i32, mut a: EntryReader, mut b: EntryReader) -> Result<Parted, ReplayError> {
+/// The entries of a run that are compared.
+struct Side {
+    reader: EntryReader,
+    is_modelled: bool,
+}
+
+impl Side {
+    fn next(&mut self) -> Result<Option<JournalEntry>, ReplayError> {
+        loop {
+            match self.reader.next()? {
+                Some((_, entry)) if self.is_modelled && is_of_transactions(&entry.input) => {}
+                next => return Ok(next.map(|(_, entry)| entry)),
+            }
+        }
+    }
+}
+
+/// Whether nothing is decided by an input: it says what was written or kept.
+fn is_of_transactions(input: &Input) -> bool {
+    matches!(input, Input::Sealed(_) | Input::CommitEnded(_) | Input::Checkpoint(_))
+}
+
+fn compare(journal: i32, mut a: Side, mut b: Side) -> Result<Parted, ReplayError> {
     let mut parted = Parted { journal, alike: 0, at: None, more: [0, 0] };
     loop {
         match (a.next()?, b.next()?) {
             (None, None) => return Ok(parted),
-            (Some((_, one)), Some((_, other))) => match part(&one, &other) {
+            (Some(one), Some(other)) => match part(&one, &other) {
                 None => parted.alike += 1,
                 at => return Ok(Parted { at, ..parted }),
             },
@@ -82,7 +107,7 @@ fn compare(journal: i32, mut a: EntryReader, mut b: EntryReader) -> Result<Parte
     }
 }
 
-fn count(reader: &mut EntryReader) -> Result<u64, ReplayError> {
+fn count(reader: &mut Side) -> Result<u64, ReplayError> {
     let mut count = 0;
     while reader.next()?.is_some() {
         count += 1;

@@ -25,6 +25,8 @@ const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 pub struct Side {
     /// The log.
     pub url: String,
+    /// The log that the run was recorded in, where it is a modelled one.
+    pub modelled_from: Option<String>,
     /// Process lives.
     pub lives: u64,
     /// Versions of the software in the order of their lives.

@@ -3,8 +3,11 @@
 //! Fields of the scheduler's configuration are named as the journal and `replay diff` name them. It must not know how a run is modelled.
 
 use serde_json::Value;
-use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes, current_task_policy};
-use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, Peer, SchedulerConfig, Started};
+use warptape_network::Network;
+use warptape_scheduler::{
+    PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes, current_task_policy, dqn,
+};
+use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, Peer, SchedulerConfig, Started, Trained};
 
 use crate::error::WhatIfError;
 
@@ -22,6 +25,8 @@ pub enum LossTime {
 pub struct Changes {
     /// A policy of tasks or of placement.
     pub policy: Option<String>,
+    /// The network that the policy names as `dqn:HASH`, where the recorded run need not have it.
+    pub network: Option<Trained>,
     /// Fields of the scheduler's configuration with their values.
     pub set: Vec<(String, String)>,
     /// Devices that lanes run on instead, as `engine.devices` has them; as recorded where empty.
@@ -44,11 +49,13 @@ pub(crate) struct Plan {
     pub(crate) lane_of: Vec<Option<LaneId>>,
     /// Whether recorded commands that choose a policy of tasks, and one of placement, are left out.
     pub(crate) chooses: [bool; 2],
+    /// The network that decides, where a policy is asked for that has one.
+    pub(crate) network: Option<Trained>,
 }
 
 impl Changes {
-    /// What these changes make of a recorded start.
-    pub(crate) fn apply(&self, recorded: &Started) -> Result<Plan, WhatIfError> {
+    /// What these changes make of a recorded start, of a run that had these networks.
+    pub(crate) fn apply(&self, recorded: &Started, networks: &[Trained]) -> Result<Plan, WhatIfError> {
         let mut started = recorded.clone();
         if !self.devices.is_empty() {
             started.lanes = lanes(&self.devices, &recorded.lanes)?;
@@ -65,6 +72,13 @@ impl Changes {
             };
             chooses[0] |= strip(key) == "risk.policy";
             chooses[1] |= strip(key) == "placement_policy";
+        }
+        let mut network = None;
+        if chooses[0] && dqn::rest_of(&config.risk.policy).is_some() {
+            let found = self.network_of(&config.risk.policy, networks)?;
+            check_for_lanes(found, started.lanes.len())?;
+            config.risk.policy = dqn::name(&found.hash);
+            network = Some(found.clone());
         }
         let mistakes: Vec<String> = check_config(&config)
             .iter()
@@ -86,14 +100,43 @@ impl Changes {
             started.lanes.iter().find(|other| other.device == lane.device).map(|other| other.lane)
         };
         let lane_of = recorded.lanes.iter().map(of_device).collect();
-        Ok(Plan { started, slow, lose, lane_of, chooses })
+        Ok(Plan { started, slow, lose, lane_of, chooses, network })
+    }
+
+    /// The network that a policy names, of those that there are.
+    fn network_of<'a>(&'a self, policy: &str, recorded: &'a [Trained]) -> Result<&'a Trained, WhatIfError> {
+        let unknown = || WhatIfError::UnknownNetwork {
+            policy: policy.to_owned(),
+            there: match recorded.is_empty() {
+                true => "none".to_owned(),
+                false => recorded.iter().map(|one| dqn::name(&one.hash)).collect::<Vec<_>>().join(", "),
+            },
+        };
+        let prefix = dqn::prefix_of(policy).ok_or_else(unknown)?;
+        let there = self.network.iter().chain(recorded);
+        let mut found: Vec<&Trained> = there.filter(|one| one.hash.starts_with(prefix)).collect();
+        found.dedup();
+        match found[..] {
+            [one] => Ok(one),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// Whether a network is for so many lanes.
+pub(crate) fn check_for_lanes(trained: &Trained, lanes: usize) -> Result<(), WhatIfError> {
+    // Bytes that are no network are refused by the scheduler.
+    let wanted = Network::from_bytes(&trained.network.0).ok().and_then(|network| network.lanes());
+    match wanted.filter(|wanted| *wanted != lanes) {
+        Some(wanted) => Err(WhatIfError::NetworkLanes { hash: trained.hash.clone(), wanted, lanes }),
+        None => Ok(()),
     }
 }
 
 /// Has a policy decide; whether it is one of tasks, or of placement.
 fn choose(policy: &str, config: &mut SchedulerConfig) -> Result<[bool; 2], WhatIfError> {
     let name = policy.split('@').next().unwrap_or_default();
-    if TASK_POLICIES.contains(&name) {
+    if TASK_POLICIES.contains(&name) || dqn::prefix_of(policy).is_some() {
         config.risk.policy = current_task_policy(policy);
         return Ok([true, false]);
     }

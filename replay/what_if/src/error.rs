@@ -9,7 +9,9 @@ pub enum WhatIfError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// There is no such policy.
-    #[error("--policy {policy:?} is not known; of tasks there are: {tasks}; of placement: {placement}")]
+    #[error(
+        "--policy {policy:?} is not known; of tasks there are: {tasks}, and dqn:FILE; of placement: {placement}"
+    )]
     UnknownPolicy {
         /// What was asked for.
         policy: String,
@@ -17,6 +19,29 @@ pub enum WhatIfError {
         tasks: String,
         /// Policies of placement, likewise.
         placement: String,
+    },
+    /// No network, or several, have such a hash.
+    #[error(
+        "{policy:?} names no network of the recorded run, which has: {there}; give a network's file, as --policy dqn:FILE"
+    )]
+    UnknownNetwork {
+        /// The policy that names it.
+        policy: String,
+        /// Policies of the recorded networks, separated by commas.
+        there: String,
+    },
+    /// A network is for another number of lanes.
+    #[error(
+        "the network {hash} is for {wanted} lanes, and there are {lanes}; give one for {lanes}, or of the architecture `improved`, which is for any \
+         number"
+    )]
+    NetworkLanes {
+        /// Its hash.
+        hash: String,
+        /// The lanes that it is for.
+        wanted: usize,
+        /// The lanes that there are.
+        lanes: usize,
     },
     /// There is no such field.
     #[error("--set {key}: the scheduler's configuration has no such field in this journal; it has: {known}")]

@@ -26,6 +26,7 @@
 //! | `TaskArrived` of a later round | modelled | `Finish` of the round before: after as long as recorded |
 //! | `TaskDropped` | recorded, where the task is still known | |
 //! | `Priced` | solved anew | `AskPrices` |
+//! | `Trained` | recorded, unless a policy of tasks is asked for: then its own network, if it has one | |
 //! | `Draining`, `Control` | recorded; commands that choose a policy are left out where one is asked for | |
 //! | `Sealed`, `CommitEnded`, `Checkpoint` | left out | nothing is decided by them |
 //!
@@ -44,6 +45,7 @@ mod model;
 mod recording;
 mod report;
 mod service;
+mod written;
 
 pub use changes::{Changes, LossTime};
 pub use error::WhatIfError;

@@ -11,15 +11,16 @@ use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
     Arrived, Completed, Control, ControlCommand, Decision, Input, LaneId, LaneLost, LaneReady, Measured,
     PartitionAssigned, PartitionId, Priced, Released, Sampled, ServicePoint, SliceDone, TaskArrived, TaskId,
-    Woke,
+    Trained, Woke,
 };
 
-use crate::changes::{Changes, LossTime, Plan};
+use crate::changes::{Changes, LossTime, Plan, check_for_lanes};
 use crate::error::WhatIfError;
 use crate::figures::Figures;
 use crate::ledger::Ledger;
 use crate::recording::{Life, Recording};
 use crate::service::{Assumed, class_of};
+use crate::written::Told;
 use answers::scaled;
 
 /// What a modelled run may take longer than the recorded one, as a multiple, and at least: behind that what is left counts as not done.
@@ -91,6 +92,7 @@ struct Run<'a> {
     tasks: BTreeMap<TaskId, (TaskArrived, usize)>,
     ledger: &'a mut Ledger,
     assumed: &'a mut Assumed,
+    told: Told<'a>,
 }
 
 impl Recording {
@@ -99,15 +101,25 @@ impl Recording {
     /// # Errors
     /// If the changes do not fit the recording, or the journal tells nothing of how long lanes take.
     pub fn model(&self, changes: &Changes, seed: u64) -> Result<Modelled, WhatIfError> {
+        self.model_told(changes, seed, &mut |_, _, _, _| Ok(()))
+    }
+
+    /// Likewise, and tells each step.
+    pub(crate) fn model_told(
+        &self,
+        changes: &Changes,
+        seed: u64,
+        told: Told<'_>,
+    ) -> Result<Modelled, WhatIfError> {
         let mut ledger = Ledger::new(self.window_ns.0, true);
         let mut assumed = Assumed::new();
-        let plans: Vec<Plan> =
-            self.lives.iter().map(|life| changes.apply(&life.started)).collect::<Result<_, _>>()?;
+        let plan = |life: &Life| changes.apply(&life.started, &self.networks);
+        let plans: Vec<Plan> = self.lives.iter().map(plan).collect::<Result<_, _>>()?;
         let losses = losses(self, &plans)?;
         for (index, (life, plan)) in self.lives.iter().zip(plans).enumerate() {
             let end_ns = self.lives.get(index + 1).map(|next| next.began_ns);
             ledger.begin(life.began_ns, &plan.started.lanes);
-            let mut run = Run::new((self, life), plan, seed, &mut ledger, &mut assumed);
+            let mut run = Run::new((self, life), plan, seed, (&mut ledger, &mut assumed, told));
             for &(at_ns, lane) in losses
                 .iter()
                 .filter(|(at_ns, _)| *at_ns >= life.began_ns && end_ns.is_none_or(|end_ns| *at_ns < end_ns))
@@ -151,8 +163,7 @@ impl<'a> Run<'a> {
         (recording, life): (&'a Recording, &'a Life),
         plan: Plan,
         seed: u64,
-        ledger: &'a mut Ledger,
-        assumed: &'a mut Assumed,
+        (ledger, assumed, told): (&'a mut Ledger, &'a mut Assumed, Told<'a>),
     ) -> Self {
         let lane = |spec: &warptape_schemas::journal::LaneSpec| Lane {
             class: class_of(spec),
@@ -173,6 +184,7 @@ impl<'a> Run<'a> {
             tasks: BTreeMap::new(),
             ledger,
             assumed,
+            told,
         }
     }
 
@@ -185,6 +197,9 @@ impl<'a> Run<'a> {
     fn go(&mut self, end_ns: i64) -> Result<(), WhatIfError> {
         let (life, mut next) = (self.life, 0);
         self.step(life.began_ns, &Input::Started(self.plan.started.clone()))?;
+        if let Some(trained) = self.plan.network.clone() {
+            self.step(life.began_ns, &Input::Trained(trained))?;
+        }
         loop {
             let input_ns = life.inputs.get(next).map_or(i64::MAX, |input| input.0);
             let answer_ns = self.answers.peek().map_or(i64::MAX, |Reverse(answer)| answer.0);
@@ -271,6 +286,7 @@ impl<'a> Run<'a> {
                 }
                 false => Ok(()),
             },
+            Input::Trained(trained) => self.tell_of(at_ns, trained),
             Input::TaskDropped(dropped) => {
                 // Between two rounds nobody but the shell knows it.
                 self.tasks.remove(&dropped.task);
@@ -281,6 +297,18 @@ impl<'a> Run<'a> {
             }
             _ => self.step(at_ns, input),
         }
+    }
+
+    /// Tells of a recorded network, unless what was asked for decides, or it is not for these lanes.
+    fn tell_of(&mut self, at_ns: i64, trained: &Trained) -> Result<(), WhatIfError> {
+        if self.plan.chooses[0] {
+            return Ok(());
+        }
+        if let Err(error) = check_for_lanes(trained, self.lanes.len()) {
+            self.assumed.insert(format!("a recorded network is left out: {error}"));
+            return Ok(());
+        }
+        self.step(at_ns, &Input::Trained(trained.clone()))
     }
 
     /// A recorded command with the lanes of this run; `None` where it is about none of these, or what was asked for decides instead.
@@ -440,12 +468,13 @@ impl<'a> Run<'a> {
     }
 
     fn step(&mut self, at_ns: i64, input: &Input) -> Result<(), WhatIfError> {
-        let mut decisions = Vec::new();
+        let (mut decisions, state_hash) = (Vec::new(), self.scheduler.state_hash());
         self.scheduler.step(at_ns, input, &mut decisions).map_err(|error| WhatIfError::Refused {
             input: name(input),
             at_ns,
             error: error.to_string(),
         })?;
+        (self.told)(at_ns, input, &decisions, state_hash)?;
         self.ledger.see(at_ns, input);
         self.ledger.decided(at_ns, &decisions);
         let mut resumed = Vec::new();

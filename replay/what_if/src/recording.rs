@@ -10,7 +10,7 @@ use warptape_replay::{Progress, Recorded, read_recorded};
 use warptape_scheduler::{PartitionPhase, Scheduler};
 use warptape_schemas::journal::{
     Arrived, Decision, GroupArrival, Input, JournalEntry, LaneLost, PartitionAssigned, PartitionId, Started,
-    TaskArrived, TaskId,
+    TaskArrived, TaskId, Trained,
 };
 
 use crate::error::WhatIfError;
@@ -26,6 +26,8 @@ const INPUTS_MAX: usize = 20_000_000;
 pub struct Recording {
     pub(crate) lives: Vec<Life>,
     pub(crate) service: Service,
+    /// Networks that the run had.
+    pub(crate) networks: Vec<Trained>,
     /// Time of the first entry of the window, and of the last one.
     pub(crate) window_ns: (i64, i64),
     /// What the journal itself tells.
@@ -136,6 +138,11 @@ impl Recording {
         &self.lives[0].started
     }
 
+    /// Networks that the run had, which `dqn:HASH` may name.
+    pub fn networks(&self) -> &[Trained] {
+        &self.networks
+    }
+
     /// Number of process lives.
     pub fn lives(&self) -> usize {
         self.lives.len()
@@ -174,6 +181,7 @@ impl Sorting {
                 .to_owned(),
         );
         self.begin(at_ns, started);
+        scheduler.networks().for_each(|trained| self.keep(at_ns, Input::Trained(trained)));
         for load in scheduler.lane_loads().filter(|load| !load.ready) {
             let reason = "lost before the checkpoint".to_owned();
             self.keep(at_ns, Input::LaneLost(LaneLost { lane: load.lane, reason, kept: true }));
@@ -334,8 +342,17 @@ impl Sorting {
                 self.paused_ns as f64 / 1e9
             ));
         }
+        let mut networks: Vec<Trained> = Vec::new();
+        for (_, input) in self.lives.iter().flat_map(|life| &life.inputs) {
+            if let Input::Trained(trained) = input
+                && !networks.contains(trained)
+            {
+                networks.push(trained.clone());
+            }
+        }
         Recording {
             lives: self.lives,
+            networks,
             service: self.fitting.finish(),
             window_ns: self.window_ns.unwrap_or_default(),
             measured: self.ledger.finish(),

@@ -131,15 +131,7 @@ impl Recording {
         recorded: &[Modelled],
         changed: &[Modelled],
     ) -> Result<Report, WhatIfError> {
-        let plan = changes.apply(self.started())?;
-        let mut fields = Vec::new();
-        let value = |started: &warptape_schemas::journal::Started| serde_json::json!({ "scheduler": started.scheduler, "lanes": started.lanes });
-        unlike("", &value(self.started()), &value(&plan.started), &mut fields);
-        let slow = changes.slow.iter();
-        let slow =
-            slow.map(|(lane, slow)| format!("lane {lane}: work takes {} times as long", *slow as f64 / 1e3));
-        let lose =
-            changes.lose.iter().map(|(lane, _)| format!("lane {lane} is lost, and does not come back"));
+        let (fields, faults) = self.otherwise(changes)?;
         let runs = || recorded.iter().chain(changed);
         let assumed: BTreeSet<String> = runs().flat_map(|run| run.assumed.iter().cloned()).collect();
         let figures = figures(runs().map(|run| &run.figures).chain([&self.measured]));
@@ -149,7 +141,7 @@ impl Recording {
             window_s: self.window_length_ns() as f64 / 1e9,
             seeds: recorded.len() as u64,
             changed: fields,
-            faults: slow.chain(lose).collect(),
+            faults,
             figures: figures.into_iter().map(row).collect(),
             order: [
                 order_of("measured", std::iter::once(&self.measured)),
@@ -158,6 +150,20 @@ impl Recording {
             ],
             notes: self.notes.iter().cloned().chain(assumed).collect(),
         })
+    }
+
+    /// What is otherwise than recorded: fields of the configuration, and lanes that are slowed or lost, in words.
+    pub(crate) fn otherwise(&self, changes: &Changes) -> Result<(Vec<Changed>, Vec<String>), WhatIfError> {
+        let plan = changes.apply(self.started(), &self.networks)?;
+        let mut fields = Vec::new();
+        let value = |started: &warptape_schemas::journal::Started| serde_json::json!({ "scheduler": started.scheduler, "lanes": started.lanes });
+        unlike("", &value(self.started()), &value(&plan.started), &mut fields);
+        let slow = changes.slow.iter();
+        let slow =
+            slow.map(|(lane, slow)| format!("lane {lane}: work takes {} times as long", *slow as f64 / 1e3));
+        let lose =
+            changes.lose.iter().map(|(lane, _)| format!("lane {lane} is lost, and does not come back"));
+        Ok((fields, slow.chain(lose).collect()))
     }
 
     fn row(&self, name: String, figure: &Figure, recorded: &[Modelled], changed: &[Modelled]) -> Row {

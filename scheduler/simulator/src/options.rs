@@ -1,6 +1,6 @@
 //! How a run is configured, and what the scheduler is told of it.
 
-use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight};
+use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight, Trained};
 use warptape_scheduler::current_task_policy;
 
 use crate::fleet::Fleet;
@@ -12,6 +12,8 @@ use crate::workload::Workload;
 pub struct Options {
     /// The task policy, of the scheduler's or of [`crate::BASELINES`].
     pub policy: String,
+    /// The network that the policy names, where it is `dqn:HASH`; it must be one for the fleet's number of lanes.
+    pub network: Option<Trained>,
     /// How tasks are split.
     pub split: SplitPolicy,
     /// Wanted time of a slice, in nanoseconds.
@@ -33,6 +35,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             policy: "fair".to_owned(),
+            network: None,
             split: SplitPolicy::Dynamic,
             slice_ns: 2_000_000,
             quantum_ns: 0,

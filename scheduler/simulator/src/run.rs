@@ -99,7 +99,7 @@ pub type Observer<'a> = &'a mut dyn FnMut(i64, &Input, &[Decision]);
 /// Runs a workload on a fleet under a policy.
 ///
 /// # Panics
-/// If the scheduler refuses its configuration or an input: the policy is not known, or this crate has a defect.
+/// If the scheduler refuses its configuration or an input: the policy is not known, its network is not for these lanes, or this crate has a defect.
 pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> Outcome {
     run_observed(fleet, workload, options, seed, &mut |_, _, _| {})
 }
@@ -139,6 +139,9 @@ pub fn run_piloted(
 fn run_to_the_end(mut run: Run<'_>) -> Outcome {
     let Model { fleet, workload, options, seed, .. } = run.model;
     run.step(BEGIN_NS, &Input::Started(started(fleet, workload, options)));
+    if let Some(trained) = &options.network {
+        run.step(BEGIN_NS, &Input::Trained(trained.clone()));
+    }
     let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
     run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
     run.begin_scaling();

@@ -2,7 +2,7 @@
 //! filled anew before learning goes on.
 //!
 //! ```text
-//!   "WTTC"  version 1  kind  seed  episodes  updates  powers of β  tensors…  validations…  best network
+//!   "WTTC"  version 2  kind  seed  what is trained on, as a hash  episodes  updates  powers of β  tensors…  validations…  best network
 //! ```
 
 use std::fs;
@@ -16,7 +16,7 @@ use crate::error::TrainError;
 use crate::model::{Layers, Model};
 use crate::train::Validation;
 
-const MAGIC: &[u8; 5] = b"WTTC\x01";
+const MAGIC: &[u8; 5] = b"WTTC\x02";
 
 /// What training goes on from.
 pub(crate) struct Checkpoint {
@@ -34,14 +34,16 @@ fn tensors<'a>(model: &'a Model, adam: &'a Adam, target: &'a Layers) -> Vec<&'a 
 
 pub(crate) fn write(
     path: &Path,
-    seed: u64,
+    (seed, trained_on): (u64, u64),
     model: &Model,
     adam: &Adam,
     checkpoint: &Checkpoint,
 ) -> Result<(), TrainError> {
     let mut bytes = MAGIC.to_vec();
     bytes.push(model.kind as u8);
-    [seed, checkpoint.episodes, adam.updates].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+    [seed, trained_on, checkpoint.episodes, adam.updates]
+        .iter()
+        .for_each(|word| bytes.extend(word.to_le_bytes()));
     adam.powers.iter().for_each(|power| bytes.extend(power.to_le_bytes()));
     for tensor in tensors(model, adam, &checkpoint.target) {
         let values = tensor.flatten_all()?.to_vec1::<f32>()?;
@@ -59,16 +61,18 @@ pub(crate) fn write(
     fs::write(&new, bytes).and_then(|()| fs::rename(&new, path)).map_err(failed)
 }
 
-/// Reads a checkpoint into a model and its optimiser; none where there is no file.
+/// Reads a checkpoint into a model and its optimiser.
 pub(crate) fn read(
     path: &Path,
-    seed: u64,
+    (seed, trained_on): (u64, u64),
     model: &mut Model,
     adam: &mut Adam,
-) -> Result<Option<Checkpoint>, TrainError> {
+) -> Result<Checkpoint, TrainError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(TrainError::NotBegun { path: path.to_owned() });
+        }
         Err(error) => return Err(TrainError::File { path: path.to_owned(), error }),
     };
     let other = |why| TrainError::Checkpoint { path: path.to_owned(), why };
@@ -85,6 +89,9 @@ pub(crate) fn read(
     }
     if word(take(8)?) != seed {
         return Err(other("it is of another seed"));
+    }
+    if word(take(8)?) != trained_on {
+        return Err(other("it is of another fleet, workload or option"));
     }
     let episodes = word(take(8)?);
     adam.updates = word(take(8)?);
@@ -112,5 +119,5 @@ pub(crate) fn read(
         validations.push(Validation { episode: word(take(8)?), ratio: f64::from_bits(word(take(8)?)) });
     }
     let best = Network::from_bytes(rest)?;
-    Ok(Some(Checkpoint { episodes, target, validations, best }))
+    Ok(Checkpoint { episodes, target, validations, best })
 }

@@ -4,7 +4,7 @@ use warptape_network::Network;
 use warptape_simulator::{Interval, Options, interval};
 
 use crate::episode::{Greedy, options, run};
-use crate::scenes::Scene;
+use crate::scenes::{LOAD, Scene};
 
 /// Rules that learned policies are held against. `fair` is the dynamic split: a free lane takes of whatever task is first.
 pub const RULES: [&str; 3] = ["fair", "lp-price", "earliest-completion"];
@@ -26,23 +26,20 @@ pub struct Comparison {
     pub ratio: Interval,
 }
 
+/// Runs a number of seeds of what is named, in whatever order, and gives what came of them in the order of their seeds.
+pub type OverSeeds<'a> = &'a mut dyn FnMut(&str, &(dyn Fn(u64) -> f64 + Sync)) -> Vec<f64>;
+
 /// Compares a network with each rule on each scene, on the same arrivals.
-pub fn compare(
-    network: &Network,
-    scenes: &[Scene],
-    seeds: u64,
-    told: &mut dyn FnMut(&Scene),
-) -> Vec<Comparison> {
+pub fn compare(network: &Network, scenes: &[Scene], over_seeds: OverSeeds<'_>) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for scene in scenes {
-        told(scene);
-        let learned: Vec<f64> =
-            (0..seeds).map(|seed| run(scene, SEED + seed, &mut Greedy { network }).mean_s()).collect();
+        let learned = |seed| run(scene, SEED + seed, &mut Greedy { network }).mean_s();
+        let learned = over_seeds(&format!("the network, {}", scene.name), &learned);
         for rule in RULES {
             let options = Options { policy: rule.to_owned(), ..options() };
             let mean_s =
                 |seed| warptape_simulator::run(&scene.fleet, &scene.workload, &options, SEED + seed).mean_s();
-            let found: Vec<f64> = (0..seeds).map(mean_s).collect();
+            let found = over_seeds(&format!("{rule}, {}", scene.name), &mean_s);
             let ratios: Vec<f64> = learned.iter().zip(&found).map(|(one, other)| one / other).collect();
             comparisons.push(Comparison {
                 scene: scene.name.clone(),
@@ -58,7 +55,9 @@ pub fn compare(
 
 /// The comparisons as a table.
 pub fn table(comparisons: &[Comparison]) -> String {
-    let mut text = "| held-out arrivals, load 0.85 | learned | rule | its mean | learned by rule | |\n|---|---|---|---|---|---|\n".to_owned();
+    let mut text = format!(
+        "| held-out arrivals, load {LOAD} | learned | rule | its mean | learned by rule | |\n|---|---|---|---|---|---|\n"
+    );
     let ms = |values: Interval| format!("{:.0} ± {:.0} ms", values.mean * 1e3, values.half * 1e3);
     for one in comparisons {
         let Interval { mean, half } = one.ratio;

@@ -6,11 +6,11 @@ use warptape_simulator::{Options, Outcome, Pilot, run_piloted};
 use crate::buffer::Transition;
 use crate::model::{Kind, State};
 use crate::numbers::Numbers;
-use crate::scenes::{MEAN_S, Scene};
+use crate::scenes::Scene;
 
 const NS_PER_S: f64 = 1e9;
-/// Rewards are in ten mean sizes of tasks.
-const REWARD_S: f64 = 10.0 * MEAN_S;
+/// Rewards are in so many mean sizes of tasks.
+const REWARD_SIZES: f64 = 10.0;
 
 /// Options of a run whose lanes a pilot chooses. Of the policies that push, the scheduler counts how busy lanes are under this one, as it does for learned policies.
 pub(crate) fn options() -> Options {
@@ -77,15 +77,15 @@ impl<'a> Explorer<'a> {
         Self { kind, network, epsilon, numbers, choices: Vec::new() }
     }
 
-    /// Transitions between one arrival and the next. The reward is −(completion time + λ × time for which lanes were idle until then, by lane).
-    pub(crate) fn transitions(self, lambda: f64) -> Vec<Transition> {
+    /// Transitions between one arrival and the next, of tasks of a mean size. The reward is −(completion time + λ × time for which lanes were idle until then, by lane).
+    pub(crate) fn transitions(self, lambda: f64, mean_s: f64) -> Vec<Transition> {
         let mut choices = self.choices.into_iter().flatten().peekable();
         let mut transitions = Vec::new();
         while let Some(choice) = choices.next() {
             let (Some(next), Some(done_ns)) = (choices.peek(), choice.done_ns) else { continue };
             let completion_s = (done_ns - choice.at_ns) as f64 / NS_PER_S;
             let idle_s = choice.idle * (next.at_ns - choice.at_ns) as f64 / NS_PER_S;
-            let reward = (-(completion_s + lambda * idle_s) / REWARD_S) as f32;
+            let reward = (-(completion_s + lambda * idle_s) / (REWARD_SIZES * mean_s)) as f32;
             let next = next.state.clone();
             transitions.push(Transition { state: choice.state, lane: choice.lane, reward, next });
         }

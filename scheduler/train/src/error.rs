@@ -17,6 +17,32 @@ pub enum TrainError {
         /// What it may be.
         expected: &'static str,
     },
+    /// The fleet has too few or too many lanes.
+    #[error(
+        "the fleet has {lanes} lanes, and networks are trained for 2 to 64: with one lane there is nothing to choose"
+    )]
+    Lanes {
+        /// The number.
+        lanes: usize,
+    },
+    /// Arrivals are not drawn.
+    #[error(
+        "arrivals of a training are drawn anew for each episode, and those of recordings and closed loops are not: give a workload with Poisson, bursty or \
+         diurnal arrivals"
+    )]
+    Arrivals,
+    /// There is a checkpoint already.
+    #[error("{path} is of a training that was begun: go on with it (--resume), or remove it")]
+    Begun {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no checkpoint to go on from.
+    #[error("there is no {path} to go on from: begin without --resume")]
+    NotBegun {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file could not be read or written.
     #[error("the checkpoint {path} could not be read or written: {error}")]
     File {

@@ -23,10 +23,10 @@ mod quantise;
 mod scenes;
 mod train;
 
-pub use compare::{Comparison, RULES, compare, table};
+pub use compare::{Comparison, OverSeeds, RULES, compare, table};
 pub use curve::learning_curve;
 pub use episode::Greedy;
 pub use error::TrainError;
 pub use model::Kind;
-pub use scenes::{LANES, Scene, held_out};
-pub use train::{Progress, TrainOptions, Trained, Validation, train};
+pub use scenes::{Scene, held_out};
+pub use train::{Progress, TrainOptions, Trained, Validation, on_one_thread, train};

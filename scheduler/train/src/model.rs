@@ -7,7 +7,6 @@ use warptape_network::{
 };
 
 use crate::numbers::Numbers;
-use crate::scenes::LANES;
 
 const EMBEDDED: usize = 32;
 const JOINED: usize = 32;
@@ -34,14 +33,14 @@ pub(crate) struct State {
     lanes: Vec<i16>,
     /// What comes in behind the first layer.
     beside: Vec<i16>,
-    /// Lanes that may not be chosen, a bit each.
-    excluded: u32,
+    /// Lanes that may be chosen, a bit each.
+    able: u64,
 }
 
 impl State {
     pub(crate) fn new(kind: Kind, task: &TaskState, states: &[LaneState]) -> Self {
-        let bit = |(lane, state): (usize, &LaneState)| u32::from(state.is_excluded) << lane;
-        let excluded = states.iter().enumerate().map(bit).sum();
+        let bit = |(lane, state): (usize, &LaneState)| u64::from(!state.is_excluded) << lane;
+        let able = states.iter().enumerate().map(bit).sum();
         let (mut lanes, mut beside) = (Vec::new(), Vec::new());
         match kind {
             Kind::Improved => {
@@ -61,11 +60,11 @@ impl State {
                 beside = rest;
             }
         }
-        Self { lanes, beside, excluded }
+        Self { lanes, beside, able }
     }
 
     pub(crate) fn may_choose(&self, lane: usize) -> bool {
-        self.excluded >> lane & 1 == 0
+        self.able >> lane & 1 == 1
     }
 }
 
@@ -76,15 +75,17 @@ pub(crate) type Layers = Vec<(Tensor, Tensor)>;
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) kind: Kind,
+    /// Lanes of the fleet.
+    pub(crate) lanes: usize,
     pub(crate) vars: Vec<Var>,
 }
 
 impl Model {
     /// Weights are drawn, uniform with the variance of 2 by the number of inputs; biases are 0.
-    pub(crate) fn new(kind: Kind, seed: u64) -> Result<Self> {
+    pub(crate) fn new(kind: Kind, lanes: usize, seed: u64) -> Result<Self> {
         let mut numbers = Numbers::new(seed, WEIGHTS, 0);
         let mut vars = Vec::new();
-        for (inputs, outputs) in shapes(kind) {
+        for (inputs, outputs) in shapes(kind, lanes) {
             let bound = (6.0 / inputs as f64).sqrt();
             let weights = (0..inputs * outputs).map(|_| numbers.between(-bound, bound) as f32);
             let weights = Tensor::from_vec(weights.collect::<Vec<_>>(), (outputs, inputs), &Device::Cpu)?;
@@ -92,7 +93,7 @@ impl Model {
             let biases = Tensor::from_vec(vec![0f32; outputs], outputs, &Device::Cpu)?;
             vars.push(Var::from_tensor(&biases)?);
         }
-        Ok(Self { kind, vars })
+        Ok(Self { kind, lanes, vars })
     }
 
     pub(crate) fn layers(&self) -> Layers {
@@ -108,7 +109,7 @@ impl Model {
     }
 }
 
-pub(crate) fn shapes(kind: Kind) -> Vec<(usize, usize)> {
+pub(crate) fn shapes(kind: Kind, lanes: usize) -> Vec<(usize, usize)> {
     match kind {
         Kind::Improved => vec![
             (LANE_FEATURES + TASK_FEATURES, EMBEDDED),
@@ -119,15 +120,16 @@ pub(crate) fn shapes(kind: Kind) -> Vec<(usize, usize)> {
         ],
         Kind::Paper => vec![
             (CONVOLUTION_LANES * WINDOWS, CHANNELS),
-            (LANES * (CHANNELS + 1) + PRIORITIES + KIND_BUCKETS, HIDDEN),
-            (HIDDEN, LANES),
+            (lanes * (CHANNELS + 1) + PRIORITIES + KIND_BUCKETS, HIDDEN),
+            (HIDDEN, lanes),
         ],
     }
 }
 
 /// States as tensors.
 pub(crate) struct Batch {
-    states: usize,
+    /// Numbers of states, and of lanes of each.
+    size: (usize, usize),
     lanes: Tensor,
     beside: Tensor,
     /// 1 for each lane that may be chosen.
@@ -135,7 +137,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new<'a>(states: impl Iterator<Item = &'a State> + Clone) -> Result<Self> {
+    /// States of so many lanes each.
+    pub(crate) fn new<'a>(of: usize, states: impl Iterator<Item = &'a State> + Clone) -> Result<Self> {
         let floats = |values: &[i16]| -> Vec<f32> {
             values.iter().map(|value| f32::from(*value) / ONE as f32).collect()
         };
@@ -146,10 +149,10 @@ impl Batch {
         };
         let lanes = states.clone().flat_map(|state| floats(&state.lanes)).collect();
         let beside = states.clone().flat_map(|state| floats(&state.beside)).collect();
-        let mask = |state: &'a State| (0..LANES).map(|lane| f32::from(u8::from(state.may_choose(lane))));
+        let mask = |state: &'a State| (0..of).map(|lane| f32::from(u8::from(state.may_choose(lane))));
         Ok(Self {
-            states: number,
-            lanes: tensor(lanes, number * LANES)?,
+            size: (number, of),
+            lanes: tensor(lanes, number * of)?,
             beside: tensor(beside, number)?,
             mask: tensor(states.flat_map(mask).collect(), number)?,
         })
@@ -161,19 +164,19 @@ impl Batch {
             let (weights, biases) = &layers[layer];
             inputs.matmul(&weights.t()?)?.broadcast_add(biases)
         };
-        let states = self.states;
+        let (states, of) = self.size;
         let first = dense(0, &self.lanes)?.relu()?;
         if kind == Kind::Paper {
-            let inputs = Tensor::cat(&[&first.reshape((states, LANES * CHANNELS))?, &self.beside], 1)?;
+            let inputs = Tensor::cat(&[&first.reshape((states, of * CHANNELS))?, &self.beside], 1)?;
             return dense(2, &dense(1, &inputs)?.relu()?);
         }
         let number = self.mask.sum_keepdim(1)?.maximum(1f32)?;
-        let by_lane = first.reshape((states, LANES, EMBEDDED))?;
+        let by_lane = first.reshape((states, of, EMBEDDED))?;
         let seen = by_lane.broadcast_mul(&self.mask.unsqueeze(2)?)?;
         let mean = seen.sum(1)?.broadcast_div(&number)?;
-        let shared = mean.unsqueeze(1)?.broadcast_as((states, LANES, EMBEDDED))?.contiguous()?;
-        let joined = Tensor::cat(&[&by_lane, &shared], 2)?.reshape((states * LANES, 2 * EMBEDDED))?;
-        let advantages = dense(2, &dense(1, &joined)?.relu()?)?.reshape((states, LANES))?;
+        let shared = mean.unsqueeze(1)?.broadcast_as((states, of, EMBEDDED))?.contiguous()?;
+        let joined = Tensor::cat(&[&by_lane, &shared], 2)?.reshape((states * of, 2 * EMBEDDED))?;
+        let advantages = dense(2, &dense(1, &joined)?.relu()?)?.reshape((states, of))?;
         let common = (&advantages * &self.mask)?.sum_keepdim(1)?.broadcast_div(&number)?;
         let value = dense(4, &dense(3, &mean)?.relu()?)?;
         advantages.broadcast_add(&(value - common)?)

@@ -1,15 +1,22 @@
 //! Fleets and arrivals: those that are drawn to learn from, those that networks are chosen by, and those that are held out for comparisons.
 
-use warptape_simulator::{Burst, Class, Failure, Fleet, Outage, Process, Throttling, Workload};
+use std::ops::RangeInclusive;
 
+use warptape_simulator::{Burst, Failure, Fleet, Outage, Process, Throttling, Workload};
+
+use crate::error::TrainError;
 use crate::numbers::Numbers;
 
-/// Lanes of all fleets that are learnt from.
-pub const LANES: usize = 16;
-/// Mean size of tasks on the reference class, in seconds.
-pub(crate) const MEAN_S: f64 = 0.2;
+/// Fleets that can be learnt for. With one lane there is nothing to choose; states name lanes by the bits of a word.
+pub const LANES: RangeInclusive<usize> = 2..=64;
+/// Load of scenes for comparisons.
+pub const LOAD: f64 = 0.85;
 const BURSTY: Process = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
+const OTHER_BURSTS: Process = Process::Bursty(Burst { probability: 0.9, spacing: 0.05 });
 const DRAWN: u64 = 1;
+/// When a lane is lost or throttled in comparisons, as a share of the time in which tasks arrive, and how fast it is then.
+const FAULT_AT: f64 = 0.2;
+const THROTTLED: f64 = 0.4;
 
 /// A fleet and what arrives.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +30,38 @@ pub struct Scene {
 }
 
 impl Scene {
-    fn new(name: &str, load: f64, process: Process, tasks: usize) -> Self {
-        let mut workload = Workload { process, ..Workload::three_kinds(load, tasks) };
+    /// The fleet and the workload that all scenes of a training are made of.
+    ///
+    /// # Errors
+    /// If the fleet has too few or too many lanes, or arrivals cannot be drawn.
+    pub fn given(fleet: Fleet, workload: Workload) -> Result<Self, TrainError> {
+        let lanes = fleet.lanes();
+        if !LANES.contains(&lanes) {
+            return Err(TrainError::Lanes { lanes });
+        }
+        if matches!(workload.process, Process::Recorded(_) | Process::Closed(_)) {
+            return Err(TrainError::Arrivals);
+        }
+        Ok(Self { name: "as given".to_owned(), fleet, workload })
+    }
+
+    /// A scene of whole tasks, which lanes may not share.
+    fn of(&self, name: &str, load: f64, process: Process, tasks: usize) -> Self {
+        let mut workload = Workload { load, process, tasks, ..self.workload.clone() };
         workload.kinds.iter_mut().for_each(|kind| kind.divisible = false);
-        Self { name: name.to_owned(), fleet: Fleet::volta_turing_radeon(), workload }
+        Self { name: name.to_owned(), fleet: self.fleet.clone(), workload }
+    }
+
+    /// The time in which tasks arrive, in seconds.
+    fn span_s(&self) -> f64 {
+        self.workload.tasks as f64 / self.workload.rate(&self.fleet)
+    }
+
+    /// Mean size of tasks on the reference class, in seconds.
+    pub(crate) fn mean_s(&self) -> f64 {
+        let kinds = &self.workload.kinds;
+        let work: f64 = kinds.iter().map(|kind| kind.share).sum();
+        work / kinds.iter().map(|kind| kind.share / kind.mean_s).sum::<f64>()
     }
 
     fn losing(mut self, lane: usize, at_s: f64) -> Self {
@@ -40,75 +75,128 @@ impl Scene {
         self.fleet.throttling = vec![Throttling { lanes, from_s, until_s: 1e6, factor }];
         self
     }
+
+    /// Whether faults may be added: the fleet has none of its own.
+    fn is_sound(&self) -> bool {
+        self.fleet.failures.is_empty() && self.fleet.throttling.is_empty()
+    }
+
+    /// The arrivals as given, and others beside them.
+    fn processes(&self) -> [Process; 2] {
+        let other = if self.workload.process == Process::Poisson { BURSTY } else { Process::Poisson };
+        [self.workload.process.clone(), other]
+    }
 }
 
 /// The scene of an episode: its load, bursts, speeds and faults are drawn.
-pub(crate) fn drawn(seed: u64, episode: u64, tasks: usize) -> Scene {
+pub(crate) fn drawn(given: &Scene, seed: u64, episode: u64, tasks: usize) -> Scene {
     let mut numbers = Numbers::new(seed, DRAWN, episode);
     let load = numbers.between(0.5, 0.95);
-    let process = if numbers.uniform() < 0.5 { Process::Poisson } else { BURSTY };
-    let mut scene = Scene::new("drawn", load, process, tasks);
+    let [as_given, other] = given.processes();
+    let process = if numbers.uniform() < 0.5 { as_given } else { other };
+    let mut scene = given.of("drawn", load, process, tasks);
     if numbers.uniform() < 0.5 {
         let speeds = scene.fleet.classes.iter_mut().flat_map(|class| &mut class.speeds);
         speeds.for_each(|speed| *speed *= numbers.between(0.5, 1.5));
     }
-    let span_s = tasks as f64 / scene.workload.rate(&scene.fleet);
-    let (lane, at_s) = (numbers.below(LANES), numbers.between(0.1, 0.5) * span_s);
+    let (lane, at_s) = (numbers.below(scene.fleet.lanes()), numbers.between(0.1, 0.5) * scene.span_s());
     match numbers.below(8) {
-        0 => scene.losing(lane, at_s),
-        1 => scene.throttling(lane, at_s, numbers.between(0.3, 0.8)),
+        0 if scene.is_sound() => scene.losing(lane, at_s),
+        1 if scene.is_sound() => scene.throttling(lane, at_s, numbers.between(0.3, 0.8)),
         _ => scene,
     }
 }
 
 /// Scenes by which the best network of a training is chosen.
-pub(crate) fn validation(tasks: usize) -> Vec<Scene> {
-    [(0.7, Process::Poisson), (0.85, Process::Poisson), (0.85, BURSTY), (0.93, Process::Poisson)]
-        .map(|(load, process)| Scene::new("validation", load, process, tasks))
+pub(crate) fn validation(given: &Scene, tasks: usize) -> Vec<Scene> {
+    let [as_given, other] = given.processes();
+    [(0.7, as_given.clone()), (0.85, as_given.clone()), (0.85, other), (0.93, as_given)]
+        .map(|(load, process)| given.of("validation", load, process, tasks))
         .into()
 }
 
-/// Scenes that no training saw: other seeds at first, then other bursts, another matrix of speeds, a GPU that is lost and one that is throttled, and tasks that lanes may share.
-pub fn held_out(tasks: usize) -> Vec<Scene> {
-    let of = |name: &str, process: Process| Scene::new(name, 0.85, process, tasks);
+/// Scenes that no training saw, with so many tasks each: other seeds at first, then other bursts, other speeds, a lane that is lost and one that is throttled, and tasks that lanes may
+/// share where the workload has such.
+pub fn held_out(given: &Scene, tasks: usize) -> Vec<Scene> {
+    let [as_given, other] = given.processes();
+    let of = |name: &str, process: &Process| given.of(name, LOAD, process.clone(), tasks);
     let mut scenes = vec![
-        of("Poisson arrivals", Process::Poisson),
-        of("bursts as in training", BURSTY),
-        of("other bursts", Process::Bursty(Burst { probability: 0.9, spacing: 0.05 })),
-        of("another matrix of speeds", Process::Poisson),
-        of("one GPU lost", Process::Poisson).losing(2, 3.0),
-        of("one GPU throttled to 0.4", Process::Poisson).throttling(5, 3.0, 0.4),
+        of("arrivals as given", &as_given),
+        of("other arrivals of training", &other),
+        of("bursts that no training had", &OTHER_BURSTS),
     ];
-    scenes[3].fleet.classes = vec![
-        Class::new("A", 4, &[1.0, 1.0, 1.0]),
-        Class::new("B", 4, &[0.3, 0.9, 1.6]),
-        Class::new("C", 8, &[1.2, 0.4, 0.6]),
-    ];
-    let shared = |scene: &Scene| {
-        let mut shared = Scene { name: format!("{}, divisible", scene.name), ..scene.clone() };
-        shared.workload.kinds.iter_mut().for_each(|kind| kind.divisible = true);
-        shared
-    };
-    let divisible: Vec<_> = [0, 2].map(|index: usize| shared(&scenes[index])).into();
-    scenes.extend(divisible);
+    let fleet = &given.fleet;
+    if fleet.classes.len() > 1 {
+        let mut scene = of("classes with exchanged speeds", &as_given);
+        let speeds = fleet.classes.iter().rev().map(|class| &class.speeds);
+        scene
+            .fleet
+            .classes
+            .iter_mut()
+            .zip(speeds)
+            .for_each(|(class, speeds)| class.speeds.clone_from(speeds));
+        scenes.push(scene);
+    }
+    if given.is_sound() {
+        let at_s = FAULT_AT * scenes[0].span_s();
+        scenes.push(of("one lane lost", &as_given).losing(2 % fleet.lanes(), at_s));
+        scenes.push(of("one lane throttled to 0.4", &as_given).throttling(
+            5 % fleet.lanes(),
+            at_s,
+            THROTTLED,
+        ));
+    }
+    if given.workload.kinds.iter().any(|kind| kind.divisible) {
+        for index in [0, 2] {
+            let Scene { name, fleet, workload } = scenes[index].clone();
+            let workload = Workload { kinds: given.workload.kinds.clone(), ..workload };
+            scenes.push(Scene { name: format!("{name}, divisible"), fleet, workload });
+        }
+    }
     scenes
 }
 
 #[cfg(test)]
 mod tests {
+    use warptape_simulator::{Class, Closed};
+
     use super::*;
 
     #[test]
     fn scenes_are_drawn_by_seed_and_episode_and_none_of_them_is_held_out() {
-        let scenes: Vec<_> = (0..64).map(|episode| drawn(7, episode, 100)).collect();
-        assert_eq!(scenes[3], drawn(7, 3, 100));
-        assert_ne!(scenes[3], drawn(8, 3, 100));
-        assert!(scenes.iter().all(|scene| scene.fleet.lanes() == LANES));
+        let given = Scene::given(Fleet::volta_turing_radeon(), Workload::three_kinds(0.5, 1)).unwrap();
+        assert!((given.mean_s() - 0.2).abs() < 1e-9);
+        let scenes: Vec<_> = (0..64).map(|episode| drawn(&given, 7, episode, 100)).collect();
+        assert_eq!(scenes[3], drawn(&given, 7, 3, 100));
+        assert_ne!(scenes[3], drawn(&given, 8, 3, 100));
+        assert!(scenes.iter().all(|scene| scene.fleet.lanes() == 16));
         assert!(scenes.iter().any(|scene| !scene.fleet.failures.is_empty()));
         assert!(scenes.iter().any(|scene| !scene.fleet.throttling.is_empty()));
-        for held in held_out(100) {
+        let held_out = held_out(&given, 100);
+        assert_eq!(held_out.len(), 8);
+        for held in held_out {
             assert!(scenes.iter().all(|scene| scene.workload != held.workload));
-            assert_eq!(held.fleet.lanes(), LANES);
+            assert_eq!(held.fleet.lanes(), 16);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_or_chosen_among_is_refused_and_a_fleet_keeps_its_own_faults() {
+        let (fleet, workload) = (Fleet::volta_turing_radeon(), Workload::three_kinds(0.5, 100));
+        let closed = Process::Closed(Closed { senders: 4, think_s: 0.0 });
+        let refused = Scene::given(fleet.clone(), Workload { process: closed, ..workload.clone() });
+        assert!(matches!(refused, Err(TrainError::Arrivals)));
+        let one = Fleet { classes: vec![Class::new("one", 1, &[1.0, 1.0, 1.0])], ..fleet.clone() };
+        assert!(matches!(Scene::given(one, workload.clone()), Err(TrainError::Lanes { lanes: 1 })));
+
+        let bursts = Workload { process: OTHER_BURSTS, ..workload };
+        let failing = Scene::given(fleet, bursts).unwrap().losing(3, 1.0);
+        for episode in 0..64 {
+            let scene = drawn(&failing, 7, episode, 100);
+            assert_eq!(scene.fleet.failures, failing.fleet.failures);
+            assert!(scene.fleet.throttling.is_empty());
+            assert!([OTHER_BURSTS, Process::Poisson].contains(&scene.workload.process));
+        }
+        assert_eq!(held_out(&failing, 100).len(), 6);
     }
 }

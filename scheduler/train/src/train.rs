@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use candle_core::{Device, Tensor};
 use warptape_network::Network;
 use warptape_simulator::Options;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::adam::Adam;
 use crate::buffer::{Buffer, Transition};
@@ -34,6 +35,8 @@ const COMPARED: usize = 2_000;
 /// What is trained, and for how long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainOptions {
+    /// The fleet, and what arrives.
+    pub given: Scene,
     /// Which network.
     pub kind: Kind,
     /// The same seed gives the same network on the same machine, where training was not resumed.
@@ -56,14 +59,17 @@ pub struct TrainOptions {
     pub epsilon: [f64; 2],
     /// Episodes between validations, at which a checkpoint is written as well.
     pub validate_every: u64,
-    /// The file of the checkpoint: where it exists training goes on from it.
+    /// The file of the checkpoint.
     pub checkpoint: Option<PathBuf>,
+    /// Whether training goes on from the checkpoint, which is there then; otherwise there must be none.
+    pub resume: bool,
 }
 
 impl TrainOptions {
     /// What docs/scheduling.md has figures of.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(given: Scene, kind: Kind) -> Self {
         Self {
+            given,
             kind,
             seed: 1,
             episodes: 400,
@@ -76,6 +82,7 @@ impl TrainOptions {
             epsilon: [1.0, 0.05],
             validate_every: 20,
             checkpoint: None,
+            resume: false,
         }
     }
 
@@ -101,6 +108,15 @@ impl TrainOptions {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A hash of what a training is of beside its kind and its seed. It may go on for more episodes than it was begun for.
+    fn trained_on(&self) -> u64 {
+        let Self { given, tasks, lambda, gamma, learning_rate, batch, tasks_by_update, epsilon, .. } = self;
+        let Self { validate_every, .. } = self;
+        let all =
+            (given, tasks, lambda, gamma, learning_rate, batch, tasks_by_update, epsilon, validate_every);
+        xxh3_64(format!("{all:?}").as_bytes())
     }
 
     fn epsilon_at(&self, episode: u64) -> f64 {
@@ -190,19 +206,30 @@ pub fn train(options: &TrainOptions, told: &mut dyn FnMut(&Progress) -> bool) ->
     training.finish()
 }
 
+/// Does the arithmetic of a training on one thread: more make such small matrices slower, above all on a busy machine.
+pub fn on_one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(pool) => pool.install(work),
+        // It is as right with more threads.
+        Err(_) => work(),
+    }
+}
+
 impl<'a> Training<'a> {
     fn new(options: &'a TrainOptions) -> Result<(Self, u64), TrainError> {
-        let mut model = Model::new(options.kind, options.seed)?;
+        let mut model = Model::new(options.kind, options.given.fleet.lanes(), options.seed)?;
         let mut adam = Adam::new(&model.vars, options.learning_rate)?;
+        let of = (options.seed, options.trained_on());
         let read = match &options.checkpoint {
-            Some(path) => checkpoint::read(path, options.seed, &mut model, &mut adam)?,
-            None => None,
+            Some(path) if options.resume => Some(checkpoint::read(path, of, &mut model, &mut adam)?),
+            Some(path) if path.exists() => return Err(TrainError::Begun { path: path.clone() }),
+            _ => None,
         };
         let (begin, target, validations, best) = match read {
             Some(read) => (read.episodes, read.target, read.validations, read.best),
             None => (0, model.frozen()?, Vec::new(), quantise(options.kind, &model.layers())?),
         };
-        let validation = scenes::validation(VALIDATION_TASKS);
+        let validation = scenes::validation(&options.given, VALIDATION_TASKS);
         let rule = Options { policy: "earliest-completion".to_owned(), ..options_of_runs() };
         let rule_s = |(number, scene): (usize, &Scene)| {
             let seed = VALIDATION_SEED + number as u64;
@@ -216,12 +243,14 @@ impl<'a> Training<'a> {
     /// Runs an episode and learns from it and those before; the mean loss.
     fn learn_from(&mut self, episode: u64) -> Result<f64, TrainError> {
         let TrainOptions { kind, seed, tasks, lambda, .. } = *self.options;
+        let given = &self.options.given;
         let network = quantise(kind, &self.model.layers())?;
-        let scene = scenes::drawn(seed, episode, tasks);
+        let scene = scenes::drawn(given, seed, episode, tasks);
         let numbers = Numbers::new(seed, EXPLORING, episode);
         let mut explorer = Explorer::new(kind, &network, self.options.epsilon_at(episode), numbers);
         run(&scene, Numbers::new(seed, EXPLORING, !episode).next() % VALIDATION_SEED, &mut explorer);
-        explorer.transitions(lambda).into_iter().for_each(|transition| self.buffer.push(transition));
+        let transitions = explorer.transitions(lambda, given.mean_s());
+        transitions.into_iter().for_each(|transition| self.buffer.push(transition));
         let mut numbers = Numbers::new(seed, SAMPLING, episode);
         let updates = tasks / self.options.tasks_by_update;
         let mut losses = 0.0;
@@ -237,8 +266,8 @@ impl<'a> Training<'a> {
     fn update(&mut self, numbers: &mut Numbers) -> Result<f32, TrainError> {
         let TrainOptions { kind, batch, gamma, .. } = *self.options;
         let sample = self.buffer.sample(kind, batch, NEWEST, numbers);
-        let states = Batch::new(sample.iter().map(|one| &one.state))?;
-        let next = Batch::new(sample.iter().map(|one| &one.next))?;
+        let states = Batch::new(self.model.lanes, sample.iter().map(|one| &one.state))?;
+        let next = Batch::new(self.model.lanes, sample.iter().map(|one| &one.next))?;
         let of = |word: fn(&Transition) -> f32| {
             Tensor::from_vec(sample.iter().map(|one| word(one)).collect(), (batch, 1), &Device::Cpu)
         };
@@ -287,13 +316,14 @@ impl<'a> Training<'a> {
         }
         self.validations.push(validation);
         if let Some(path) = &self.options.checkpoint {
+            let of = (self.options.seed, self.options.trained_on());
             let checkpoint = Checkpoint {
                 episodes: episode,
                 target: self.target.clone(),
                 validations: self.validations.clone(),
                 best: self.best.clone(),
             };
-            checkpoint::write(path, self.options.seed, &self.model, &self.adam, &checkpoint)?;
+            checkpoint::write(path, of, &self.model, &self.adam, &checkpoint)?;
         }
         Ok(validation)
     }
@@ -307,10 +337,10 @@ impl<'a> Training<'a> {
     fn quantisation(&self) -> Result<(f64, f64), TrainError> {
         let kind = self.options.kind;
         let network = quantise(kind, &self.model.layers())?;
-        let scene = scenes::drawn(self.options.seed, u64::MAX, COMPARED);
+        let scene = scenes::drawn(&self.options.given, self.options.seed, u64::MAX, COMPARED);
         let mut seen = Seen { kind, network: &network, states: Vec::new(), lanes: Vec::new() };
         run(&scene, VALIDATION_SEED - 1, &mut seen);
-        let batch = Batch::new(seen.states.iter())?;
+        let batch = Batch::new(self.model.lanes, seen.states.iter())?;
         let values = batch.masked(&batch.values(kind, &self.model.layers())?)?.to_vec2::<f32>()?;
         let (mut other, mut below, mut spread) = (0, 0.0, 0.0);
         for ((values, lane), state) in values.iter().zip(&seen.lanes).zip(&seen.states) {

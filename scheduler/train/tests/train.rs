@@ -2,7 +2,19 @@
 
 use std::path::PathBuf;
 
-use warptape_train::{Kind, TrainError, TrainOptions, learning_curve, train};
+use warptape_simulator::{Class, Fleet, Workload};
+use warptape_train::{
+    Kind, Scene, TrainError, TrainOptions, compare, held_out, learning_curve, table, train,
+};
+
+fn sixteen_lanes() -> Scene {
+    Scene::given(Fleet::volta_turing_radeon(), Workload::three_kinds(0.5, 1)).unwrap()
+}
+
+fn three_lanes() -> Scene {
+    let classes = vec![Class::new("fast", 1, &[1.0, 1.0, 1.0]), Class::new("slow", 2, &[0.2, 0.5, 0.3])];
+    Scene::given(Fleet { classes, ..Fleet::default() }, Workload::three_kinds(0.5, 1)).unwrap()
+}
 
 fn options(kind: Kind, episodes: u64) -> TrainOptions {
     TrainOptions {
@@ -11,7 +23,7 @@ fn options(kind: Kind, episodes: u64) -> TrainOptions {
         tasks_by_update: 10,
         batch: 32,
         validate_every: episodes.div_ceil(2),
-        ..TrainOptions::new(kind)
+        ..TrainOptions::new(sixteen_lanes(), kind)
     }
 }
 
@@ -69,6 +81,9 @@ fn training_goes_on_where_it_ended_and_refuses_what_is_of_another_one() {
         episodes < 3
     });
     assert_eq!((episodes, stopped.unwrap().validations.len()), (3, 1));
+    let again = || train(&options, &mut |_| true);
+    assert!(matches!(again(), Err(TrainError::Begun { .. })), "what was begun is not written over");
+    let options = TrainOptions { resume: true, ..options.clone() };
     let mut told = Vec::new();
     let trained = train(&options, &mut |progress| {
         told.push((progress.episode, progress.updates));
@@ -85,17 +100,42 @@ fn training_goes_on_where_it_ended_and_refuses_what_is_of_another_one() {
     };
     assert_eq!(why(&TrainOptions { seed: 2, ..options.clone() }), "it is of another seed");
     assert_eq!(why(&TrainOptions { kind: Kind::Paper, ..options.clone() }), "it is of another architecture");
+    let other = "it is of another fleet, workload or option";
+    assert_eq!(why(&TrainOptions { given: three_lanes(), ..options.clone() }), other);
+    assert_eq!(why(&TrainOptions { gamma: 0.9, ..options.clone() }), other);
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert_eq!(why(&options), "it is cut off, or another file");
     std::fs::write(&path, b"else").unwrap();
     assert_eq!(why(&options), "it begins otherwise");
     std::fs::remove_file(&path).unwrap();
+    assert!(matches!(train(&options, &mut |_| true), Err(TrainError::NotBegun { .. })));
+}
+
+/// Networks are trained for the fleet that is given, whatever its number of lanes, and held against rules on it.
+#[test]
+fn networks_are_for_the_lanes_of_their_fleet() {
+    for kind in [Kind::Improved, Kind::Paper] {
+        let options = TrainOptions { given: three_lanes(), tasks_by_update: 50, ..options(kind, 4) };
+        let network = train(&options, &mut |_| true).unwrap().network;
+        assert_eq!(network.lanes(), (kind == Kind::Paper).then_some(3));
+        let scenes = &held_out(&options.given, 60)[..2];
+        let mut asked = Vec::new();
+        let found = compare(&network, scenes, &mut |name, of| {
+            asked.push(name.to_owned());
+            (0..3).map(of).collect()
+        });
+        assert_eq!((found.len(), asked.len()), (6, 8));
+        assert_eq!(asked[1], "fair, arrivals as given");
+        let lines = table(&found);
+        assert_eq!(lines.lines().count(), 8);
+        assert!(lines.contains("| other arrivals of training |") && lines.contains("`lp-price`"), "{lines}");
+    }
 }
 
 #[test]
 fn options_out_of_range_are_named() {
-    let right = TrainOptions::new(Kind::Improved);
+    let right = TrainOptions::new(sixteen_lanes(), Kind::Improved);
     let name = |options: TrainOptions| match train(&options, &mut |_| true) {
         Err(TrainError::Option { name, .. }) => name,
         other => panic!("{other:?}"),

@@ -1,5 +1,7 @@
 //! Arguments of `replay what-if`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use warptape_replay::history::{Bound, Window};
 use warptape_what_if::{Changes, LossTime};
@@ -22,7 +24,7 @@ LANE is a number or a device; TIME is a time such as 2026-11-24T03:00:00Z, or +S
 
 Example: warptape replay what-if --log sqlite:market.db --policy lp-price --slow cpu:1=2x")]
 pub struct WhatIfArgs {
-    /// Policy of tasks or of placement that decides instead
+    /// Policy of tasks or of placement that decides instead; a network as dqn:FILE, or as dqn:HASH where the recorded run has it
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
     /// Devices that lanes run on instead, as engine.devices has them: cpu:4, or cuda:0,cuda:1
@@ -49,16 +51,20 @@ pub struct WhatIfArgs {
     /// Ordinal of the process, which is the partition of the journal
     #[arg(long, value_name = "ORDINAL", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
     pub partition: i32,
+    /// File that gets the modelled run of the first seed as a log with a journal, one side of `replay diff`; nothing is written over
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = ChainFormat::Table)]
     pub output: ChainFormat,
 }
 
 impl WhatIfArgs {
-    /// What is to be otherwise.
+    /// What is to be otherwise, but for the network of a policy `dqn:FILE`, which this does not read.
     pub fn changes(&self) -> Changes {
         Changes {
             policy: self.policy.clone(),
+            network: None,
             set: self.set.clone(),
             devices: self.devices.clone(),
             slow: self.slow.clone(),

@@ -70,9 +70,11 @@ fn text(found: &Diff) -> String {
 }
 
 fn headline(side: &Side) -> String {
+    let modelled = side.modelled_from.as_ref().map(|from| format!(" (modelled from {from})"));
     format!(
-        "{}: {} of {}, {} in {}, {}, {:.1} s",
+        "{}{}: {} of {}, {} in {}, {}, {:.1} s",
         side.url,
+        modelled.unwrap_or_default(),
         counted(side.lives, "life", "lives"),
         if side.software.is_empty() { "unknown software".to_owned() } else { side.software.join(", ") },
         counted(side.rows.unsigned_abs(), "row", "rows"),
@@ -135,6 +137,13 @@ fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
 }
 
 fn push_outputs(text: &mut String, found: &Diff) {
+    if found.sides.iter().any(|side| side.modelled_from.is_some()) {
+        push_paragraph(
+            text,
+            "signals: not compared, because a modelled run has neither signals nor transactions",
+        );
+        return;
+    }
     let outputs = &found.outputs;
     let elsewhere = match outputs.at_other_offsets {
         0 => String::new(),
@@ -217,24 +226,33 @@ fn costs(sides: &[Side; 2]) -> String {
         ("elapsed, s", 3, |side| side.elapsed_ns as f64 / 1e9),
     ];
     let row = |(name, digits, figure): &(&str, usize, Figure)| {
-        let [a, b] = [figure(&sides[0]), figure(&sides[1])];
-        vec![
-            format!("  {name}"),
-            format!("{a:.digits$}"),
-            format!("{b:.digits$}"),
-            format!("{:+.digits$}", b - a),
-        ]
+        let is_known = |side: &Side| side.modelled_from.is_none() || !OF_TRANSACTIONS.contains(name);
+        let [a, b] = [&sides[0], &sides[1]].map(|side| is_known(side).then(|| figure(side)));
+        let shown = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.digits$}"));
+        let difference = a.zip(b).map_or_else(String::new, |(a, b)| format!("{:+.digits$}", b - a));
+        vec![format!("  {name}"), shown(a), shown(b), difference]
     };
     let rows: Vec<Vec<String>> = figures.iter().map(row).collect();
     aligned(&COSTS, &rows)
 }
+
+/// Figures that a modelled run does not have.
+const OF_TRANSACTIONS: [&str; 6] = [
+    "tick to signal, p50, ms",
+    "tick to signal, p99, ms",
+    "tick to signal, p99.9, ms",
+    "tick to signal, slowest, ms",
+    "transactions",
+    "commits aborted",
+];
 
 const COSTS: [(&str, Align); 4] =
     [("", Align::Left), ("A", Align::Right), ("B", Align::Right), ("B - A", Align::Right)];
 
 fn push_waits(text: &mut String, sides: &[Side; 2]) {
     let steps: BTreeSet<Step> = sides.iter().flat_map(|side| &side.waits).map(|wait| wait.step).collect();
-    if steps.is_empty() {
+    // Up to a commit, which a modelled run does not have.
+    if steps.is_empty() || sides.iter().any(|side| side.modelled_from.is_some()) {
         return;
     }
     push_paragraph(text, "what a row waited for from its arrival to its commit, mean over all rows, ms:");

@@ -1,19 +1,24 @@
 //! `warptape replay what-if`: a recorded run under another configuration of the scheduler. What is modelled, and how, is `warptape_what_if`'s.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use indicatif::{HumanCount, ProgressBar};
-use warptape_eventlog::EventLog;
+use serde_json::json;
+use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_replay::{Progress, ReplayError};
-use warptape_what_if::{Mean, Modelled, OrderOf, Recording, Report, Row, WhatIfError};
+use warptape_scheduler::dqn;
+use warptape_what_if::{Changes, Mean, Modelled, OrderOf, Recording, Report, Row, WhatIfError};
 
 use super::chain::{push_line, push_paragraph};
 use crate::cli::{ChainFormat, WhatIfArgs};
+use crate::clock::wall_clock_ns;
 use crate::commands::columns::{Align, aligned, counted};
 use crate::commands::seeds::over_seeds;
+use crate::network_file;
 use crate::open::{OpenLog, Purpose, open_log};
-use crate::printable::stdout;
+use crate::printable::{stdout, to_stderr};
 use crate::settings::Settings;
 
 /// Most characters of a value that are shown.
@@ -45,12 +50,16 @@ fn what_if(
     bar: &ProgressBar,
     progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Report> {
-    let (changes, window) = (args.changes(), args.window()?);
+    let window = args.window()?;
     let recording = Recording::read(log, (journal, args.partition), window, progress)?;
+    let changes = changes(args, &recording)?;
+    if let Some(to) = &args.to {
+        write(&recording, &changes, (log, journal, args.partition), to)?;
+    }
     bar.set_message("models");
     bar.set_position(0);
     bar.set_length(2 * args.seeds);
-    let none = Default::default();
+    let none = Changes::default();
     let both = over_seeds(args.seeds, bar, |seed| {
         let recorded = recording.model(&none, seed)?;
         bar.inc(1);
@@ -59,6 +68,47 @@ fn what_if(
     let both = both.into_iter().collect::<Result<Vec<(Modelled, Modelled)>, WhatIfError>>()?;
     let (recorded, changed): (Vec<Modelled>, Vec<Modelled>) = both.into_iter().unzip();
     Ok(recording.report(&changes, &recorded, &changed)?)
+}
+
+/// Writes the modelled run of the first seed as a log.
+fn write(
+    recording: &Recording,
+    changes: &Changes,
+    (log, journal, partition): (&dyn EventLog, &str, i32),
+    to: &Path,
+) -> anyhow::Result<()> {
+    let journal = TopicPartition { topic: journal.to_owned(), partition };
+    let by = json!({"software": env!("CARGO_PKG_VERSION"), "at_ns": wall_clock_ns()});
+    let url = log.url();
+    let entries = recording.write(changes, 0, to, &journal, (log, by))?;
+    let (entries, to) = (HumanCount(entries), to.display());
+    to_stderr(format_args!(
+        "the modelled run of the first seed is in {to}, {entries} entries; compare it with: warptape replay diff {url} sqlite:{to}"
+    ));
+    Ok(())
+}
+
+/// What is to be otherwise, with the network of a policy `dqn:FILE`.
+fn changes(args: &WhatIfArgs, recording: &Recording) -> anyhow::Result<Changes> {
+    let changes = args.changes();
+    let Some(policy) = args.policy.as_deref().filter(|policy| !is_of(policy, recording)) else {
+        return Ok(changes);
+    };
+    let lanes = if args.devices.is_empty() { Some(recording.started().lanes.len()) } else { None };
+    match network_file::of_policy(policy, lanes) {
+        Some(trained) => {
+            let trained = trained?;
+            Ok(Changes { policy: Some(dqn::name(&trained.hash)), network: Some(trained), ..changes })
+        }
+        None => Ok(changes),
+    }
+}
+
+/// Whether a policy names a network of the recorded run, or can only be meant so.
+fn is_of(policy: &str, recording: &Recording) -> bool {
+    let is_recorded =
+        |prefix: &str| recording.networks().iter().any(|trained| trained.hash.starts_with(prefix));
+    network_file::is_only_a_hash(policy) || dqn::prefix_of(policy).is_some_and(is_recorded)
 }
 
 fn text(report: &Report) -> String {

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Context;
 use warptape_simulator::figures::Row;
 use warptape_simulator::pictures::{Point, Series, completion_by_load, timeline, utilisation};
-use warptape_simulator::{Fleet, Options, Workload, run};
+use warptape_simulator::{Fleet, Options, Scaling, Workload, run};
 
-use crate::cli::SimulateArgs;
+use super::policies::Policy;
 
 /// Tasks of the run whose lanes are shown over time: more are not told apart.
 const TIMELINE_TASKS: usize = 100;
@@ -28,7 +28,7 @@ pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[Row]) {
 /// Writes the pictures: completion time against load where loads were given, and for each policy the run of the first seed at the last load.
 pub fn write(
     folder: &Path,
-    args: &SimulateArgs,
+    (policies, slice_us): (&[Policy], i64),
     fleet: &Fleet,
     workload: &Workload,
     series: Option<&[Series]>,
@@ -43,13 +43,13 @@ pub fn write(
         write("completion.svg", completion_by_load(series))?;
     }
     let short = Workload { tasks: workload.tasks.min(TIMELINE_TASKS), ..workload.clone() };
-    for policy in &args.policy {
-        let slice_ns = args.slice_us * 1_000;
-        let options = Options { policy: policy.clone(), slice_ns, records: true, ..Options::default() };
+    for policy in policies {
+        let options = Options { records: true, ..policy.options(slice_us, Scaling::None) };
+        let (label, name) = (&policy.label, policy.file_name());
         let outcome = run(fleet, workload, &options, 0);
-        write(&format!("utilisation-{policy}.svg"), utilisation(policy, fleet, &outcome))?;
+        write(&format!("utilisation-{name}.svg"), utilisation(label, fleet, &outcome))?;
         let outcome = run(fleet, &short, &options, 0);
-        write(&format!("timeline-{policy}.svg"), timeline(policy, fleet, &short, &outcome))?;
+        write(&format!("timeline-{name}.svg"), timeline(label, fleet, &short, &outcome))?;
     }
     Ok(())
 }

@@ -4,6 +4,8 @@ use super::*;
 use crate::cli::SimulateFormat;
 
 const EXAMPLES: &str = "../examples/simulate";
+const IMPROVED: &str = "../tests/fixtures/networks/improved.network";
+const PAPER: &str = "../tests/fixtures/networks/paper-16-lanes.network";
 
 fn simulated(change: impl FnOnce(&mut SimulateArgs)) -> anyhow::Result<String> {
     let mut args = SimulateArgs {
@@ -84,6 +86,61 @@ fn bad_input_is_said_with_its_file() {
     check(&|args| args.workload = Some(unknown.clone()), "unknown field");
     let trace = file("trace.csv", "time_s,kind,size_s,class,tenant,deadline_s\n1,a,-1,batch,x,\n");
     check(&|args| args.workload = Some(trace.clone()), "trace.csv: line 2: size_s is -1");
+}
+
+/// Networks in files run beside other policies, under the first digits of their hashes.
+#[test]
+fn networks_in_files_are_held_against_other_policies() {
+    let folder = tempfile::tempdir().unwrap();
+    let network = folder.path().join("best.network");
+    std::fs::copy(IMPROVED, &network).unwrap();
+    let hash = crate::network_file::read(&network, None).unwrap().hash;
+    let label = format!("dqn:{}", &hash[..8]);
+    let to = folder.path().join("pictures");
+    let run = |output: SimulateFormat| {
+        simulated(|args| {
+            args.policy = vec!["fair".to_owned(), format!("dqn:{}", network.display())];
+            args.svg = Some(to.clone());
+            args.output = output;
+        })
+        .unwrap()
+    };
+    let rows: Vec<serde_json::Value> =
+        run(SimulateFormat::Json).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |row: usize, name: &str| rows[row]["figures"][name]["mean"].as_f64().unwrap();
+    assert_eq!(
+        rows[..2].iter().map(|row| row["policy"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["fair", &label]
+    );
+    assert_ne!(of(0, "mean_s"), of(1, "mean_s"));
+    let table = run(SimulateFormat::Table);
+    assert!(table.contains(&format!("{label} is the network in {}.", network.display())), "{table}");
+    assert!(to.join(format!("timeline-dqn-{}.svg", &hash[..8])).exists());
+}
+
+#[test]
+fn networks_that_cannot_be_used_are_said_with_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |policy: &str, expected: &str| {
+        let error = simulated(|args| args.policy = vec![policy.to_owned()]).unwrap_err();
+        assert_eq!(crate::cli::exit_code(&error), crate::cli::UNUSABLE);
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    let of_file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        format!("dqn:{}", path.display())
+    };
+    let bytes = std::fs::read(IMPROVED).unwrap();
+    check("dqn:nowhere.network", "--policy \"dqn:nowhere.network\": nowhere.network cannot be read: ");
+    check(&of_file("cut", &bytes[..100]), "cut cannot be used: the network's bytes are damaged");
+    check(&of_file("other", b"something else"), "other cannot be used: this is no network");
+    check(&of_file("long", &[&bytes[..], &[0; 1 << 20]].concat()), "and 65536 is the most");
+    check(
+        &format!("dqn:{PAPER}"),
+        "is for 16 lanes, and there are 4: train one for 4, or one of the architecture `improved`",
+    );
+    check("dqn:0123abcd", "a simulation knows none: give its file, as dqn:FILE");
 }
 
 /// In a closed loop what arrives depends on the schedule, and the table says so.

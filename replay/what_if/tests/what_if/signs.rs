@@ -1,7 +1,8 @@
 //! The sign of a difference: two policies are run for real on a simulated fleet, and what-if is asked for the second one from the record of
 //! the first.
 
-use warptape_schemas::journal::{Decision, Input};
+use warptape_network::Network;
+use warptape_schemas::journal::{Decision, Input, StateBytes, Trained};
 use warptape_simulator::{Burst, Class, Fleet, Options, Process, Workload, run_observed};
 use warptape_what_if::{Changes, Claim, Modelled, Recording, Row};
 
@@ -28,8 +29,12 @@ pub fn options(policy: &str) -> Options {
 
 /// A run for real, as its record.
 pub fn recorded(fleet: &Fleet, workload: &Workload, policy: &str, seed: u64) -> Recording {
+    recorded_under(fleet, workload, &options(policy), seed)
+}
+
+fn recorded_under(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> Recording {
     let mut steps: Steps = Vec::new();
-    run_observed(fleet, workload, &options(policy), seed, &mut |at_ns, input, decisions| {
+    run_observed(fleet, workload, options, seed, &mut |at_ns, input, decisions| {
         steps.push((at_ns, input.clone(), decisions.to_vec()));
     });
     Recording::of_steps(steps).expect("tasks arrived")
@@ -85,4 +90,55 @@ fn the_sign_of_a_difference_is_right_in_95_of_100_cases_outside_the_noise_floor(
     );
     assert!(claimed * 2 >= cases, "{claimed} claims in {cases} cases: hardly anything is claimed");
     assert!(right * 100 >= 95 * claimed, "{right} of {claimed} are right; wrong are: {wrong:#?}");
+}
+
+fn trained(file: &str) -> Trained {
+    let bytes = std::fs::read(format!("../../tests/fixtures/networks/{file}")).expect("a fixture");
+    let network = Network::from_bytes(&bytes).expect("a network");
+    Trained { hash: network.hash(), network: StateBytes(bytes) }
+}
+
+/// A network of a file decides in place of the recorded policy, and one of the record is there again, by eight digits of its hash as well.
+#[test]
+fn networks_decide_as_they_would_have() {
+    let (fleet, mut workload) = (unequal(), Workload::three_kinds(0.6, TASKS));
+    workload.kinds.iter_mut().for_each(|kind| kind.divisible = false);
+    let network = trained("improved.network");
+    let policy = format!("dqn:{}", network.hash);
+    let under = |options: &Options| recorded_under(&fleet, &workload, options, 3);
+    let [from, to] = [
+        under(&options("round-robin")),
+        under(&Options { network: Some(network.clone()), ..options(&policy) }),
+    ];
+    let mean_ms = |recording: &Recording| recording.measured.completion_mean_ms().unwrap();
+    let truth = mean_ms(&to) - mean_ms(&from);
+    let asked = |from: &Recording, changes: &Changes| {
+        let run = |changes: &Changes| -> Vec<Modelled> {
+            (0..SEEDS).map(|seed| from.model(changes, seed).expect("it is modelled")).collect()
+        };
+        let report = from.report(changes, &run(&Changes::default()), &run(changes)).unwrap();
+        row(&report.figures, "task_completion_mean_ms").clone()
+    };
+    let of = |policy: &str, network: Option<Trained>| Changes {
+        policy: Some(policy.to_owned()),
+        network,
+        ..Changes::default()
+    };
+    let mean = asked(&from, &of(&policy, Some(network.clone())));
+    let (claim, other) =
+        if truth < 0.0 { (Claim::Lower, Claim::Higher) } else { (Claim::Higher, Claim::Lower) };
+    assert_eq!(mean.claim, claim, "truth {truth} ms, {mean:?}");
+    assert_eq!(asked(&to, &of("round-robin", None)).claim, other);
+    // The record's own network is there again, and nothing else decides.
+    assert_eq!(asked(&to, &of(&policy[..12], None)).claim, Claim::Same);
+    assert_eq!(to.networks(), std::slice::from_ref(&network));
+
+    let error = |from: &Recording, changes: Changes| from.model(&changes, 0).unwrap_err().to_string();
+    let unknown = error(&from, of(&policy[..12], None));
+    assert!(unknown.contains("names no network of the recorded run, which has: none; give"), "{unknown}");
+    let unknown = error(&to, of("dqn:00000000", None));
+    assert!(unknown.contains(&format!("which has: {policy}; give")), "{unknown}");
+    let paper = trained("paper-16-lanes.network");
+    let other = error(&from, of(&format!("dqn:{}", paper.hash), Some(paper)));
+    assert!(other.contains("is for 16 lanes, and there are 4"), "{other}");
 }

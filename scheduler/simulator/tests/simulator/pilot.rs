@@ -1,6 +1,7 @@
 //! Pilots see what policies that push see, and their lanes are taken.
 
-use warptape_network::{LaneState, TaskState};
+use warptape_events::journal::{StateBytes, Trained};
+use warptape_network::{LaneState, Network, TaskState};
 use warptape_simulator::{Failure, Fleet, Options, Outage, Pilot, Workload, run, run_piloted};
 
 /// Earliest completion by what a pilot sees.
@@ -45,6 +46,35 @@ fn a_pilot_that_does_what_a_policy_does_gets_the_same_run() {
         assert_eq!((first.asked, first.finished), (400, 400));
         assert!(first.busy > 400, "lanes are seen to be busy");
         assert!(first.excluded > 0, "the lane that was lost is excluded");
+    }
+}
+
+/// A network that is named by the policy, as in production, decides what it decides as a pilot, as which it is trained.
+#[test]
+fn a_network_decides_the_same_as_a_policy_and_as_a_pilot() {
+    struct Greedy(Network);
+    impl Pilot for Greedy {
+        fn choose(&mut self, _: i64, _: i64, task: &TaskState, lanes: &[LaneState]) -> Option<usize> {
+            self.0.choose(task, lanes)
+        }
+    }
+    let (fleet, mut workload) = (Fleet::volta_turing_radeon(), Workload::three_kinds(0.8, 400));
+    workload.kinds.iter_mut().for_each(|kind| kind.divisible = false);
+    for file in ["improved.network", "paper-16-lanes.network"] {
+        let bytes = std::fs::read(format!("../../tests/fixtures/networks/{file}")).unwrap();
+        let network = Network::from_bytes(&bytes).unwrap();
+        let hash = network.hash();
+        let named = Options {
+            policy: format!("dqn:{hash}"),
+            network: Some(Trained { hash, network: StateBytes(bytes) }),
+            ..Options::default()
+        };
+        let found = run(&fleet, &workload, &named, 5);
+        let missing = run(&fleet, &workload, &Options { network: None, ..named }, 5);
+        let piloted = Options { policy: "score-utilization".to_owned(), ..Options::default() };
+        let piloted = run_piloted(&fleet, &workload, &piloted, 5, &mut Greedy(network));
+        assert_eq!(found.completions_s, piloted.completions_s, "{file}");
+        assert_ne!(found.completions_s, missing.completions_s, "{file}");
     }
 }
 

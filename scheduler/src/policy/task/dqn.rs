@@ -33,6 +33,11 @@ pub fn name(hash: &str) -> String {
     format!("{PREFIX}{hash}")
 }
 
+/// What stands behind `dqn:` in a policy: a hash, or on a command line the path of a network's file; none of other policies.
+pub fn rest_of(policy: &str) -> Option<&str> {
+    policy.strip_prefix(PREFIX)
+}
+
 fn named_hash(policy: &str) -> Option<&str> {
     named(policy).filter(|(_, version)| *version == 1)?.0.strip_prefix(PREFIX)
 }
@@ -59,5 +64,6 @@ mod tests {
         check(&format!("dqn:{hash}@2"), None, None);
         check(&format!("dqn:{}", hash.to_uppercase()), None, None);
         check("fair", None, None);
+        assert_eq!((rest_of("dqn:a/b@2.network"), rest_of("fair")), (Some("a/b@2.network"), None));
     }
 }

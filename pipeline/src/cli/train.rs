@@ -1,0 +1,91 @@
+//! Arguments of `train`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Arguments of `warptape train`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+A network that chooses lanes for tasks is trained against the simulator, in which the scheduler of production runs, and then held against rules on
+arrivals that no training saw. It decides under the policy dqn:FILE of `simulate` and `replay what-if`, and in a running process where risk.networks
+names its file. FILE.checkpoint is what --resume goes on from, FILE.svg the learning curve. Ctrl-C ends a training early, with what there is. The same
+seed gives the same bytes on the same machine, where training was not interrupted. See docs/scheduling.md.
+
+Training is not in every binary: `cargo build --release --features training` builds one that has it.
+
+Example: warptape train --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --to best.network"
+)]
+pub struct TrainArgs {
+    /// Something else than training
+    #[command(subcommand)]
+    pub command: Option<TrainCommand>,
+    /// Lanes to learn for, as `simulate` takes them (TOML)
+    #[arg(long, value_name = "FILE", required = true)]
+    pub fleet: Option<PathBuf>,
+    /// Tasks to learn from: their kinds, sizes and arrivals (TOML); loads, speeds and faults are drawn anew for each episode
+    #[arg(long, value_name = "FILE", required = true)]
+    pub workload: Option<PathBuf>,
+    /// File that gets the network
+    #[arg(long, value_name = "FILE", required = true)]
+    pub to: Option<PathBuf>,
+    /// Architecture of the network
+    #[arg(long, value_enum, default_value_t = NetworkKind::Improved)]
+    pub kind: NetworkKind,
+    /// Seed of weights, episodes and draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Episodes, those before --resume counted
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub episodes: u64,
+    /// Tasks of an episode
+    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub tasks: u32,
+    /// Time after which training ends with the episode that it is at, in seconds
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<u64>,
+    /// Go on from FILE.checkpoint
+    #[arg(long)]
+    pub resume: bool,
+    /// Runs of the network and of each rule on each scene of the comparison; 0 leaves it out
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=1_000))]
+    pub seeds: u64,
+}
+
+/// What `train` does beside training.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TrainCommand {
+    /// Hold a network against rules on arrivals that no training saw
+    Compare(CompareArgs),
+}
+
+/// Arguments of `warptape train compare`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Example: warptape train compare best.network --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml")]
+pub struct CompareArgs {
+    /// File of the network
+    #[arg(value_name = "NETWORK")]
+    pub network: PathBuf,
+    /// Lanes (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub fleet: PathBuf,
+    /// Tasks (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub workload: PathBuf,
+    /// Runs of the network and of each rule on each scene
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+}
+
+/// An architecture of networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NetworkKind {
+    /// For any number of lanes: features of each lane, masks, dueling double DQN
+    Improved,
+    /// As published, for the number of lanes that the fleet has
+    Paper,
+}

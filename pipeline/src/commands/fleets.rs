@@ -1,0 +1,50 @@
+//! Files of fleets and workloads, which a simulation and a training are of.
+
+use std::path::Path;
+
+use figment::Figment;
+use figment::providers::{Format, Toml};
+use serde::de::DeserializeOwned;
+use warptape_simulator::files::{FleetFile, WorkloadFile, trace};
+use warptape_simulator::{Fleet, Workload};
+
+use crate::cli::UsageError;
+
+/// Longest recording, and longest fleet or workload.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// The fleet and the workload of two files, at a load where the workload has none of its own.
+pub fn read(fleet: &Path, workload: &Path, load: f64) -> anyhow::Result<(Fleet, Workload)> {
+    let workload = read_workload(workload, load)?;
+    let kinds = workload.kinds.iter().map(|kind| kind.name.as_str());
+    let read = read_toml::<FleetFile>(fleet)?.fleet(kinds);
+    let fleet = read.map_err(|error| UsageError(format!("{}: {error}", fleet.display())))?;
+    Ok((fleet, workload))
+}
+
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    let unusable = |error: String| UsageError(format!("{}: {error}", path.display()));
+    let metadata = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?;
+    if metadata.len() > FILE_BYTES_MAX {
+        return Err(unusable(format!(
+            "it has {} bytes; there may be up to {FILE_BYTES_MAX}",
+            metadata.len()
+        ))
+        .into());
+    }
+    Ok(std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?)
+}
+
+fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let text = read_text(path)?;
+    let read = Figment::from(Toml::string(&text)).extract();
+    Ok(read.map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
+}
+
+fn read_workload(path: &Path, load: f64) -> anyhow::Result<Workload> {
+    let workload = match path.extension().is_some_and(|extension| extension == "csv") {
+        true => trace(&read_text(path)?),
+        false => read_toml::<WorkloadFile>(path)?.workload(load),
+    };
+    Ok(workload.map_err(|error| UsageError(format!("{}: {error}", path.display())))?)
+}

@@ -1,0 +1,63 @@
+//! Policies that are held against each other: names, and files of networks.
+
+use warptape_scheduler::{TASK_POLICIES, dqn};
+use warptape_schemas::journal::Trained;
+use warptape_simulator::{BASELINES, Options, Scaling};
+
+use crate::cli::UsageError;
+use crate::network_file;
+
+/// Digits of a network's hash in tables: as many as name it to `warptape control`.
+const HASH_DIGITS: usize = 8;
+
+/// A policy that is run.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// What it is called in tables and pictures.
+    pub label: String,
+    /// What the scheduler or a baseline is called.
+    name: String,
+    /// Its network, where it has one.
+    network: Option<Trained>,
+    /// What is to be said of it.
+    pub remark: Option<String>,
+}
+
+impl Policy {
+    /// The policy that is given as `--policy`, for a fleet of so many lanes.
+    pub fn new(given: &str, lanes: usize) -> Result<Self, UsageError> {
+        let is_known = |name: &str| TASK_POLICIES.contains(&name) || BASELINES.contains(&name);
+        if is_known(given) {
+            let (label, name) = (given.to_owned(), given.to_owned());
+            return Ok(Self { label, name, network: None, remark: None });
+        }
+        if network_file::is_only_a_hash(given) {
+            return Err(UsageError(format!(
+                "--policy {given:?} names a network by its hash, and a simulation knows none: give its file, as dqn:FILE"
+            )));
+        }
+        let trained = network_file::of_policy(given, Some(lanes)).ok_or_else(|| {
+            let known = TASK_POLICIES.into_iter().chain(BASELINES).collect::<Vec<_>>().join(", ");
+            UsageError(format!("--policy {given:?} is not known; there are: {known}, and dqn:FILE"))
+        })??;
+        let label = dqn::name(&trained.hash[..HASH_DIGITS]);
+        let remark = format!("{label} is the network in {}.", dqn::rest_of(given).unwrap_or_default());
+        Ok(Self { label, name: dqn::name(&trained.hash), network: Some(trained), remark: Some(remark) })
+    }
+
+    /// Whether it is of the simulator alone.
+    pub fn is_baseline(&self) -> bool {
+        BASELINES.contains(&self.name.as_str())
+    }
+
+    /// Options of a run under it.
+    pub fn options(&self, slice_us: i64, scaling: Scaling) -> Options {
+        let (policy, network) = (self.name.clone(), self.network.clone());
+        Options { policy, network, slice_ns: slice_us * 1_000, scaling, ..Options::default() }
+    }
+
+    /// Its label as a part of file names.
+    pub fn file_name(&self) -> String {
+        self.label.replace(':', "-")
+    }
+}

@@ -1,0 +1,39 @@
+//! `warptape train`: files in, a network out, with its learning curve and a comparison. What is learnt, and how, is `warptape_train`'s.
+
+#[cfg(feature = "training")]
+mod learning;
+
+use std::process::ExitCode;
+
+use crate::cli::TrainArgs;
+
+/// Trains or compares.
+#[cfg(feature = "training")]
+pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {
+    learning::execute(args)
+}
+
+/// Says how to build a binary that trains.
+#[cfg(not(feature = "training"))]
+pub fn execute(_: &TrainArgs) -> anyhow::Result<ExitCode> {
+    let how = "this binary was built without training; `cargo build --release --features training` builds one that has it";
+    Err(crate::cli::UsageError(how.to_owned()).into())
+}
+
+#[cfg(all(test, not(feature = "training")))]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::{Cli, Command, UNUSABLE, exit_code};
+
+    #[test]
+    fn a_binary_without_training_says_how_to_build_one_with_it() {
+        let asked = ["warptape", "train", "--fleet", "a", "--workload", "b", "--to", "c"];
+        let Ok(Cli { command: Command::Train(args), .. }) = Cli::try_parse_from(asked) else {
+            panic!("it is a training");
+        };
+        let error = super::execute(&args).unwrap_err();
+        assert_eq!(exit_code(&error), UNUSABLE);
+        assert!(error.to_string().contains("`cargo build --release --features training`"), "{error}");
+    }
+}

@@ -1,0 +1,181 @@
+//! The command in a binary that trains.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use warptape_network::Network;
+use warptape_train::{
+    Kind, Progress, Scene, TrainError, TrainOptions, Trained, compare, held_out, learning_curve,
+    on_one_thread, table, train,
+};
+
+use crate::cli::{CompareArgs, Interrupt, NetworkKind, TrainArgs, TrainCommand, UsageError};
+use crate::commands::fleets;
+use crate::commands::seeds::over_seeds;
+use crate::logging::NOTICE;
+use crate::network_file;
+use crate::new_file::NewFile;
+use crate::printable::stdout;
+
+/// Trains or compares.
+pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Some(TrainCommand::Compare(args)) => execute_compare(args, &mut stdout())?,
+        None => {
+            let interrupt = Interrupt::install()?;
+            execute_train(args, &interrupt, &mut stdout())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn execute_train(args: &TrainArgs, interrupt: &Interrupt, out: &mut impl Write) -> anyhow::Result<()> {
+    let (Some(fleet), Some(workload), Some(to)) = (&args.fleet, &args.workload, &args.to) else {
+        return Err(UsageError("--fleet, --workload and --to say what is trained".to_owned()).into());
+    };
+    let (given, tasks) = scene(fleet, workload)?;
+    let options = TrainOptions {
+        seed: args.seed,
+        episodes: args.episodes,
+        tasks: args.tasks as usize,
+        checkpoint: Some(beside(to, ".checkpoint")),
+        resume: args.resume,
+        ..TrainOptions::new(given, kind(args.kind))
+    };
+    let [network, curve] = [to.clone(), beside(to, ".svg")].map(|path| new_file(&path, args.resume));
+    let (mut network, mut curve) = (network?, curve?);
+    let bar = bar(args.episodes, "episodes");
+    let (began, longest) = (Instant::now(), args.seconds.map_or(Duration::MAX, Duration::from_secs));
+    let trained = on_one_thread(|| {
+        train(&options, &mut |progress| {
+            tell(&bar, progress);
+            began.elapsed() < longest && !interrupt.is_set()
+        })
+    });
+    bar.finish_and_clear();
+    let trained = trained.map_err(told)?;
+    network.write_all(&trained.network.to_bytes())?;
+    network.finish()?;
+    let name = if options.kind == Kind::Paper { "paper" } else { "improved" };
+    curve.write_all(learning_curve(name, &trained.validations).as_bytes())?;
+    curve.finish()?;
+    summarise(&trained, to, out)?;
+    if args.seeds > 0 && !interrupt.is_set() {
+        writeln!(out)?;
+        print_comparison(&trained.network, &options.given, (args.seeds, tasks), out)?;
+    }
+    Ok(())
+}
+
+fn execute_compare(args: &CompareArgs, out: &mut impl Write) -> anyhow::Result<()> {
+    let (given, tasks) = scene(&args.fleet, &args.workload)?;
+    let path = &args.network;
+    let trained = network_file::read(path, Some(given.fleet.lanes()));
+    let trained = trained.map_err(|why| UsageError(format!("{} {why}", path.display())))?;
+    let network = Network::from_bytes(&trained.network.0)?;
+    print_comparison(&network, &given, (args.seeds, tasks), out)
+}
+
+/// What is trained on, and the tasks of a run for comparison.
+fn scene(fleet: &Path, workload: &Path) -> anyhow::Result<(Scene, usize)> {
+    // Scenes have loads of their own.
+    let (fleet, workload) = fleets::read(fleet, workload, 1.0)?;
+    let tasks = workload.tasks;
+    let given = Scene::given(fleet, workload).map_err(told)?;
+    Ok((given, tasks))
+}
+
+fn kind(kind: NetworkKind) -> Kind {
+    match kind {
+        NetworkKind::Improved => Kind::Improved,
+        NetworkKind::Paper => Kind::Paper,
+    }
+}
+
+/// What whoever called can do something about is wrong usage.
+fn told(error: TrainError) -> anyhow::Error {
+    match error {
+        TrainError::Tensor(_) | TrainError::Network(_) | TrainError::File { .. } => error.into(),
+        _ => UsageError(error.to_string()).into(),
+    }
+}
+
+/// The file with an ending added to its name.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// A file that is to be written; what was there before is replaced where training goes on.
+fn new_file(path: &Path, may_replace: bool) -> anyhow::Result<NewFile> {
+    match may_replace {
+        true => NewFile::replace(path),
+        false => NewFile::create(path),
+    }
+}
+
+fn bar(length: u64, what: &str) -> ProgressBar {
+    let template = format!("{{wide_bar}} {{pos}}/{{len}} {what}, {{eta}} left  {{msg}}");
+    let style = ProgressStyle::with_template(&template);
+    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn tell(bar: &ProgressBar, progress: &Progress) {
+    let Progress { episode, episodes, updates, loss, epsilon, validation } = *progress;
+    bar.set_position(episode);
+    bar.set_message(format!("loss {loss:.4}, ε {epsilon:.2}"));
+    let Some(validation) = validation else { return };
+    let ratio = validation.ratio;
+    bar.suspend(|| {
+        tracing::info!(
+            target: NOTICE,
+            "episode {episode} of {episodes}, {updates} updates: loss {loss:.4}, ε {epsilon:.2}; {ratio:.4} of the mean completion time of earliest-completion"
+        );
+    });
+}
+
+fn summarise(trained: &Trained, to: &Path, out: &mut impl Write) -> anyhow::Result<()> {
+    let (bytes, hash) = (trained.network.to_bytes().len(), trained.network.hash());
+    let best = trained.validations.iter().map(|one| one.ratio).fold(f64::INFINITY, f64::min);
+    let last = trained.validations.last().map_or(0, |one| one.episode);
+    writeln!(out, "{}: {bytes} bytes, dqn:{hash}", to.display())?;
+    writeln!(
+        out,
+        "best of {} validations in {last} episodes: {best:.4} of the mean completion time of earliest-completion",
+        trained.validations.len()
+    )?;
+    writeln!(
+        out,
+        "the last integer network chooses otherwise than its float network in {:.2} % of states, which costs {:.4} % of the spread of values",
+        trained.disagreement * 100.0,
+        trained.regret * 100.0
+    )
+    .context("cannot write to standard output")
+}
+
+fn print_comparison(
+    network: &Network,
+    given: &Scene,
+    (seeds, tasks): (u64, usize),
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let scenes = held_out(given, tasks);
+    let runs = scenes.len() * (warptape_train::RULES.len() + 1);
+    let bar = bar(runs as u64 * seeds, "runs");
+    let found = compare(network, &scenes, &mut |name, of| {
+        bar.set_message(name.to_owned());
+        over_seeds(seeds, &bar, of)
+    });
+    bar.finish_and_clear();
+    writeln!(out, "{seeds} seeds of {tasks} tasks, network {}\n\n{}", network.hash(), table(&found))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! What a log's file says of itself: where it was exported from, or what of it is modelled.
+
+use serde_json::Value;
+use warptape_eventlog::{EventLog, TopicPartition};
+
+use crate::partition_reader::PartitionReader;
+use crate::{ABOUT_KEY, ABOUT_TOPIC, ReplayError};
+
+/// The field of what a file says of itself that only modelled runs have: what is otherwise in them than was recorded.
+pub const MODELLED: &str = "modelled";
+
+/// What a file says of itself; `None` of a log that somebody runs on.
+///
+/// # Errors
+/// If the log cannot be read, or what it says is no JSON.
+pub(crate) fn about(log: &dyn EventLog) -> Result<Option<Value>, ReplayError> {
+    let topics = log.topics()?;
+    let Some(topic) = topics.iter().find(|topic| topic.spec.name == ABOUT_TOPIC) else { return Ok(None) };
+    let source = TopicPartition { topic: ABOUT_TOPIC.to_owned(), partition: 0 };
+    let unreadable = |offset: i64, error: String| ReplayError::RecordUnreadable {
+        url: log.url(),
+        topic: ABOUT_TOPIC.to_owned(),
+        partition: 0,
+        offset,
+        error,
+    };
+    let mut reader = PartitionReader::open(log, source, topic.offsets[0])?;
+    while let Some(record) = reader.next()? {
+        if record.key.as_deref() == Some(ABOUT_KEY.as_bytes()) {
+            let said = serde_json::from_slice(&record.value);
+            return said.map(Some).map_err(|error| unreadable(record.offset, error.to_string()));
+        }
+    }
+    Err(unreadable(0, format!("there is no record with the key {ABOUT_KEY}")))
+}
+
+/// The log that a modelled run was recorded in; `None` of runs that were not modelled.
+pub(crate) fn modelled_from(log: &dyn EventLog) -> Result<Option<String>, ReplayError> {
+    let said = about(log)?.filter(|about| about.get(MODELLED).is_some());
+    Ok(said.map(|about| about["log"].as_str().unwrap_or_default().to_owned()))
+}
