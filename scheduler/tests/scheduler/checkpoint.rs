@@ -4,7 +4,7 @@ use warptape_events::journal::*;
 use warptape_scheduler::{CheckpointError, Scheduler};
 
 use crate::learned::{network, trained};
-use crate::script::{assigned, config, started};
+use crate::script::{assigned, config, started, task};
 
 /// States of the simulation in the middle of a run, as the software before version 2 wrote them: a line of hex digits each.
 const OF_VERSION_1: &str = include_str!("../fixtures/checkpoint_1.txt");
@@ -13,6 +13,25 @@ const OF_VERSION_1: &str = include_str!("../fixtures/checkpoint_1.txt");
 fn learnt() -> Scheduler {
     let mut scheduler = running();
     scheduler.step(2, &trained(&network(1)), &mut Vec::new()).expect("good input");
+    scheduler
+}
+
+/// One that judges how many lanes are wanted and asks policies in the shadow, so that its checkpoint is of version 3.
+fn watched() -> Scheduler {
+    let Input::Started(started) = started(config(), &[1, 1]) else { panic!("a start") };
+    let autoscale = Some(AutoscaleConfig::default());
+    let shadow = Some(ShadowConfig { policies: vec!["round-robin".into(), "fair".into()], every: 1 });
+    let mut scheduler = Scheduler::new();
+    let window_ns = AutoscaleConfig::default().window_ns;
+    let inputs = [
+        (window_ns, Input::Started(Started { autoscale, shadow, ..started })),
+        (window_ns, assigned(0, 4)),
+        (window_ns + 1, Input::TaskArrived(task(0))),
+        (3 * window_ns, Input::TaskArrived(task(1))),
+    ];
+    for (at_ns, input) in inputs {
+        scheduler.step(at_ns, &input, &mut Vec::new()).expect("good input");
+    }
     scheduler
 }
 
@@ -33,7 +52,7 @@ fn running() -> Scheduler {
 
 #[test]
 fn a_state_is_read_back_whole() {
-    for (scheduler, version) in [(Scheduler::new(), 1), (running(), 1), (learnt(), 2)] {
+    for (scheduler, version) in [(Scheduler::new(), 1), (running(), 1), (learnt(), 2), (watched(), 3)] {
         let bytes = scheduler.checkpoint();
         assert_eq!(bytes[0], version);
         let read = Scheduler::from_checkpoint(&bytes).expect("it was just written");
@@ -70,11 +89,16 @@ fn states_of_version_1_are_read_for_ever() {
 /// The bytes of today: where they change, so does what the version of the state says, and the number below.
 #[test]
 fn the_bytes_of_a_version_never_change() {
-    let bytes = running().checkpoint();
-    assert_eq!(
-        (bytes[0], bytes.len(), xxhash_rust::xxh3::xxh3_64(&bytes)),
-        (1, 695, 11_500_981_613_835_590_032)
-    );
+    let found = [running(), learnt(), watched()].map(|scheduler| {
+        let bytes = scheduler.checkpoint();
+        (bytes[0], bytes.len(), xxhash_rust::xxh3::xxh3_64(&bytes))
+    });
+    let then = [
+        (1, 695, 11_500_981_613_835_590_032),
+        (2, 1_223, 1_017_234_736_380_615_443),
+        (3, 1_002, 15_834_005_211_033_043_746),
+    ];
+    assert_eq!(found, then);
 }
 
 #[test]
@@ -98,7 +122,7 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
 
 #[test]
 fn damaged_bytes_are_refused() {
-    for scheduler in [running(), learnt()] {
+    for scheduler in [running(), learnt(), watched()] {
         check_damaged(&scheduler);
     }
 }

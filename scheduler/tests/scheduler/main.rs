@@ -19,6 +19,7 @@ mod planted;
 mod room;
 mod routing;
 mod script;
+mod shadow;
 mod simulation;
 mod starvation;
 mod tasks;
