@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
 use warptape_events::journal::*;
+use warptape_network::{Architecture, Improved, LANE_FEATURES, Layer, Network, Row, TASK_FEATURES};
 use warptape_scheduler::Scheduler;
 
 const LANES: i32 = 64;
@@ -126,6 +127,11 @@ fn breakers() -> BreakerConfig {
 
 impl Loop {
     fn start(setting: Setting) -> Self {
+        Self::start_with(setting, None)
+    }
+
+    /// Likewise, with policies in the shadow.
+    fn start_with(setting: Setting, shadow: Option<ShadowConfig>) -> Self {
         let Setting { policy, routed, partitions, groups, everything, .. } = setting;
         let risk = RiskConfig {
             policy: "lp-price@1".into(),
@@ -188,7 +194,7 @@ impl Loop {
             scheduler,
             lanes,
             autoscale: None,
-            shadow: None,
+            shadow,
         }));
         for lane in 0..if everything { 4 } else { 2 } {
             let point = |rows| ServicePoint { rows, service_ns: rows * 300 };
@@ -352,9 +358,13 @@ fn measure_tail(setting: Setting) {
     around.scheduler.audit();
 }
 
-/// Steps about tasks: all lanes work on slices, and for each task that ends another comes, so that as many wait.
-fn measure_tasks() {
-    let mut around = Loop::start(PLAIN);
+/// Steps about tasks: all lanes work on slices, and for each task that ends another comes, so that as many wait. Gives their mean time.
+fn measure_tasks(shadow: Option<ShadowConfig>) -> f64 {
+    let name = shadow.as_ref().map_or(String::new(), |shadow| {
+        format!(", {} in the shadow at one choice of {}", &shadow.policies[0], shadow.every)
+    });
+    let mut around = Loop::start_with(PLAIN, shadow);
+    around.step(&trained());
     // Lanes finish their batches first.
     while let Some((completed, _)) = around.in_flight.pop_front() {
         around.step(&Input::Completed(completed));
@@ -378,10 +388,56 @@ fn measure_tasks() {
             _ => None,
         }));
     }
-    println!("step, {LANES} lanes, {TASKS} tasks of 100 tenants");
+    println!("step, {LANES} lanes, {TASKS} tasks of 100 tenants{name}");
+    let mean_ns = arrivals.iter().chain(&slices).sum::<u64>() as f64 / STEPS_MEASURED as f64;
     print_tail("  task arrived", arrivals);
     print_tail("  slice done  ", slices);
     around.scheduler.audit();
+    mean_ns
+}
+
+/// A network of any weights for any number of lanes.
+fn network() -> Network {
+    let mut number = 0_i64;
+    let mut next = move || {
+        number = (number * 73 + 41) % 251;
+        number - 125
+    };
+    let mut layer = |inputs: usize, outputs: usize| {
+        let row = |_| Row {
+            bias: next() as i32 * 100,
+            shift: 7,
+            weights: (0..inputs).map(|_| next() as i8).collect(),
+        };
+        let rows: Vec<Row> = (0..outputs).map(row).collect();
+        Layer::new(inputs, &rows).expect("such weights are good")
+    };
+    // As wide as `warptape train` makes them.
+    let shapes = [(LANE_FEATURES + TASK_FEATURES, 32), (64, 32), (32, 1), (32, 32), (32, 1)];
+    let layers = shapes.map(|(inputs, outputs)| layer(inputs, outputs));
+    Network::new(Architecture::Improved(Improved::new(layers).expect("they fit"))).expect("it is small")
+}
+
+fn trained() -> Input {
+    let network = network();
+    Input::Trained(Trained { hash: network.hash(), network: StateBytes(network.to_bytes()) })
+}
+
+/// What a policy in the shadow adds to steps about tasks, in percent: by the mean of both runs that have none, one before and one after.
+fn measure_shadows() {
+    let network = format!("dqn:{}", network().hash());
+    for policy in
+        ["earliest-deadline", "least-laxity", "lp-price", "round-robin", "earliest-completion", &network]
+    {
+        let every = 256;
+        let before = measure_tasks(None);
+        let with = measure_tasks(Some(ShadowConfig { policies: vec![policy.to_owned()], every }));
+        let without = (before + measure_tasks(None)) / 2.0;
+        println!(
+            "  mean {with:.0} ns, and {without:.0} ns without: {:+.1} %",
+            (with / without - 1.0) * 100.0
+        );
+    }
 }
 
 fn main() {
@@ -403,6 +459,7 @@ fn main() {
         measure_tail(ROUTED);
         measure_tail(BALANCED);
         measure_tail(EVERYTHING);
-        measure_tasks();
+        measure_tasks(None);
+        measure_shadows();
     }
 }

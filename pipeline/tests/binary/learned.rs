@@ -95,6 +95,51 @@ fn a_run_under_a_network_is_verified_in_another_process() {
     assert!(what_if("dqn:nowhere", 2).1.contains("\"dqn:nowhere\": nowhere cannot be read: "));
 }
 
+/// Policies in the shadow are named in the configuration, and what they say is in the journal and in its words, which another process verifies.
+#[test]
+fn what_policies_in_the_shadow_say_is_in_the_journal() {
+    let folder = folder();
+    let folder = folder.path();
+    let network = network();
+    std::fs::write(folder.join("network.bin"), network.to_bytes()).expect("a file");
+    let feed = [&["feed", "synth", "--symbols", "10", "--ticks", "10000"][..], &LOG].concat();
+    texts(&warptape(folder, &feed), 0);
+    let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
+    let policies = format!("earliest-deadline,dqn:{}", &network.hash()[..8]);
+    let shadow = [("WARPTAPE__RISK__SHADOW", &*policies), ("WARPTAPE__RISK__SHADOW_EVERY", "1")];
+    let settings = [&[LANES, NETWORKS][..], &shadow].concat();
+    let mut run = Running::start_with(folder, &[&["run"][..], &LOG].concat(), &settings);
+    run_until_drained(&mut run, &log, "warptape");
+    price(folder, "one");
+    run.stop("TERM");
+
+    let journal = records(&log, "journal", 0);
+    let entries = journal.iter().map(|record| decode_journal_entry(&record.value).expect("an entry"));
+    let mut asked = [0; 2];
+    for decision in entries.flat_map(|entry| entry.decisions) {
+        if let Decision::Shadow(shadow) = decision {
+            asked[shadow.policy as usize] += 1;
+            assert_eq!(shadow.lane_instead.is_some(), shadow.policy == 1, "{shadow:?}");
+        }
+    }
+    assert!(asked[0] >= 1 && asked[1] == 1, "{asked:?}");
+    let told = ["tail", "journal", "--from-beginning", "--exit-at-end"];
+    let told = texts(&warptape(folder, &[&told[..], &LOG].concat()), 0).0;
+    assert!(told.contains("policy 1 of risk.shadow would have task 0 join the queue of lane "), "{told}");
+    // The network's file is for those who run it.
+    std::fs::remove_file(folder.join("network.bin")).expect("it is there");
+    let verify = [&["replay", "verify", "--outputs"][..], &LOG].concat();
+    let verified = texts(&warptape_with(folder, &verify, &settings), 0).0;
+    assert!(verified.contains("identical"), "{verified}");
+    let check = |shadow: &str| {
+        let settings = [LANES, ("WARPTAPE__RISK__SHADOW", shadow)];
+        texts(&warptape_with(folder, &["config", "check"], &settings), 1).0
+    };
+    assert!(check("linucb").contains("other than `linucb`, which learns from what it decides itself"));
+    assert!(check("fair,fair").contains("each policy is asked once"));
+    assert!(check("dqn:01234567").contains("the hash of one network; those of risk.networks are []"));
+}
+
 #[test]
 fn networks_that_cannot_be_used_are_named() {
     let folder = folder();

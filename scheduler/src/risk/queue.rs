@@ -139,11 +139,10 @@ impl Queue {
     /// Tasks of a class, by kind, tenant and due.
     pub(crate) fn tasks_of(&self, class: TaskClass) -> impl Iterator<Item = TaskId> {
         let first = (class, Name::default());
-        let of_kind = move |kind: &'_ Kind| {
+        self.kinds.values().flat_map(move |kind| {
             let tenants = kind.tasks.range(first.clone()..).take_while(move |((of, _), _)| *of == class);
-            tenants.flat_map(|(_, tasks)| tasks.iter().map(|due| due.task)).collect::<Vec<_>>()
-        };
-        self.kinds.values().flat_map(of_kind)
+            tenants.flat_map(|(_, tasks)| tasks.iter().map(|due| due.task))
+        })
     }
 
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {

@@ -42,6 +42,9 @@ pub(crate) struct Shadows {
     /// Tasks that arrived, and slices that were begun in the policy's order.
     arrived: i64,
     begun: i64,
+    /// Hash of the names, and of all turns.
+    names_hash: u64,
+    turns_hash: u64,
     contribution: u64,
 }
 
@@ -76,8 +79,17 @@ impl Shadows {
         let policy = |text: &String| TaskPolicy::parse(text).expect("admission has read it");
         let policies: Vec<_> = config.policies.iter().map(policy).collect();
         let turns = vec![Turns::default(); policies.len()];
-        let mut shadows =
-            Self { config: config.clone(), policies, turns, arrived: 0, begun: 0, contribution: 0 };
+        let mut shadows = Self {
+            config: config.clone(),
+            policies,
+            turns,
+            arrived: 0,
+            begun: 0,
+            names_hash: 0,
+            turns_hash: 0,
+            contribution: 0,
+        };
+        (shadows.names_hash, shadows.turns_hash) = shadows.hashes();
         shadows.refresh(hash);
         shadows
     }
@@ -87,20 +99,25 @@ impl Shadows {
         self.policies.iter().any(|policy| is_such(*policy))
     }
 
-    fn hash(&self) -> u64 {
-        let names: Vec<_> = self.config.policies.iter().map(|name| xxh3_64(name.as_bytes())).collect();
-        let digest = |numbers: &[u64]| {
-            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-            xxh3_64(&bytes) as i64
+    /// Hash of the names, and of all turns.
+    fn hashes(&self) -> (u64, u64) {
+        let digest = |hashes: Vec<u64>| {
+            xxh3_64(&hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect::<Vec<_>>())
         };
-        let turns: Vec<_> = self.turns.iter().map(turns_hash).collect();
-        let (every, names, turns) = (i64::from(self.config.every), digest(&names), digest(&turns));
-        hash_component(Component::Shadow, [every, names, self.arrived, self.begun, turns])
+        let names = self.config.policies.iter().map(|name| xxh3_64(name.as_bytes())).collect();
+        (digest(names), digest(self.turns.iter().map(turns_hash).collect()))
+    }
+
+    fn hash(&self) -> u64 {
+        let Self { arrived, begun, names_hash, turns_hash, config: ShadowConfig { every, .. }, .. } = self;
+        let fields = [i64::from(*every), *names_hash as i64, *arrived, *begun, *turns_hash as i64];
+        hash_component(Component::Shadow, fields)
     }
 
     /// Hash of it, by walking.
     pub(crate) fn walked_hash(&self) -> u64 {
-        self.hash()
+        let (names_hash, turns_hash) = self.hashes();
+        Self { names_hash, turns_hash, ..self.clone() }.hash()
     }
 
     fn refresh(&mut self, hash: &mut StateHash) {
@@ -118,7 +135,11 @@ impl Shadows {
 pub(super) fn arrived(life: &mut Life, id: TaskId) -> Vec<(i32, LaneId)> {
     // They are taken out while they look at the rest.
     let Some(mut shadows) = life.learnt.later.shadows.take() else { return Vec::new() };
-    let choices = if shadows.is_turn(shadows.arrived) { joined(life, id, &mut shadows) } else { Vec::new() };
+    let mut choices = Vec::new();
+    if shadows.is_turn(shadows.arrived) {
+        choices = joined(life, id, &mut shadows);
+        (_, shadows.turns_hash) = shadows.hashes();
+    }
     shadows.arrived += 1;
     shadows.refresh(&mut life.hash);
     life.learnt.later.shadows = Some(shadows);
@@ -128,6 +149,9 @@ pub(super) fn arrived(life: &mut Life, id: TaskId) -> Vec<(i32, LaneId)> {
 fn joined(life: &Life, id: TaskId, shadows: &mut Shadows) -> Vec<(i32, LaneId)> {
     let task = &life.risk.tasks[&id];
     if task.stage != Stage::Shared {
+        return Vec::new();
+    }
+    if !shadows.any(|policy| matches!(policy, TaskPolicy::Push(_))) {
         return Vec::new();
     }
     let views = able(life, task);
@@ -163,7 +187,7 @@ pub(super) fn begins(life: &mut Life, lane: LaneId, splits: bool, class: TaskCla
     let is_turn = shadows.is_turn(shadows.begun);
     shadows.begun += 1;
     shadows.refresh(hash);
-    if !is_turn {
+    if !is_turn || !shadows.any(|policy| !matches!(policy, TaskPolicy::Push(_))) {
         return Vec::new();
     }
     let Some(shadows) = &life.learnt.later.shadows else { return Vec::new() };

@@ -180,7 +180,7 @@ section! {
         /// done, and nothing follows from it (`lp-price` has its prices asked for). As `policy` has them, but not `linucb`.
         shadow: Vec<String> = list(&[], SHADOWS_MAX, SHADOWS, is_shadow, <[String]>::to_vec);
         /// They are asked at one choice of so many: their time is taken from the scheduler's.
-        shadow_every: i32 = integer(64, 1..=SHADOW_EVERY_MAX as i64, whole);
+        shadow_every: i32 = integer(256, 1..=SHADOW_EVERY_MAX as i64, whole);
         /// Share of the time of a lane that has ticks, in percent, that is kept for critical tasks, and for tasks of other classes that have
         /// waited for `ageing_ms`; 0: ticks leave nothing to tasks while lanes are never without.
         critical_percent: i32 = integer(25, 0..=100, whole);
