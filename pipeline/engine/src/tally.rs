@@ -201,7 +201,8 @@ pub struct ShadowTally {
 }
 
 impl ShadowTally {
-    fn new(policy: &str) -> Self {
+    /// Of a policy that was not asked yet.
+    pub fn new(policy: &str) -> Self {
         Self { policy: policy.to_owned(), choices: Counts::of(SHADOW_CHOICES) }
     }
 }

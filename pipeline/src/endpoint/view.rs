@@ -117,7 +117,7 @@ pub(super) mod tests {
     pub(in super::super) mod full_view {
         use std::collections::BTreeMap;
 
-        use warptape_engine::{LaneStatus, PartitionStatus, Status};
+        use warptape_engine::{LaneStatus, PartitionStatus, ShadowTally, Status, Tally};
         use warptape_kernels::device::Sample;
         use warptape_scheduler::LaneLoad;
         use warptape_scheduler::autoscale::Wish;
@@ -190,8 +190,11 @@ pub(super) mod tests {
                 deviations_e3: None,
                 is_anomaly: false,
             };
+            let mut tally = Tally::default();
+            tally.shadows.push(ShadowTally::new("fair@1"));
             let status = Status {
                 wish: Some(wish),
+                tally,
                 partitions: vec![partition],
                 lanes: vec![lane(0), lane(1)],
                 quotas: vec![("desk".to_owned(), 3, 10)],
