@@ -12,6 +12,7 @@ packages_missing() {
       # A part of it is on every Debian; OpenSSL's configuration needs more.
       perl) perl -MFindBin -MIPC::Cmd -e 1 2>/dev/null || printf '%s ' "$package" ;;
       python3-venv) python3 -c 'import ensurepip' 2>/dev/null || printf '%s ' "$package" ;;
+      qemu-user) command -v qemu-x86_64 >/dev/null || printf '%s ' "$package" ;;
       maven) command -v mvn >/dev/null || printf '%s ' "$package" ;;
       systemd) command -v systemd-analyze >/dev/null || printf '%s ' "$package" ;;
       chromium-driver) command -v chromedriver >/dev/null || printf '%s ' "$package" ;;

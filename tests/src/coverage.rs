@@ -149,6 +149,12 @@ coverage! {
     drains,
     /// Looks at lanes that the engine did not judge by, because it had been held up itself.
     held_up,
+    /// Networks that processes were told of when they began.
+    networks_told,
+    /// Choices at which policies in the shadow were asked.
+    shadows_asked,
+    /// Times that another number of lanes was wanted.
+    lanes_wanted,
     /// Operators' commands that were obeyed.
     controls_done,
     /// Those that were refused.

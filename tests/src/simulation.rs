@@ -26,10 +26,12 @@ use warptape_engine::{Config, CoreError, LaneCommand, Limits, RecordError, Times
 use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
+use warptape_network::Network;
 use warptape_pipeline::engine::{EngineConfig, Topics};
-use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy, in_steps};
+use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy, dqn, in_steps};
 use warptape_schemas::journal::{
-    BreakerConfig, LaneSpec, QueueConfig, RiskConfig, SchedulerConfig, SplitPolicy,
+    AutoscaleConfig, AutoscalePolicy, BreakerConfig, LaneSpec, QueueConfig, RiskConfig, SchedulerConfig,
+    ShadowConfig, SplitPolicy, StateBytes, Trained,
 };
 
 use crate::coverage::Coverage;
@@ -98,10 +100,14 @@ impl From<CoreError> for Failure {
     }
 }
 
+/// A network for any number of lanes.
+const NETWORK: &[u8] = include_bytes!("../fixtures/networks/improved.network");
+
 /// Runs one seed.
 pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     let mut random = Random::new(seed);
     let mut config = engine_config(&mut random);
+    draw_beside(&mut random, &mut config.core);
     let partitions = random.between(1, 3) as usize;
     let records = random.between(5, 120) as usize;
     let source = market::source_log(&mut random, partitions, records);
@@ -210,6 +216,34 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         lane_faults: Vec::new(),
         lane_handicaps: Vec::new(),
         traces: None,
+    }
+}
+
+/// Networks, policies in the shadow, and how many lanes are wanted: what a process is told of besides when it begins.
+fn draw_beside(random: &mut Random, core: &mut Config) {
+    let network = Network::from_bytes(NETWORK).expect("a network");
+    let policy = dqn::name(&network.hash());
+    if random.one_in(3) {
+        core.networks.push(Trained { hash: network.hash(), network: StateBytes(NETWORK.to_vec()) });
+    }
+    // Policies may name it where it is not there.
+    if random.one_in(6) {
+        core.scheduler.risk.policy.clone_from(&policy);
+    }
+    if random.one_in(3) {
+        let policies = vec!["earliest-deadline".to_owned(), "two-choices".to_owned(), policy];
+        core.shadow = Some(ShadowConfig { policies, every: random.between(1, 4) as i32 });
+    }
+    if random.one_in(3) {
+        core.autoscale = Some(AutoscaleConfig {
+            policy: [AutoscalePolicy::Reactive, AutoscalePolicy::Predictive][random.index(2)],
+            window_ns: 1_000_000_000,
+            utilization_percent: random.between(1, 100) as i32,
+            hysteresis_percent: 0,
+            hold_windows: random.between(0, 2) as i32,
+            clear_ns: 1_000_000_000,
+            ..AutoscaleConfig::default()
+        });
     }
 }
 

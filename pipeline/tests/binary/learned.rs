@@ -8,6 +8,8 @@ use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Decision, Input, JournalEntry, SliceReason};
 
 use super::outputs::records;
+#[cfg(target_arch = "x86_64")]
+use super::processes::on_baseline;
 use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
@@ -78,8 +80,10 @@ fn a_run_under_a_network_is_verified_in_another_process() {
         _ => None,
     });
     assert_eq!(assigned.collect::<Vec<_>>(), [SliceReason::Order; 2], "the network itself decided");
-    let verified = texts(&warptape(folder, &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0).0;
+    let verify = [&["replay", "verify", "--outputs"][..], &LOG].concat();
+    let verified = texts(&warptape(folder, &verify), 0).0;
     assert!(verified.contains("identical"), "{verified}");
+    check_on_baseline(folder, &verify, &verified);
 
     let what_if = |policy: &str, code: i32| {
         let asked = ["replay", "what-if", "--policy", policy, "--seeds", "2"];
@@ -93,6 +97,19 @@ fn a_run_under_a_network_is_verified_in_another_process() {
     assert!(what_if("dqn:0123abcd", 2).1.contains(&format!("which has: {policy}; give")));
     assert!(what_if("dqn:w.db", 2).1.contains("w.db cannot be used: this is no network"));
     assert!(what_if("dqn:nowhere", 2).1.contains("\"dqn:nowhere\": nowhere cannot be read: "));
+}
+
+/// On a processor without AVX2 the same command says the same: hashes of states, decisions, signals and results.
+#[cfg(target_arch = "x86_64")]
+fn check_on_baseline(folder: &Path, verify: &[&str], verified: &str) {
+    let devices = texts(&on_baseline(folder, &["devices"]), 0).0;
+    assert!(devices.contains("Instructions: baseline"), "{devices}");
+    assert_eq!(texts(&on_baseline(folder, verify), 0).0, verified);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn check_on_baseline(_: &Path, _: &[&str], _: &str) {
+    println!("another instruction set is tried on x86-64 alone");
 }
 
 /// Policies in the shadow are named in the configuration, and what they say is in the journal and in its words, which another process verifies.

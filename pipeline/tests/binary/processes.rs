@@ -43,6 +43,19 @@ pub fn warptape(folder: &Path, arguments: &[&str]) -> Output {
     warptape_with(folder, arguments, &[])
 }
 
+/// Runs the binary in a folder on an emulated processor that has the instructions of every x86-64 and no others.
+#[cfg(target_arch = "x86_64")]
+pub fn on_baseline(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new("qemu-x86_64")
+        .args(["-cpu", "qemu64", WARPTAPE])
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .expect("qemu-x86_64 is there: tests/run installs the package qemu-user")
+}
+
 /// Asserts the exit code and gives standard output and standard error.
 #[track_caller]
 pub fn texts(output: &Output, code: i32) -> (String, String) {

@@ -57,6 +57,7 @@ impl World {
                     coverage.moves_to_device += usize::from(!from_device);
                 }
                 Input::Sampled(_) => coverage.device_samples += 1,
+                Input::Trained(_) => coverage.networks_told += 1,
                 Input::Checkpoint(_) => coverage.checkpoints += 1,
                 Input::CommitEnded(ended) => match ended.outcome {
                     CommitOutcome::Committed => coverage.commits_told += 1,
@@ -83,6 +84,10 @@ impl World {
                 }
             }
             coverage.releases += entry.decisions.iter().filter(releases).count();
+            for decision in &entry.decisions {
+                coverage.shadows_asked += usize::from(matches!(decision, Decision::Shadow(_)));
+                coverage.lanes_wanted += usize::from(matches!(decision, Decision::Scale(_)));
+            }
             let balances = |decision: &&Decision| matches!(decision, Decision::Release(release) if release.cause == ReleaseCause::Balance);
             coverage.moves_balanced += entry.decisions.iter().filter(balances).count();
         }
