@@ -239,7 +239,7 @@ fn too_little_of_anything_is_an_error_that_says_so_on_kafka_too() {
         "-n 24",
         "-n 48",
         "-n 100",
-        "-v 60000",
+        "-v 80000",
         "-v 120000",
         "-v 200000",
         "-v 300000",

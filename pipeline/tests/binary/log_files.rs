@@ -147,7 +147,7 @@ fn too_little_of_anything_is_an_error_that_says_so() {
         for descriptors in [10, 14, 18, 22, 26, 30, 36, 44, 60] {
             failed += u32::from(!check_limited(folder().path(), &format!("-n {descriptors}"), None, command));
         }
-        for kib in [60_000, 90_000, 120_000, 160_000, 220_000, 300_000, 500_000] {
+        for kib in [80_000, 100_000, 120_000, 160_000, 220_000, 300_000, 500_000] {
             failed += u32::from(!check_limited(folder().path(), &format!("-v {kib}"), None, command));
         }
         for blocks in [0, 1, 40, 100, 300, 2000] {

@@ -364,6 +364,9 @@ fn queries() -> Vec<Query> {
     queries
 }
 
+/// A policy in the shadow, so that there are figures of one.
+const SHADOW: &str = "risk.shadow = [\"earliest-deadline\"]";
+
 /// Rows whose panels are empty without a GPU, and on the embedded log.
 const EMPTY_ROWS: [&str; 2] = ["GPUs / ", "Kafka / "];
 
@@ -372,8 +375,10 @@ fn every_query_of_the_dashboard_is_answered() {
     let redis = RedisServer::start(&[]);
     // Windows of a second, so that forecasts of the load come true or not meanwhile.
     let autoscale = "autoscale = { policy = \"predictive\", window_s = 1, start_s = 1 }";
-    let settings =
-        format!("hot_state.url = \"{}\"\nrisk.quotas = [\"desk limit=10\"]\n{autoscale}", redis.url());
+    let settings = format!(
+        "hot_state.url = \"{}\"\nrisk.quotas = [\"desk limit=10\"]\n{autoscale}\n{SHADOW}",
+        redis.url()
+    );
     let pipeline = Pipeline::start("seen", &settings, &[]);
     let instances = [pipeline.instance()];
     let servers = [Prometheus::start(&instances, true), Prometheus::start(&instances, false)];
