@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
 use warptape_events::journal::*;
-use warptape_network::{Architecture, Improved, LANE_FEATURES, Layer, Network, Row, TASK_FEATURES};
+use warptape_network::Network;
 use warptape_scheduler::Scheduler;
 
 const LANES: i32 = 64;
@@ -396,26 +396,9 @@ fn measure_tasks(shadow: Option<ShadowConfig>) -> f64 {
     mean_ns
 }
 
-/// A network of any weights for any number of lanes.
+/// A network for any number of lanes, as wide as `warptape train` makes them.
 fn network() -> Network {
-    let mut number = 0_i64;
-    let mut next = move || {
-        number = (number * 73 + 41) % 251;
-        number - 125
-    };
-    let mut layer = |inputs: usize, outputs: usize| {
-        let row = |_| Row {
-            bias: next() as i32 * 100,
-            shift: 7,
-            weights: (0..inputs).map(|_| next() as i8).collect(),
-        };
-        let rows: Vec<Row> = (0..outputs).map(row).collect();
-        Layer::new(inputs, &rows).expect("such weights are good")
-    };
-    // As wide as `warptape train` makes them.
-    let shapes = [(LANE_FEATURES + TASK_FEATURES, 32), (64, 32), (32, 1), (32, 32), (32, 1)];
-    let layers = shapes.map(|(inputs, outputs)| layer(inputs, outputs));
-    Network::new(Architecture::Improved(Improved::new(layers).expect("they fit"))).expect("it is small")
+    Network::from_bytes(include_bytes!("../../tests/fixtures/networks/improved.network")).expect("a network")
 }
 
 fn trained() -> Input {

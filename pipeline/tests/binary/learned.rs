@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use warptape_eventlog::{Durability, SqliteLog};
-use warptape_network::{Architecture, Improved, LANE_FEATURES, Layer, Network, Row, TASK_FEATURES};
+use warptape_network::Network;
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Decision, Input, JournalEntry, SliceReason};
 
@@ -16,25 +16,10 @@ const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const NETWORKS: (&str, &str) = ("WARPTAPE__RISK__NETWORKS", "network.bin");
 const LANES: (&str, &str) = ("WARPTAPE__ENGINE__DEVICES", "cpu:3");
 
-/// A network for any number of lanes; nobody trained it.
+/// A network for any number of lanes.
 fn network() -> Network {
-    let mut number = 0_i64;
-    let mut next = move || {
-        number = (number * 73 + 41) % 251;
-        number - 125
-    };
-    let mut layer = |inputs: usize, outputs: usize| {
-        let row = |_| Row {
-            bias: next() as i32 * 100,
-            shift: 7,
-            weights: (0..inputs).map(|_| next() as i8).collect(),
-        };
-        let rows: Vec<Row> = (0..outputs).map(row).collect();
-        Layer::new(inputs, &rows).expect("such weights are good")
-    };
-    let shapes = [(LANE_FEATURES + TASK_FEATURES, 8), (16, 8), (8, 1), (8, 4), (4, 1)];
-    let layers = shapes.map(|(inputs, outputs)| layer(inputs, outputs));
-    Network::new(Architecture::Improved(Improved::new(layers).expect("they fit"))).expect("it is small")
+    Network::from_bytes(include_bytes!("../../../tests/fixtures/networks/improved.network"))
+        .expect("a network")
 }
 
 fn price(folder: &Path, id: &str) {
