@@ -1,5 +1,5 @@
 //! The forecast of what arrives: a level and a season about it, both smoothed (Holt-Winters without a trend, additive, in the form of error
-//! correction), with its own error measured at the horizon that it is used at.
+//! correction), with its own error measured at the time that a lane takes to start.
 
 use std::collections::VecDeque;
 

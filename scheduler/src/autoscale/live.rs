@@ -170,18 +170,14 @@ impl Live {
         self.worked(service_ns, hash);
     }
 
-    /// A lane is done with a slice of a task.
-    pub(crate) fn slice_done(&mut self, service_ns: i64, hash: &mut StateHash) {
-        self.worked(service_ns, hash);
-    }
-
     /// A task is finished, which lanes took so long for.
     pub(crate) fn task_done(&mut self, service_ns: i64, hash: &mut StateHash) {
         self.tasks.add(1, service_ns);
         self.refresh(hash);
     }
 
-    fn worked(&mut self, service_ns: i64, hash: &mut StateHash) {
+    /// A lane has worked so long on what it is done with.
+    pub(crate) fn worked(&mut self, service_ns: i64, hash: &mut StateHash) {
         self.busy_ns = self.busy_ns.saturating_add(service_ns.clamp(0, DURATION_NS_MAX));
         self.refresh(hash);
     }

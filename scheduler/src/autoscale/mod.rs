@@ -14,7 +14,8 @@
 //! what works off the waiting work in time; they differ in the load alone. More lanes are wanted at once, and fewer only if they would still be
 //! below the target by the hysteresis, and for as many windows as the hold has.
 //!
-//! It owns the wish; it must not know lanes, tasks or who starts what. Windows come in with their figures, and all arithmetic is of integers.
+//! It owns the wish; but for `live`, which makes the windows of a running scheduler, it must not know lanes, tasks or who starts what. Windows come in
+//! with their figures, and all arithmetic is of integers.
 
 mod anomaly;
 mod forecast;

@@ -540,7 +540,7 @@ pub(crate) fn priced(life: &mut Life, priced: &Priced) {
 pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<Decision>) {
     let Life { risk, lanes, config, hash, learnt: known, clock: Clock { at_ns, .. }, .. } = &mut *life;
     if let Some(live) = &mut known.later.autoscale {
-        live.slice_done(done.service_ns, hash);
+        live.worked(done.service_ns, hash);
     }
     let lane = &mut lanes[done.lane as usize];
     if lane.is_void_slice(done.slice) {
