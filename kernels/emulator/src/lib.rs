@@ -3,16 +3,19 @@
 //! A launch takes threads and blocks in one order of several, in blocks of one size of several (`emulator.h` says how threads wait
 //! for each other). Which, follows from the number of the launch. What a device is asked to do happens as late as it may: so uploads
 //! come before kernels that were launched first. A stream in the background is run by the thread that asks of it.
+//!
+//! What is compiled is kept beside the program of the test, under the hash of all that it follows from, so that the same text is
+//! compiled once and not by every test.
 #![allow(unsafe_code)]
 
 mod device;
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use libloading::Library;
-use tempfile::TempDir;
 use warptape_kernels::device::{Device, DeviceError, Devices, KERNELS, Kernel};
 
 pub use device::EmulatedDevice;
@@ -26,7 +29,6 @@ struct Program {
     text: String,
     kernels: Vec<Compiled>,
     _library: Library,
-    _folder: TempDir,
 }
 
 #[derive(Clone, Copy)]
@@ -81,8 +83,9 @@ impl Devices for Emulator {
 
 impl Program {
     fn compile(kernels: &[Kernel], text: String) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let library = compile(folder.path(), kernels, &text);
+        // SAFETY: the library has no initialisers. Two that load the same file share its variables, which are all a thread's own.
+        let library =
+            unsafe { Library::new(compiled(kernels, &text)) }.expect("a library for this processor");
         // SAFETY: `EMULATE` defines both for each kernel, and the library stays with them.
         let compiled = |kernel: &Kernel| unsafe {
             let name = |what: &str| format!("{what}_{}", kernel.function);
@@ -92,27 +95,62 @@ impl Program {
                 launch: *library.get(name("launch").as_bytes()).expect("EMULATE defines it"),
             }
         };
-        Self { kernels: kernels.iter().map(compiled).collect(), text, _library: library, _folder: folder }
+        Self { kernels: kernels.iter().map(compiled).collect(), text, _library: library }
     }
 }
 
-fn compile(folder: &Path, kernels: &[Kernel], text: &str) -> Library {
-    let name = kernels[0].source.name;
+const OPTIONS: [&str; 10] = [
+    "-std=c++17",
+    "-O1",
+    "-ffp-contract=off",
+    "-pthread",
+    // Jumps from stack to stack look to it like a fault.
+    "-U_FORTIFY_SOURCE",
+    "-Wall",
+    "-Werror",
+    "-Wno-unused-function",
+    "-shared",
+    "-fPIC",
+];
+
+/// Where the library of these kernels is, after it was compiled if it was not there.
+fn compiled(kernels: &[Kernel], text: &str) -> PathBuf {
+    static COMPILER: LazyLock<String> = LazyLock::new(|| run(Command::new("c++").arg("--version")));
+    // Threads that want the same library wait for the one that makes it. Processes may make it side by side: it is the same.
+    static LIBRARIES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<()>>>> = Mutex::new(BTreeMap::new());
     let emulate = |kernel: &Kernel| format!("EMULATE({}, {})\n", kernel.function, kernel.args);
     let emulated: String = kernels.iter().map(emulate).collect();
     let text = format!("{}\n{text}\n{emulated}", include_str!("emulator.h"));
-    let (unit, library) = (folder.join("unit.cpp"), folder.join("unit.so"));
+    let key = blake3::hash(format!("{}\n{OPTIONS:?}\n{text}", *COMPILER).as_bytes()).to_hex();
+    let program = std::env::current_exe().expect("the program of the test is a file");
+    let folder = program.parent().expect("it is in a folder").join("emulated");
+    let library = folder.join(format!("{}-{}.so", kernels[0].source.name.replace('/', "-"), &key[..32]));
+    let once = LIBRARIES
+        .lock()
+        .expect("no thread panics while it has the lock")
+        .entry(library.clone())
+        .or_default()
+        .clone();
+    once.get_or_init(|| {
+        if !library.exists() {
+            compile(&folder, &library, &text);
+        }
+    });
+    library
+}
+
+/// The file appears whole.
+fn compile(folder: &Path, library: &Path, text: &str) {
+    std::fs::create_dir_all(folder).expect("a folder beside the program of the test");
+    let work = tempfile::tempdir_in(folder).expect("a temporary folder");
+    let (unit, unfinished) = (work.path().join("unit.cpp"), work.path().join("unit.so"));
     std::fs::write(&unit, text).expect("a file can be written");
-    let output = Command::new("c++")
-        .args(["-std=c++17", "-O1", "-ffp-contract=off", "-pthread"])
-        // Jumps from stack to stack look to it like a fault.
-        .arg("-U_FORTIFY_SOURCE")
-        .args(["-Wall", "-Werror", "-Wno-unused-function"])
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, &unit])
-        .output()
-        .expect("a C++ compiler, which tests/run installs");
-    assert!(output.status.success(), "{name}:\n{}", String::from_utf8_lossy(&output.stderr));
-    // SAFETY: the library has no initialisers.
-    unsafe { Library::new(library) }.expect("it was just compiled")
+    run(Command::new("c++").args(OPTIONS).arg("-o").args([&unfinished, &unit]));
+    std::fs::rename(unfinished, library).expect("a file of the same folder");
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().expect("a C++ compiler, which tests/run installs");
+    assert!(output.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

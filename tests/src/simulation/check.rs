@@ -2,7 +2,7 @@
 
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
-    BreakerState, Checkpoint, CommitOutcome, Decision, Input, ReleaseCause, SliceReason,
+    BreakerState, Checkpoint, CommitOutcome, Decision, Input, JournalEntry, ReleaseCause, SliceReason,
 };
 use warptape_schemas::{
     GENESIS_HASH, check_chain, decode_dead_letter, decode_journal_entry, decode_late_tick,
@@ -11,10 +11,12 @@ use warptape_schemas::{
 use super::commits::Commits;
 use super::told::Told;
 use super::{Failure, World};
+use crate::coverage::Coverage;
 use crate::sequential::Outputs;
 
 impl World {
-    pub(super) fn check(&self, expected: &[Outputs]) -> Result<(), Failure> {
+    /// Compares what is committed with the sequential run, and counts what the journals tell.
+    pub(super) fn check(&mut self, expected: &[Outputs]) -> Result<(), Failure> {
         for (partition, expected) in (0_i32..).zip(expected) {
             let signals = self.topic("signals", partition).iter().cloned();
             let late = self.topic("late", partition).iter().map(|record| {
@@ -37,65 +39,65 @@ impl World {
             }
         }
         let journals = self.committed.records.get("journal").into_iter().flat_map(|journals| journals.keys());
-        journals.into_iter().try_for_each(|&ordinal| self.check_journal(ordinal))
+        let mut told = Coverage::default();
+        for &ordinal in journals {
+            self.check_journal(ordinal, &mut told)?;
+        }
+        told.moves_cut = told.releases - told.moves_to_host - told.moves_to_device;
+        self.coverage = self.coverage.plus(told);
+        Ok(())
     }
 
-    /// Counts what the committed journal tells of lanes on devices and of groups on their way.
-    pub(super) fn count_from_journal(&mut self) {
-        let journals = self.committed.records.get("journal");
-        let coverage = &mut self.coverage;
-        for record in journals.into_iter().flat_map(|journals| journals.values()).flatten() {
-            let entry = decode_journal_entry(record).expect("entries are written whole");
-            match entry.input {
-                Input::LaneLost(lost) if self.config.core.is_on_device(lost.lane) => {
-                    coverage.losses_kept += usize::from(lost.kept);
-                    coverage.losses_not_kept += usize::from(!lost.kept);
+    /// Counts what an entry tells of lanes on devices and of groups on their way.
+    fn count(&self, entry: &JournalEntry, coverage: &mut Coverage) {
+        match &entry.input {
+            Input::LaneLost(lost) if self.config.core.is_on_device(lost.lane) => {
+                coverage.losses_kept += usize::from(lost.kept);
+                coverage.losses_not_kept += usize::from(!lost.kept);
+            }
+            Input::Released(released) => {
+                let from_device = self.config.core.is_on_device(released.lane);
+                coverage.moves_to_host += usize::from(from_device);
+                coverage.moves_to_device += usize::from(!from_device);
+            }
+            Input::Sampled(_) => coverage.device_samples += 1,
+            Input::Trained(_) => coverage.networks_told += 1,
+            Input::Checkpoint(_) => coverage.checkpoints += 1,
+            Input::CommitEnded(ended) => match ended.outcome {
+                CommitOutcome::Committed => coverage.commits_told += 1,
+                CommitOutcome::Aborted => coverage.aborts_told += 1,
+            },
+            _ => {}
+        }
+        let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
+        for decision in &entry.decisions {
+            match decision {
+                Decision::Breaker(breaker) => {
+                    coverage.breakers_opened += usize::from(breaker.state == BreakerState::Open);
+                    coverage.breakers_closed += usize::from(breaker.state == BreakerState::Closed);
                 }
-                Input::Released(released) => {
-                    let from_device = self.config.core.is_on_device(released.lane);
-                    coverage.moves_to_host += usize::from(from_device);
-                    coverage.moves_to_device += usize::from(!from_device);
-                }
-                Input::Sampled(_) => coverage.device_samples += 1,
-                Input::Trained(_) => coverage.networks_told += 1,
-                Input::Checkpoint(_) => coverage.checkpoints += 1,
-                Input::CommitEnded(ended) => match ended.outcome {
-                    CommitOutcome::Committed => coverage.commits_told += 1,
-                    CommitOutcome::Aborted => coverage.aborts_told += 1,
+                Decision::RunSlice(slice) => match slice.reason {
+                    SliceReason::Order
+                    | SliceReason::Explored
+                    | SliceReason::Stolen
+                    | SliceReason::StoodIn => {}
+                    SliceReason::Reserved => coverage.slices_reserved += 1,
+                    SliceReason::Aged => coverage.slices_aged += 1,
                 },
                 _ => {}
             }
-            let releases = |decision: &&Decision| matches!(decision, Decision::Release(_));
-            for decision in &entry.decisions {
-                match decision {
-                    Decision::Breaker(breaker) => {
-                        coverage.breakers_opened += usize::from(breaker.state == BreakerState::Open);
-                        coverage.breakers_closed += usize::from(breaker.state == BreakerState::Closed);
-                    }
-                    Decision::RunSlice(slice) => match slice.reason {
-                        SliceReason::Order
-                        | SliceReason::Explored
-                        | SliceReason::Stolen
-                        | SliceReason::StoodIn => {}
-                        SliceReason::Reserved => coverage.slices_reserved += 1,
-                        SliceReason::Aged => coverage.slices_aged += 1,
-                    },
-                    _ => {}
-                }
-            }
-            coverage.releases += entry.decisions.iter().filter(releases).count();
-            for decision in &entry.decisions {
-                coverage.shadows_asked += usize::from(matches!(decision, Decision::Shadow(_)));
-                coverage.lanes_wanted += usize::from(matches!(decision, Decision::Scale(_)));
-            }
-            let balances = |decision: &&Decision| matches!(decision, Decision::Release(release) if release.cause == ReleaseCause::Balance);
-            coverage.moves_balanced += entry.decisions.iter().filter(balances).count();
         }
-        coverage.moves_cut = coverage.releases - coverage.moves_to_host - coverage.moves_to_device;
+        coverage.releases += entry.decisions.iter().filter(releases).count();
+        for decision in &entry.decisions {
+            coverage.shadows_asked += usize::from(matches!(decision, Decision::Shadow(_)));
+            coverage.lanes_wanted += usize::from(matches!(decision, Decision::Scale(_)));
+        }
+        let balances = |decision: &&Decision| matches!(decision, Decision::Release(release) if release.cause == ReleaseCause::Balance);
+        coverage.moves_balanced += entry.decisions.iter().filter(balances).count();
     }
 
     /// Every entry follows its predecessor, and steps to the decisions it holds.
-    fn check_journal(&self, ordinal: i32) -> Result<(), Failure> {
+    fn check_journal(&self, ordinal: i32, coverage: &mut Coverage) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
         let mut checkpoint = None;
         let mut previous = GENESIS_HASH.to_owned();
@@ -139,6 +141,7 @@ impl World {
             if hash != entry.state_hash || decisions != entry.decisions {
                 return Err(failed(&"not what its input gives"));
             }
+            self.count(&entry, coverage);
             previous = entry.hash;
         }
         let finished = told.map_or(Ok(()), Told::finish);
