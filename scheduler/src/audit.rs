@@ -3,6 +3,7 @@
 //! It is for tests and for tools that may take their time; the machine never calls it.
 
 use crate::breaker;
+use crate::dispatch;
 use crate::lanes::{Lane, QueueHead};
 use crate::life::Life;
 use crate::machine::Scheduler;
@@ -38,6 +39,7 @@ impl Scheduler {
         assert!(may_wait || !life.partitions.values().flat_map(Partition::active).any(waits), "unplaced");
         let lanes_out = life.lanes.iter().filter(|lane| !lane.service.is_on()).count();
         assert_eq!(life.counts.lanes_out, lanes_out, "lanes out of service");
+        dispatch::audit(life);
         breaker::audit(life);
         risk::audit(life);
     }

@@ -65,14 +65,24 @@ pub(crate) fn next_batch(life: &Life, lane: &Lane) -> NextBatch {
 }
 
 /// Releases every batch that is due, as far as the step has room. Returns when the next will be.
+///
+/// Most steps are about one lane or none: lanes that have not changed since they were judged are not judged again before their time.
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     for index in 0..life.lanes.len() {
+        if let Some(until_ns) = quiet_until_ns(&life.clock, &life.lanes[index]) {
+            wake_ns = wake_ns.min(until_ns);
+            continue;
+        }
         // Every round takes one of the lane's `lane_batches_max` places in flight.
         loop {
             match judge(life, &life.lanes[index]) {
-                Verdict::Leave => break,
+                Verdict::Leave => {
+                    life.lanes[index].quiet_until_ns = i64::MAX;
+                    break;
+                }
                 Verdict::WaitUntil(at_ns) => {
+                    life.lanes[index].quiet_until_ns = at_ns;
                     wake_ns = wake_ns.min(at_ns);
                     break;
                 }
@@ -88,6 +98,24 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         }
     }
     wake_ns
+}
+
+/// Until when a lane is left alone if it does not change, where that is known from an earlier step: [`i64::MAX`] if only a change has it get a batch.
+fn quiet_until_ns(clock: &Clock, lane: &Lane) -> Option<i64> {
+    (!clock.draining && lane.quiet_until_ns > clock.at_ns).then_some(lane.quiet_until_ns)
+}
+
+/// Panics unless lanes that would not be judged again would be judged as they were.
+pub(crate) fn audit(life: &Life) {
+    for lane in &life.lanes {
+        let Some(until_ns) = quiet_until_ns(&life.clock, lane) else { continue };
+        let judged_ns = match judge(life, lane) {
+            Verdict::Leave => i64::MAX,
+            Verdict::WaitUntil(at_ns) => at_ns,
+            Verdict::Release(reason) => panic!("lane {} gets no batch, which is due: {reason:?}", lane.id),
+        };
+        assert_eq!(judged_ns, until_ns, "lane {}", lane.id);
+    }
 }
 
 fn judge(life: &Life, lane: &Lane) -> Verdict {

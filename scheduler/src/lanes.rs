@@ -37,6 +37,10 @@ pub(crate) struct Lane {
     pub(crate) void_below: i64,
     pub(crate) contribution: u64,
     slice: SliceSlot,
+    /// Before this time dispatch has nothing to do with the lane, if neither the lane nor what waits for it changes; 0 where that is not known.
+    /// It follows from the rest.
+    #[serde(skip)]
+    pub(crate) quiet_until_ns: i64,
 }
 
 /// How many groups a lane should have, compared with others.
@@ -129,6 +133,7 @@ impl Lane {
             void_below: 0,
             contribution: 0,
             slice: SliceSlot::default(),
+            quiet_until_ns: 0,
         }
     }
 
@@ -156,7 +161,9 @@ impl Lane {
         })
     }
 
+    /// The lane has changed.
     pub(crate) fn refresh(&mut self, hash: &mut StateHash) {
+        self.quiet_until_ns = 0;
         let now = self.hash();
         hash.replace(&mut self.contribution, now);
     }

@@ -29,6 +29,7 @@ struct Victim {
 pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) {
     // Free lanes wait for a gang while there is a task to be split.
     if !life.config.risk.steals
+        || !life.lanes.iter().any(Lane::is_free)
         || !life.risk.queues.whole.is_empty()
         || matches!(life.risk.policy, TaskPolicy::Push(_))
     {
