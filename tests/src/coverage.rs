@@ -155,6 +155,8 @@ coverage! {
     shadows_asked,
     /// Times that another number of lanes was wanted.
     lanes_wanted,
+    /// Journals that were modelled under other configurations.
+    journals_modelled,
     /// Operators' commands that were obeyed.
     controls_done,
     /// Those that were refused.

@@ -13,10 +13,10 @@ give the same output. Figures are means over seeds with half of their 95 % inter
 Example: warptape simulate --fleet examples/simulate/volta-turing-radeon.toml --workload examples/simulate/three-kinds.toml --policy fair,lp-price
          warptape simulate --experiment adlro --seeds 20")]
 pub struct SimulateArgs {
-    /// Lanes: their classes, how many each has, and how fast each is at each kind of tasks (TOML)
+    /// Lanes: their classes, how many each has, and how fast each is at each kind of tasks and at ticks (TOML)
     #[arg(long, value_name = "FILE", required_unless_present = "experiment")]
     pub fleet: Option<PathBuf>,
-    /// Tasks: their kinds, sizes and arrivals (TOML), or recorded tasks (a name that ends in .csv)
+    /// Tasks: their kinds, sizes and arrivals, and ticks beside them (TOML), or recorded tasks (a name that ends in .csv)
     #[arg(long, value_name = "FILE", required_unless_present = "experiment")]
     pub workload: Option<PathBuf>,
     /// Task policies, as risk.policy has them; networks, as dqn:FILE; and baselines of the simulator, which docs/scheduling.md lists
@@ -31,11 +31,14 @@ pub struct SimulateArgs {
     /// Time that a lane is to work on one slice, in microseconds
     #[arg(long, value_name = "US", default_value_t = 4_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub slice_us: i64,
+    /// Placement policy of the groups of ticks, where the workload has ticks, as scheduler.placement_policy has it
+    #[arg(long, value_name = "NAME", default_value = "rendezvous")]
+    pub placement: String,
     /// Folder that gets pictures: completion time against load, and for each policy utilisation and lanes over time
     #[arg(long, value_name = "FOLDER")]
     pub svg: Option<PathBuf>,
     /// A published experiment, with its own fleet, workloads and policies, as a page of Markdown
-    #[arg(long, value_enum, conflicts_with_all = ["fleet", "workload", "policy", "load", "slice_us", "svg", "output"])]
+    #[arg(long, value_enum, conflicts_with_all = ["fleet", "workload", "policy", "load", "slice_us", "placement", "svg", "output"])]
     pub experiment: Option<Experiment>,
     /// Format of the output
     #[arg(short, long, value_enum, default_value_t = SimulateFormat::Table)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use figment::Figment;
 use figment::providers::{Format, Toml};
 use serde::de::DeserializeOwned;
-use warptape_simulator::files::{FleetFile, WorkloadFile, trace};
+use warptape_simulator::files::{FleetFile, WorkloadFile, check_ticks, trace};
 use warptape_simulator::{Fleet, Workload};
 
 use crate::cli::UsageError;
@@ -18,6 +18,7 @@ pub fn read(fleet: &Path, workload: &Path, load: f64) -> anyhow::Result<(Fleet, 
     let workload = read_workload(workload, load)?;
     let kinds = workload.kinds.iter().map(|kind| kind.name.as_str());
     let read = read_toml::<FleetFile>(fleet)?.fleet(kinds);
+    let read = read.and_then(|fleet| check_ticks(&fleet, &workload).map(|()| fleet));
     let fleet = read.map_err(|error| UsageError(format!("{}: {error}", fleet.display())))?;
     Ok((fleet, workload))
 }

@@ -9,6 +9,7 @@ mod seeds;
 use std::io::Write;
 use std::process::ExitCode;
 
+use warptape_scheduler::PLACEMENT_POLICIES;
 use warptape_simulator::figures::{self, Row};
 use warptape_simulator::pictures::Series;
 use warptape_simulator::{Fleet, Options, Process, Scaling, Workload, run};
@@ -55,6 +56,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
         ))
         .into());
     }
+    check_beside_ticks(args, &policies, &workload)?;
     // Schedules that know all sizes are one more row.
     let runs = loads.len() * (args.policy.len() * scalings(&fleet).len() + 1) * args.seeds as usize;
     let mut progress = Progress::new(runs as u64);
@@ -68,24 +70,59 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
                 workload.tasks
             );
         }
+        warn_of_ticks(&fleet, &workload, has_load);
         let (rows, remarks) = rows(args, &policies, &fleet, &workload, &mut progress);
         pictures::extend(&mut series, load, &rows);
         let (load, tasks) = (has_load.then_some(load), workload.tasks);
-        let printed = Printed { load, seeds: args.seeds, tasks, rows: &rows, remarks: &remarks };
+        let ticks_per_s = workload.ticks.as_ref().map(|ticks| ticks.rate);
+        let printed = Printed { load, seeds: args.seeds, tasks, ticks_per_s, rows: &rows, remarks: &remarks };
         print::print(out, args.output, &printed)?;
     }
     if let Some(folder) = &args.svg {
         progress.say("pictures".to_owned());
-        pictures::write(
-            folder,
-            (&policies, args.slice_us),
-            &fleet,
-            &workload,
-            has_load.then_some(&series[..]),
-        )?;
+        pictures::write(folder, (&policies, args), &fleet, &workload, has_load.then_some(&series[..]))?;
     }
     progress.finish();
     Ok(())
+}
+
+/// What does not go together with ticks is an error.
+fn check_beside_ticks(
+    args: &SimulateArgs,
+    policies: &[Policy],
+    workload: &Workload,
+) -> Result<(), UsageError> {
+    let placement = &args.placement;
+    if !PLACEMENT_POLICIES.contains(&placement.as_str()) {
+        let known = PLACEMENT_POLICIES.join(", ");
+        return Err(UsageError(format!("--placement {placement:?} is not known; there are: {known}")));
+    }
+    let baseline = policies.iter().find(|policy| workload.ticks.is_some() && policy.is_baseline());
+    baseline.map_or(Ok(()), |baseline| {
+        let label = &baseline.label;
+        Err(UsageError(format!(
+            "--policy {label:?} is of the simulator alone and knows no ticks: a workload with [ticks] takes policies of production"
+        )))
+    })
+}
+
+/// Says where there are more ticks than lanes can do, or than leave room for the tasks.
+fn warn_of_ticks(fleet: &Fleet, workload: &Workload, has_load: bool) {
+    let Some(ticks) = &workload.ticks else { return };
+    let (left, load) = (figures::left_by_ticks(fleet, workload), workload.load);
+    if left == 0.0 {
+        tracing::warn!(
+            target: NOTICE,
+            "{} ticks/s are as many as the fleet can do, or more ({}): they gather at the source as long as they come",
+            ticks.rate,
+            fleet.ticks_per_s()
+        );
+    } else if has_load && load < 1.0 && load >= left {
+        tracing::warn!(
+            target: NOTICE,
+            "ticks leave {left:.3} of the fleet's capacity for tasks, and the load is {load}: tasks gather as long as they come"
+        );
+    }
 }
 
 /// Who says how many lanes are on, one after the other.
@@ -110,7 +147,7 @@ fn rows(
                 None => policy.label.clone(),
             };
             progress.say(format!("{name} at load {}", workload.load));
-            let options = policy.options(args.slice_us, scaling);
+            let options = policy.options(args, scaling);
             let of = |seed| run(fleet, workload, &options, seed);
             let outcomes = progress.over_seeds(args.seeds, workload.tasks, of);
             rows.push(figures::row(&name, &outcomes, fleet, workload));
@@ -144,6 +181,13 @@ fn rows(
     if !(fleet.failures.is_empty() && fleet.throttling.is_empty()) {
         let reason = "Rows in brackets are of the fleet without failures and throttling.";
         remarks.push(reason.to_owned());
+    }
+    if let Some(ticks) = &workload.ticks {
+        let left = figures::left_by_ticks(fleet, workload) * 100.0;
+        remarks.push(format!(
+            "{} ticks/s leave {left:.1} % of the fleet's capacity for tasks, which the row (capacity) has; other rows in brackets are of the fleet without ticks.",
+            ticks.rate
+        ));
     }
     if matches!(workload.process, Process::Closed(_)) {
         let reason = "There are no rows of schedules that know all sizes: in a closed loop what arrives depends on the schedule.";

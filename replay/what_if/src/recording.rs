@@ -143,6 +143,17 @@ impl Recording {
         &self.networks
     }
 
+    /// The same run on lanes, and with a shell, that take what they took in another recording: so what is fitted there is held against what was
+    /// measured here.
+    pub fn with_times_of(self, other: &Self) -> Self {
+        Self { service: other.service.clone(), ..self }
+    }
+
+    /// Time of the first entry of the window, and of the last one, in nanoseconds since the epoch.
+    pub fn window_ns(&self) -> (i64, i64) {
+        self.window_ns
+    }
+
     /// Number of process lives.
     pub fn lives(&self) -> usize {
         self.lives.len()

@@ -94,6 +94,21 @@ impl Slowness {
             index += 1;
         }
     }
+
+    /// What a lane does from one time to another, in nanoseconds at its full speed.
+    pub(crate) fn done_ns(&self, lane: LaneId, from_ns: i64, to_ns: i64) -> i64 {
+        let spans = &self.spans[lane as usize];
+        let mut index = spans.partition_point(|(begin_ns, _)| *begin_ns <= from_ns) - 1;
+        let (mut at_ns, mut done_ns) = (from_ns, 0);
+        while at_ns < to_ns {
+            let share = spans[index].1;
+            let end_ns = spans.get(index + 1).map_or(i64::MAX, |(begin_ns, _)| *begin_ns).min(to_ns);
+            done_ns += if share == 1.0 { end_ns - at_ns } else { ((end_ns - at_ns) as f64 * share) as i64 };
+            at_ns = end_ns;
+            index += 1;
+        }
+        done_ns
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +129,11 @@ mod tests {
         // A second at full speed, one at a half, one at a quarter, one at a half, and the rest: 1 + 0.5 + 0.25 + 0.5 + 0.75.
         assert_eq!(takes_s(1, 0.0, 3.0), 4.75);
         assert_eq!(takes_s(1, 2.5, 0.125), 0.5);
+        // Whatever is done in the time that it takes is what was to be done.
+        for (from_s, full_s) in [(0.0, 0.5), (0.25, 3.0), (2.5, 0.125), (1.5, 7.0)] {
+            let to_ns = ns(from_s) + slowness.takes_ns(1, ns(from_s), ns(full_s));
+            assert_eq!(slowness.done_ns(1, ns(from_s), to_ns), ns(full_s), "{from_s} {full_s}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::clairvoyant;
 use crate::fleet::Fleet;
-use crate::outcome::{Interval, Outcome, interval, jain};
+use crate::outcome::{Interval, Outcome, Ticked, interval, jain};
 use crate::workload::{Process, Workload};
 
 /// What a figure is about. Figures of one kind stand in one table.
@@ -10,6 +10,8 @@ use crate::workload::{Process, Workload};
 pub enum About {
     /// How long tasks take.
     Completion,
+    /// How long ticks take, and what they take of lanes.
+    Ticks,
     /// What is done, what is missed, and what is decided for it.
     Work,
     /// What lanes do.
@@ -20,7 +22,7 @@ pub enum About {
 
 impl About {
     /// All of them, in the order of their tables.
-    pub const ALL: [Self; 4] = [Self::Completion, Self::Work, Self::Lanes, Self::Cost];
+    pub const ALL: [Self; 5] = [Self::Completion, Self::Ticks, Self::Work, Self::Lanes, Self::Cost];
 }
 
 /// Figures of other tables that stand in that of costs once more: what tasks get for it.
@@ -71,6 +73,7 @@ pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload)
     figures.extend(work(&of, fleet.capacity(&workload.mix()), outcomes));
     figures.extend(lanes(&of, fleet, outcomes));
     figures.extend(cost(&of, fleet, outcomes));
+    figures.extend(ticks(&of, fleet, outcomes));
     Row { name: name.to_owned(), figures }
 }
 
@@ -174,6 +177,37 @@ fn cost(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
     figures
 }
 
+/// What became of ticks; nothing where none came.
+fn ticks(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
+    if outcomes.iter().any(|outcome| outcome.ticks.is_none()) {
+        return Vec::new();
+    }
+    let nothing = Ticked::default();
+    let figure = |name: &str, figure: &dyn Fn(&Ticked) -> f64| {
+        of(About::Ticks, name, &|outcome| figure(outcome.ticks.as_ref().unwrap_or(&nothing)))
+    };
+    let lanes = fleet.lanes() as f64;
+    let taken = |outcome: &Outcome| {
+        let busy_s: f64 = outcome.ticks.iter().flat_map(|ticks| &ticks.busy_s).sum();
+        by(busy_s * 100.0, lanes * outcome.arrivals_s)
+    };
+    let per_s = |outcome: &Outcome| {
+        let rows = outcome.ticks.as_ref().map_or(0, |ticks| ticks.rows);
+        by(rows as f64, outcome.arrivals_s + outcome.drain_s)
+    };
+    vec![
+        figure("signal_mean_ms", &|ticks| ticks.mean_ms),
+        figure("signal_p50_ms", &|ticks| ticks.p50_ms),
+        figure("signal_p99_ms", &|ticks| ticks.p99_ms),
+        figure("rows", &|ticks| ticks.rows as f64),
+        of(About::Ticks, "rows_per_s", &per_s),
+        figure("batches", &|ticks| ticks.batches as f64),
+        figure("moves", &|ticks| ticks.moves as f64),
+        figure("paused_s", &|ticks| ticks.paused_s),
+        of(About::Ticks, "ticks_percent", &taken),
+    ]
+}
+
 /// What one seed's arrivals allow: the best mean completion time found of schedules that know all sizes, and the bound that none is below, in
 /// seconds. Nothing in a closed loop, where what arrives depends on the schedule.
 pub fn ideal(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> Option<(f64, f64)> {
@@ -200,10 +234,26 @@ pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<
         rows.push(row("(bound)", About::Completion, &mean(&least)));
     }
     let exactly = |mean| Interval { mean, half: 0.0 };
-    let tasks_per_s = fleet.capacity(&workload.mix()) * workload.tasks_by_work();
-    let capacity = [("done_per_s", exactly(tasks_per_s)), ("in_time_by_capacity", exactly(1.0))];
-    rows.push(row("(capacity)", About::Work, &capacity));
+    let left = left_by_ticks(fleet, workload);
+    let tasks_per_s = fleet.capacity(&workload.mix()) * left * workload.tasks_by_work();
+    let capacity = [("done_per_s", exactly(tasks_per_s)), ("in_time_by_capacity", exactly(left))];
+    let mut capacity = row("(capacity)", About::Work, &capacity);
+    if workload.ticks.is_some() {
+        let ticks =
+            [("rows_per_s", exactly(fleet.ticks_per_s())), ("ticks_percent", exactly((1.0 - left) * 100.0))];
+        capacity.figures.extend(row("", About::Ticks, &ticks).figures);
+    }
+    rows.push(capacity);
     rows
+}
+
+/// What ticks leave of the fleet's capacity for tasks, as a share of it, where lanes do of both what they are comparatively fast at; all of it without ticks.
+pub fn left_by_ticks(fleet: &Fleet, workload: &Workload) -> f64 {
+    let mix = workload.mix();
+    match &workload.ticks {
+        Some(ticks) => fleet.capacity_beside(&mix, ticks.rate) / fleet.capacity(&mix),
+        None => 1.0,
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,11 @@ use std::ops::Range;
 use warptape_events::journal::{AutoscaleConfig, LaneId, LaneKind, LaneSpec, Link, Peer};
 use warptape_prices::Capacity;
 
+use crate::ticks::TickSpeed;
+
+/// Halvings by which the share of ticks is found.
+const BISECTIONS: u32 = 40;
+
 /// Lanes that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
@@ -14,6 +19,8 @@ pub struct Class {
     pub lanes: usize,
     /// Work done in a second of a lane by kind, in seconds of the reference class.
     pub speeds: Vec<f64>,
+    /// How fast a lane does ticks; none: it was not said.
+    pub ticks: Option<TickSpeed>,
     /// Whether its lanes are GPUs or processors.
     pub device: LaneKind,
     /// Memory of each lane's device, in bytes; 0: not known.
@@ -31,6 +38,7 @@ impl Class {
             name: name.to_owned(),
             lanes,
             speeds: speeds.to_vec(),
+            ticks: None,
             device: LaneKind::Device,
             memory_bytes: 0,
             link: None,
@@ -144,6 +152,14 @@ impl Fleet {
         self.autoscale.as_ref().map_or(0.0, |autoscale| autoscale.price_per_hour[class] / mean)
     }
 
+    /// How fast a lane of a class does ticks.
+    ///
+    /// # Panics
+    /// Where that was not said.
+    pub(crate) fn tick_speed(&self, class: usize) -> TickSpeed {
+        self.classes[class].ticks.expect("a fleet that gets ticks says how fast its classes are at them")
+    }
+
     /// Whether a lane is lost at some time and does not come back.
     pub(crate) fn is_lost_for_ever(&self, lane: usize) -> bool {
         self.failures.iter().any(|failure| {
@@ -152,13 +168,16 @@ impl Fleet {
         })
     }
 
-    /// The lanes as the scheduler is told of them. A lane's weight is its mean speed.
-    pub(crate) fn specs(&self) -> Vec<LaneSpec> {
+    /// The lanes as the scheduler is told of them. A lane's weight is its mean speed, or where there are ticks its speed at them.
+    pub(crate) fn specs(&self, has_ticks: bool) -> Vec<LaneSpec> {
         let classes: Vec<usize> = (0..self.lanes()).map(|lane| self.class_of(lane)).collect();
         let spec = |lane: usize| {
             let class = &self.classes[classes[lane]];
-            let mean = class.speeds.iter().sum::<f64>() / class.speeds.len() as f64;
-            let weight = ((mean * 1_000.0) as i32).max(1);
+            let weight = match has_ticks {
+                true => self.tick_speed(classes[lane]).rows_per_s / self.fastest_ticks_per_s(),
+                false => class.speeds.iter().sum::<f64>() / class.speeds.len() as f64,
+            };
+            let weight = ((weight * 1_000.0) as i32).max(1);
             let device = match class.device {
                 LaneKind::Host => format!("cpu:{lane}"),
                 LaneKind::Device => format!("cuda:{lane}"),
@@ -185,6 +204,53 @@ impl Fleet {
     /// Where a kind can be done by nobody.
     pub fn capacity(&self, mix: &[f64]) -> f64 {
         self.solution(mix).work_per_s
+    }
+
+    /// Ticks in a second that a lane of the class that is fastest at them does.
+    fn fastest_ticks_per_s(&self) -> f64 {
+        (0..self.classes.len()).map(|class| self.tick_speed(class).rows_per_s).fold(0.0, f64::max)
+    }
+
+    /// Ticks in a second that all lanes together do if they do nothing else, without the time that batches take beside their rows.
+    ///
+    /// # Panics
+    /// Where it was not said how fast classes are at ticks.
+    pub fn ticks_per_s(&self) -> f64 {
+        let of_class = |index: usize| self.classes[index].lanes as f64 * self.tick_speed(index).rows_per_s;
+        (0..self.classes.len()).map(of_class).sum()
+    }
+
+    /// Work of a mix of kinds that all lanes together can do in a second beside so many ticks, without the time that batches take beside their rows;
+    /// 0 where ticks alone are too much.
+    ///
+    /// It is the capacity problem with ticks as one more kind, whose share of the work is found by bisection: the more of the work is ticks, the more
+    /// ticks are done.
+    ///
+    /// # Panics
+    /// Where a kind can be done by nobody, or it was not said how fast classes are at ticks.
+    pub fn capacity_beside(&self, mix: &[f64], ticks_per_s: f64) -> f64 {
+        if ticks_per_s >= self.ticks_per_s() {
+            return 0.0;
+        }
+        let fastest = self.fastest_ticks_per_s();
+        let lanes: Vec<f64> = self.classes.iter().map(|class| class.lanes as f64).collect();
+        let speeds = |index: usize| {
+            let ticks = self.tick_speed(index).rows_per_s / fastest;
+            self.classes[index].speeds.iter().copied().chain([ticks]).collect()
+        };
+        let speeds: Vec<Vec<f64>> = (0..self.classes.len()).map(speeds).collect();
+        let (mut low, mut high, mut work_per_s) = (0.0, 1.0, self.capacity(mix));
+        for _ in 0..BISECTIONS {
+            let share = (low + high) / 2.0;
+            let mix: Vec<f64> = mix.iter().map(|kind| kind * (1.0 - share)).chain([share]).collect();
+            let all = warptape_prices::capacity(&mix, &lanes, &speeds).expect("every kind can be done");
+            match all.work_per_s * share < ticks_per_s / fastest {
+                true => low = share,
+                false => high = share,
+            }
+            work_per_s = all.work_per_s * (1.0 - share);
+        }
+        work_per_s
     }
 
     /// The prices of the capacity problem for a mix of kinds: what a second of the reference class's work is worth by kind.
@@ -220,7 +286,7 @@ mod tests {
         fleet.classes[1].link = Some(Link::Nvlink);
         fleet.classes[1].memory_bytes = 48 << 30;
         fleet.classes[2] = Class { device: LaneKind::Host, numa_node: Some(1), ..fleet.classes[2].clone() };
-        let specs = fleet.specs();
+        let specs = fleet.specs(false);
         let links: Vec<_> = specs[9].peers.iter().map(|peer| (peer.lane, peer.link)).collect();
         assert_eq!(links, [8, 10, 11].map(|lane| (lane, Link::Nvlink)));
         assert_eq!((specs[9].memory_bytes, specs[0].memory_bytes, specs[0].peers.len()), (48 << 30, 0, 0));

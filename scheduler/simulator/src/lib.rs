@@ -22,12 +22,16 @@ mod lanes;
 mod options;
 mod outcome;
 pub mod pictures;
+mod rows;
 mod run;
+mod shared;
+mod ticks;
 mod workload;
 
 pub use baseline::BASELINES;
 pub use fleet::{Autoscale, Class, Failure, Fleet, Outage, Throttling};
 pub use options::Options;
-pub use outcome::{Interval, Outcome, PARTS, Ran, Scaled, Verdict, interval, jain};
+pub use outcome::{Interval, Outcome, PARTS, Ran, Scaled, Ticked, Verdict, interval, jain};
 pub use run::{Observer, Pilot, Scaling, run, run_observed, run_piloted};
+pub use ticks::{Pace, Surges, TickSpeed, Ticks};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};

@@ -1,7 +1,7 @@
 //! How a run is configured, and what the scheduler is told of it.
 
 use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight, Trained};
-use warptape_scheduler::current_task_policy;
+use warptape_scheduler::{PLACEMENT_POLICIES, current_task_policy};
 
 use crate::fleet::Fleet;
 use crate::run::Scaling;
@@ -28,6 +28,8 @@ pub struct Options {
     pub records: bool,
     /// Who says how many lanes are on, of a fleet whose lanes can be started and stopped. Under a baseline all of them are.
     pub scaling: Scaling,
+    /// The placement policy of the groups of ticks.
+    pub placement: String,
 }
 
 impl Default for Options {
@@ -43,6 +45,7 @@ impl Default for Options {
             warmup: 0.1,
             records: false,
             scaling: Scaling::None,
+            placement: PLACEMENT_POLICIES[0].to_owned(),
         }
     }
 }
@@ -51,12 +54,13 @@ impl Default for Options {
 pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
     let weights = workload.tenants.iter();
     let weights = weights.map(|tenant| TenantWeight { tenant: tenant.name.clone(), weight: tenant.weight });
-    Started {
+    let has_ticks = workload.ticks.is_some();
+    let mut started = Started {
         node: "simulator".to_owned(),
         software: env!("CARGO_PKG_VERSION").to_owned(),
         stage_config: "{}".to_owned(),
         scheduler: SchedulerConfig {
-            placement_policy: "rendezvous".to_owned(),
+            placement_policy: options.placement.clone(),
             placement_seed: 0,
             load_factor_percent: 125,
             lane_credit_rows: 4_096,
@@ -81,9 +85,29 @@ pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> 
             },
             breakers: None,
         },
-        lanes: fleet.specs(),
+        lanes: fleet.specs(has_ticks),
         // The simulator asks the policy itself, whoever decides about tasks.
         autoscale: None,
         shadow: None,
+    };
+    if has_ticks {
+        started.scheduler = beside_ticks(started.scheduler);
+    }
+    started
+}
+
+/// What matters to ticks, and to tasks beside them, as production has it where nothing else is configured.
+fn beside_ticks(scheduler: SchedulerConfig) -> SchedulerConfig {
+    SchedulerConfig {
+        lane_credit_rows: 262_144,
+        lane_credit_bytes: 32 << 20,
+        batch_rows_max: 65_536,
+        row_deadline_ns: 5_000_000,
+        high_water_rows: 1 << 20,
+        low_water_rows: 262_144,
+        route_interval_ns: 1_000_000_000,
+        balance_interval_ns: 250_000_000,
+        risk: RiskConfig { critical_percent: 25, ageing_ns: 1_000_000_000, ..scheduler.risk },
+        ..scheduler
     }
 }

@@ -52,6 +52,8 @@ pub struct Outcome {
     pub redone: u64,
     /// What lanes were paid for, and what the policy that says so knew.
     pub scaled: Scaled,
+    /// What became of ticks, where some came.
+    pub ticks: Option<Ticked>,
     /// What each lane did, in the order in which it ended; where [`crate::Options::records`] says so.
     pub ran: Vec<Ran>,
 }
@@ -73,6 +75,27 @@ pub struct Scaled {
     pub error_windows: u64,
     /// The sum of that error.
     pub error_sum: f64,
+}
+
+/// What became of ticks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ticked {
+    /// Ticks that were done.
+    pub rows: i64,
+    /// Batches that lanes got.
+    pub batches: u64,
+    /// Groups that a lane gave back, to go to another one.
+    pub moves: u64,
+    /// Time in which partitions were paused, all of them together, in seconds.
+    pub paused_s: f64,
+    /// Mean time from a tick's arrival to the end of its batch, in milliseconds, of ticks that came after the first task that is measured.
+    pub mean_ms: f64,
+    /// The median, likewise.
+    pub p50_ms: f64,
+    /// The 99th percentile, likewise.
+    pub p99_ms: f64,
+    /// Lane time by class, from the begin of the run to the last arrival, that batches had.
+    pub busy_s: Vec<f64>,
 }
 
 /// A slice as a lane worked on it.

@@ -1,6 +1,7 @@
 //! One run: events in order of their time, the scheduler in between.
 
 mod scaling;
+mod ticks;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -15,9 +16,11 @@ use crate::fleet::Fleet;
 use crate::lanes::{Lanes, Running};
 use crate::options::{Options, started};
 use crate::outcome::{Outcome, PARTS, Ran, Scaled};
+use crate::shared::Ends;
 use crate::workload::{Arrival, Workload};
 use scaling::Plant;
 pub use scaling::Scaling;
+use ticks::TickRun;
 
 /// Time at which the run begins.
 const BEGIN_NS: i64 = 1;
@@ -34,6 +37,9 @@ enum Event {
     Back { lane: LaneId },
     LaneStarted { lane: LaneId, start: u64 },
     WindowEnds,
+    TicksCome,
+    Ends { lane: LaneId, turn: u64, ends: Ends },
+    GivenBack { partition: PartitionId, group: GroupIndex, lane: LaneId, epoch: i64, life: u64 },
 }
 
 /// What is run.
@@ -63,6 +69,8 @@ struct Run<'a> {
     lanes: Lanes,
     slowness: Slowness,
     plant: Plant,
+    /// Ticks that come beside tasks, if any do.
+    ticks: Option<TickRun<'a>>,
     /// Lanes that are not lost, or come back.
     lanes_left: usize,
     /// Events by time, those of one time in the order in which they were known.
@@ -142,8 +150,12 @@ fn run_to_the_end(mut run: Run<'_>) -> Outcome {
     if let Some(trained) = &options.network {
         run.step(BEGIN_NS, &Input::Trained(trained.clone()));
     }
-    let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
-    run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
+    if run.ticks.is_some() {
+        run.begin_ticks();
+    } else {
+        let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
+        run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
+    }
     run.begin_scaling();
     run.send_first();
     for loss in faults::first(fleet, seed) {
@@ -155,6 +167,7 @@ fn run_to_the_end(mut run: Run<'_>) -> Outcome {
         run.count_present(event_ns);
         run.happen(event_ns, event);
         let is_done = run.known.is_empty() && run.arrived == run.model.arrivals.len();
+        let is_done = is_done && run.ticks.as_ref().is_none_or(|ticks| !ticks.is_open());
         if is_done || run.lanes_left == 0 {
             break;
         }
@@ -191,6 +204,10 @@ impl<'a> Run<'a> {
             Decider::Scheduler(_) => options.scaling,
             Decider::Baseline(_) => Scaling::None,
         };
+        let ticks = match decider {
+            Decider::Scheduler(_) => workload.ticks.as_ref(),
+            Decider::Baseline(_) => None,
+        };
         let is_open = workload.senders().is_none();
         let last_ns = arrivals.last().filter(|_| is_open).map_or(0, |arrival| arrival.at_ns);
         let model = Model {
@@ -203,6 +220,7 @@ impl<'a> Run<'a> {
         };
         Self {
             plant: Plant::new(fleet, workload, scaling, model.arrivals.len()),
+            ticks: ticks.map(|ticks| TickRun::new(ticks, fleet, seed)),
             model,
             decider,
             lanes: Lanes::new(fleet),
@@ -301,6 +319,11 @@ impl<'a> Run<'a> {
             Event::Lost(loss) => return self.lose(at_ns, loss),
             Event::WindowEnds => return self.end_window(at_ns),
             Event::LaneStarted { lane, start } => return self.lane_started(at_ns, lane, start),
+            Event::TicksCome => return self.ticks_come(at_ns),
+            Event::Ends { lane, turn, ends } => return self.end(at_ns, lane, turn, ends),
+            Event::GivenBack { partition, group, lane, epoch, life } => {
+                return self.give_back(at_ns, Released { partition, group, lane, epoch }, life);
+            }
             Event::Back { lane } => {
                 self.account_lost(lane, at_ns);
                 Input::LaneReady(LaneReady { lane })
@@ -316,6 +339,9 @@ impl<'a> Run<'a> {
                 }
                 if self.is_measured(task as TaskId) {
                     self.outcome.offered_s += self.work_s(task);
+                    if let Some(ticks) = &mut self.ticks {
+                        ticks.measure_from(at_ns);
+                    }
                 }
                 let arrived = self.task_arrived(task);
                 self.ask_pilot(at_ns, &arrived);
@@ -372,9 +398,16 @@ impl<'a> Run<'a> {
         (self.observer)(at_ns, input, &decisions);
         self.outcome.steps += 1;
         self.outcome.decisions += decisions.len() as u64;
+        let resumed = decisions.iter().filter_map(|decision| match decision {
+            Decision::Resume(resume) => Some(resume.partition),
+            _ => None,
+        });
+        let resumed: Vec<PartitionId> = resumed.collect();
         for decision in decisions {
             self.execute(at_ns, decision);
         }
+        // What arrives now is decided about behind what was decided before.
+        resumed.into_iter().for_each(|partition| self.resume(at_ns, partition));
     }
 
     fn execute(&mut self, at_ns: i64, decision: Decision) {
@@ -417,11 +450,14 @@ impl<'a> Run<'a> {
                 self.at(at_ns + PRICING_NS, Event::Priced { question: question.question, prices });
             }
             Decision::WakeAt(wake) => self.at(wake.at_ns, Event::Woke),
+            Decision::Dispatch(dispatch) => self.dispatch(at_ns, &dispatch),
+            Decision::Pause(pause) => self.pause(at_ns, pause.partition),
+            Decision::Release(release) if self.ticks.is_some() => self.release(at_ns, &release),
             // Groups have no rows, so that a lane lets go of one at once.
             Decision::Release(Release { partition, group, lane, epoch, .. }) => {
                 self.step(at_ns, &Input::Released(Released { partition, group, lane, epoch }));
             }
-            // There are no ticks.
+            // Nothing follows from the others here.
             _ => {}
         }
     }
@@ -443,6 +479,7 @@ impl<'a> Run<'a> {
         if self.lanes.is_lost(lane) || !self.plant.is_there(lane) {
             return;
         }
+        let again = self.lose_rows(at_ns, lane);
         if let Some(running) = self.lanes.take(lane) {
             if self.known.contains(&running.task) {
                 self.outcome.redone += 1;
@@ -458,9 +495,9 @@ impl<'a> Run<'a> {
             }
             self.lanes.lose(lane, at_ns);
         }
-        // Rows of ticks are not at stake: there are none.
         let lost = LaneLost { lane, reason: "simulated".to_owned(), kept: true };
         self.step(at_ns, &Input::LaneLost(lost));
+        again.into_iter().for_each(|arrived| self.step(at_ns, &Input::Arrived(arrived)));
     }
 
     /// Counts the time for which a lane was lost, if it was.
@@ -488,14 +525,18 @@ impl<'a> Run<'a> {
         let units = (slice.to - slice.from) * unit_cost;
         let work_s = units as f64 / workload.units_per_s;
         let work_ns = (work_s / fleet.classes[class].speeds[arrival.kind] * 1e9) as i64;
-        let service_ns =
-            self.slowness.takes_ns(slice.lane, at_ns - BEGIN_NS, fleet.slice_overhead_ns + work_ns);
+        let (full_ns, is_critical) =
+            (fleet.slice_overhead_ns + work_ns, arrival.class == TaskClass::Critical);
         let is_shared = self.tasks_by_tenant.iter().all(|tasks| *tasks > 0);
         let running = Running { slice: slice.slice, task: slice.task, units, from_ns: at_ns, is_shared };
         self.plant.wait(slice.task as usize, arrival.kind, -units);
         self.lanes.begin(slice.lane, running);
         self.outcome.slices += 1;
         self.outcome.stolen += u64::from(slice.reason == SliceReason::Stolen);
+        if self.ticks.is_some() {
+            return self.begin_slice(at_ns, slice.lane, full_ns, is_critical);
+        }
+        let service_ns = self.slowness.takes_ns(slice.lane, at_ns - BEGIN_NS, full_ns);
         let done = Event::SliceDone { lane: slice.lane, slice: slice.slice, service_ns };
         self.at(at_ns + service_ns, done);
     }
@@ -510,9 +551,16 @@ impl<'a> Run<'a> {
     /// Counts the time that a lane worked on a slice.
     fn account(&mut self, lane: LaneId, running: Running, at_ns: i64, is_lost: bool) {
         let Running { task, from_ns, is_shared, .. } = running;
-        let passed_s = self.counted_s(from_ns, at_ns);
+        let passed_s = match &mut self.ticks {
+            // What a lane works beside ticks is counted as it works.
+            Some(ticks) => ticks.slice_s(lane),
+            None => {
+                let passed_s = self.counted_s(from_ns, at_ns);
+                self.outcome.busy_s[self.lanes.class(lane)] += passed_s;
+                passed_s
+            }
+        };
         let arrival = &self.model.arrivals[task as usize];
-        self.outcome.busy_s[self.lanes.class(lane)] += passed_s;
         if is_shared {
             let weight = f64::from(self.model.workload.tenants[arrival.tenant].weight);
             self.outcome.service_by_weight[arrival.tenant] += passed_s / weight;
@@ -527,12 +575,14 @@ impl<'a> Run<'a> {
     /// Counts what lanes are at when the run ends, and tasks that nothing will become of.
     fn close(&mut self, at_ns: i64) {
         for lane in 0..self.lanes.number() as LaneId {
+            self.work(at_ns, lane);
             if let Some(running) = self.lanes.take(lane) {
                 self.account(lane, running, at_ns, false);
             }
             self.account_lost(lane, at_ns);
             self.account_paid(lane as usize, at_ns);
         }
+        self.close_ticks(at_ns);
         let not_come = self.arrived as TaskId..self.model.arrivals.len() as TaskId;
         for task in std::mem::take(&mut self.known).into_iter().chain(not_come) {
             self.outcome.unfinished += usize::from(self.is_measured(task));

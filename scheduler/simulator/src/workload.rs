@@ -4,6 +4,7 @@ use warptape_events::journal::TaskClass;
 
 use crate::draws::Draws;
 use crate::fleet::Fleet;
+use crate::ticks::Ticks;
 
 /// A kind of tasks.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +102,8 @@ pub struct Workload {
     pub deadline_factor: Option<f64>,
     /// Units that a second of the reference class is divided into.
     pub units_per_s: f64,
+    /// Ticks that come beside tasks, until the last task has come. Baselines know none, and run without.
+    pub ticks: Option<Ticks>,
 }
 
 /// One task as it arrives.
@@ -142,6 +145,7 @@ impl Workload {
             process: Process::Poisson,
             deadline_factor: None,
             units_per_s: 2_000.0,
+            ticks: None,
         }
     }
 

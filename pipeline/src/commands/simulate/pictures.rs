@@ -8,6 +8,7 @@ use warptape_simulator::pictures::{Point, Series, completion_by_load, timeline, 
 use warptape_simulator::{Fleet, Options, Scaling, Workload, run};
 
 use super::policies::Policy;
+use crate::cli::SimulateArgs;
 
 /// Tasks of the run whose lanes are shown over time: more are not told apart.
 const TIMELINE_TASKS: usize = 100;
@@ -28,7 +29,7 @@ pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[Row]) {
 /// Writes the pictures: completion time against load where loads were given, and for each policy the run of the first seed at the last load.
 pub fn write(
     folder: &Path,
-    (policies, slice_us): (&[Policy], i64),
+    (policies, args): (&[Policy], &SimulateArgs),
     fleet: &Fleet,
     workload: &Workload,
     series: Option<&[Series]>,
@@ -44,7 +45,7 @@ pub fn write(
     }
     let short = Workload { tasks: workload.tasks.min(TIMELINE_TASKS), ..workload.clone() };
     for policy in policies {
-        let options = Options { records: true, ..policy.options(slice_us, Scaling::None) };
+        let options = Options { records: true, ..policy.options(args, Scaling::None) };
         let (label, name) = (&policy.label, policy.file_name());
         let outcome = run(fleet, workload, &options, 0);
         write(&format!("utilisation-{name}.svg"), utilisation(label, fleet, &outcome))?;

@@ -4,7 +4,7 @@ use warptape_scheduler::{TASK_POLICIES, dqn};
 use warptape_schemas::journal::Trained;
 use warptape_simulator::{BASELINES, Options, Scaling};
 
-use crate::cli::UsageError;
+use crate::cli::{SimulateArgs, UsageError};
 use crate::network_file;
 
 /// Digits of a network's hash in tables: as many as name it to `warptape control`.
@@ -50,10 +50,11 @@ impl Policy {
         BASELINES.contains(&self.name.as_str())
     }
 
-    /// Options of a run under it.
-    pub fn options(&self, slice_us: i64, scaling: Scaling) -> Options {
+    /// Options of a run under it, with what is the same for all policies.
+    pub fn options(&self, args: &SimulateArgs, scaling: Scaling) -> Options {
         let (policy, network) = (self.name.clone(), self.network.clone());
-        Options { policy, network, slice_ns: slice_us * 1_000, scaling, ..Options::default() }
+        let (slice_ns, placement) = (args.slice_us * 1_000, args.placement.clone());
+        Options { policy, network, slice_ns, placement, scaling, ..Options::default() }
     }
 
     /// Its label as a part of file names.

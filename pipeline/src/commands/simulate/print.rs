@@ -15,6 +15,8 @@ pub struct Printed<'a> {
     pub load: Option<f64>,
     pub seeds: u64,
     pub tasks: usize,
+    /// Ticks in a second that come beside tasks.
+    pub ticks_per_s: Option<f64>,
     pub rows: &'a [Row],
     /// Sentences below the tables.
     pub remarks: &'a [String],
@@ -45,7 +47,8 @@ pub fn print(out: &mut impl Write, format: SimulateFormat, printed: &Printed<'_>
 /// A table for what figures are about, with the rows that say something of it.
 fn tables(out: &mut impl Write, printed: &Printed<'_>) -> anyhow::Result<()> {
     let given = printed.load.map_or("as it comes".to_owned(), |load| load.to_string());
-    writeln!(out, "load {given}, {} seeds of {} tasks", printed.seeds, printed.tasks)?;
+    let ticks = printed.ticks_per_s.map_or(String::new(), |rate| format!(" beside {rate} ticks/s"));
+    writeln!(out, "load {given}, {} seeds of {} tasks{ticks}", printed.seeds, printed.tasks)?;
     for about in About::ALL {
         if !printed.rows.iter().any(|row| row.figures.iter().any(|figure| figure.about == about)) {
             continue;

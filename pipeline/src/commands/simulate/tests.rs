@@ -15,6 +15,7 @@ fn simulated(change: impl FnOnce(&mut SimulateArgs)) -> anyhow::Result<String> {
         seeds: 2,
         load: vec![0.5],
         slice_us: 20_000,
+        placement: "rendezvous".to_owned(),
         svg: None,
         experiment: None,
         output: SimulateFormat::Json,
@@ -165,7 +166,7 @@ fn a_closed_loop_says_why_there_is_no_schedule_that_knows_all_sizes() {
 fn fleets_of_the_examples_are_run() {
     let mut fleets: Vec<_> =
         std::fs::read_dir(EXAMPLES).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let workloads = ["three-kinds.toml", "day-and-night.toml"];
+    let workloads = ["three-kinds.toml", "day-and-night.toml", "ticks-beside-tasks.toml"];
     fleets.retain(|path| !workloads.iter().any(|workload| path.ends_with(workload)));
     fleets.sort();
     let names =
@@ -271,4 +272,86 @@ fn the_experiment_is_a_page() {
     assert_eq!(one, page());
     assert!(one.contains("| FCFS, blind queues by turns | 25.8 s, 6.2, 58.1 % |"), "{one}");
     assert_eq!(one.matches("| `lp-price` of production |").count(), 3, "{one}");
+}
+
+/// Ticks come beside tasks: the table says how long they take and what they take of the fleet, in the same bytes for the same seeds.
+#[test]
+fn ticks_have_a_table_beside_that_of_tasks() {
+    let ticked = |output: SimulateFormat, placement: &str| {
+        simulated(|args| {
+            args.workload = Some(format!("{EXAMPLES}/ticks-beside-tasks.toml").into());
+            args.placement = placement.to_owned();
+            args.slice_us = 4_000;
+            args.output = output;
+        })
+        .unwrap()
+    };
+    let out = ticked(SimulateFormat::Json, "rendezvous");
+    assert_eq!(out, ticked(SimulateFormat::Json, "rendezvous"));
+    let rows: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |row: usize, name: &str| rows[row]["figures"][name]["mean"].as_f64();
+    for row in [0, 1] {
+        let [mean, p50, p99] =
+            ["signal_mean_ms", "signal_p50_ms", "signal_p99_ms"].map(|name| of(row, name).unwrap());
+        assert!(p50 < mean && mean < p99, "{p50} {mean} {p99}");
+        assert!(of(row, "rows").unwrap() > of(row, "batches").unwrap(), "{out}");
+        // Batches take time of their own, so that lanes give more of theirs than the capacity problem says.
+        assert!(of(row, "ticks_percent") > of(4, "ticks_percent"), "{out}");
+        assert!(of(row, "done_per_s") < of(4, "done_per_s"), "{out}");
+    }
+    // Both policies meet the same ticks.
+    assert_eq!(of(0, "rows"), of(1, "rows"));
+    assert_eq!(of(4, "rows_per_s"), Some(3e6));
+    let table = ticked(SimulateFormat::Table, "balanced");
+    for expected in
+        ["load 0.5, 2 seeds of 500 tasks beside 200000 ticks/s", "signal_p99_ms", "200000 ticks/s leave 9"]
+    {
+        assert!(table.contains(expected), "{expected}: {table}");
+    }
+    let without = simulated(|args| args.output = SimulateFormat::Table).unwrap();
+    assert!(!without.contains("signal") && !without.contains("ticks"), "{without}");
+}
+
+#[test]
+fn ticks_that_cannot_be_simulated_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = |ticks: &str| {
+        let path = folder.path().join("ticks.toml");
+        let kind = "tasks = 10\nkinds = [{name = \"simulation\", share = 1, mean_s = 0.2}]\n";
+        std::fs::write(&path, format!("{kind}[ticks]\n{ticks}")).unwrap();
+        path
+    };
+    let check = |ticks: &str, change: &dyn Fn(&mut SimulateArgs), expected: &str| {
+        let path = workload(ticks);
+        let error = simulated(|args| {
+            args.workload = Some(path);
+            change(args);
+        });
+        let error = error.unwrap_err();
+        assert_eq!(crate::cli::exit_code(&error), crate::cli::UNUSABLE);
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    let (fine, none) = ("rate = 1_000\nsymbols = 10", |_: &mut SimulateArgs| ());
+    let of_fleet = |name: &'static str| {
+        move |args: &mut SimulateArgs| args.fleet = Some(format!("{EXAMPLES}/{name}").into())
+    };
+    check("rate = -5\nsymbols = 10", &none, "ticks.toml: rate of [ticks] is -5; it must be from 0.001");
+    check(
+        "rate = 5\nsymbols = 10\ngroups = 0",
+        &none,
+        "ticks.toml: groups of [ticks] is 0; it must be from 1 to 4096",
+    );
+    check("rate = 5", &none, "ticks.toml: missing field `symbols`");
+    check("rate = 5\nsymbols = 1\nspeed = 3", &none, "unknown field");
+    let expected = "h200-nvlink.toml: the class H200 has no ticks_per_s, and the workload has [ticks]";
+    check(fine, &of_fleet("h200-nvlink.toml"), expected);
+    check(
+        fine,
+        &of_fleet("autoscale.toml"),
+        "autoscale.toml: the fleet has [autoscale] and the workload has [ticks]",
+    );
+    let baseline = |args: &mut SimulateArgs| args.policy = vec!["fair".to_owned(), "max-min".to_owned()];
+    check(fine, &baseline, "--policy \"max-min\" is of the simulator alone and knows no ticks");
+    let dice = |args: &mut SimulateArgs| args.placement = "dice".to_owned();
+    check(fine, &dice, "--placement \"dice\" is not known; there are: rendezvous, balanced");
 }

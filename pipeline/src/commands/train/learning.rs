@@ -84,7 +84,14 @@ fn execute_compare(args: &CompareArgs, out: &mut impl Write) -> anyhow::Result<(
 /// What is trained on, and the tasks of a run for comparison.
 fn scene(fleet: &Path, workload: &Path) -> anyhow::Result<(Scene, usize)> {
     // Scenes have loads of their own.
+    let path = workload;
     let (fleet, workload) = fleets::read(fleet, workload, 1.0)?;
+    if workload.ticks.is_some() {
+        let path = path.display();
+        return Err(
+            UsageError(format!("{path}: networks are trained on tasks alone; leave [ticks] out")).into()
+        );
+    }
     let tasks = workload.tasks;
     let given = Scene::given(fleet, workload).map_err(told)?;
     Ok((given, tasks))

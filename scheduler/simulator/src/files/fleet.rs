@@ -8,6 +8,7 @@ use warptape_events::journal::{LaneKind, Link};
 
 use super::{AutoscaleFile, FileError, number};
 use crate::fleet::{Class, Failure, Fleet, Outage, Throttling};
+use crate::ticks::TickSpeed;
 
 const LANES_MAX: usize = 64;
 const MEMORY_GIB_MAX: f64 = 65_536.0;
@@ -42,6 +43,11 @@ pub struct ClassFile {
     pub lanes: usize,
     /// Speeds by kind, relative to a lane that takes a task's size in seconds.
     pub speeds: BTreeMap<String, f64>,
+    /// Ticks that a lane does in a second; none: it gets no ticks.
+    pub ticks_per_s: Option<f64>,
+    /// Time that a batch of ticks takes beside them, in microseconds.
+    #[serde(default)]
+    pub batch_overhead_us: f64,
     /// `gpu` or `cpu`; a GPU where nothing is said.
     pub device: Option<String>,
     /// Memory of each lane's device, in GiB; none: not known.
@@ -201,10 +207,25 @@ impl ClassFile {
             name: self.name.clone(),
             lanes: self.lanes,
             speeds: kinds.map(|kind| self.speeds[kind]).collect(),
+            ticks: self.tick_speed()?,
             device,
             memory_bytes: (memory_gib * GIB) as i64,
             link,
             numa_node: self.numa_node,
         })
+    }
+
+    fn tick_speed(&self) -> Result<Option<TickSpeed>, FileError> {
+        let field = |field: &str| format!("{field} of the class {}", self.name);
+        let overhead_us = self.batch_overhead_us;
+        number(
+            field("batch_overhead_us"),
+            overhead_us,
+            (0.0..=1e6).contains(&overhead_us),
+            "from 0 to 1,000,000",
+        )?;
+        let Some(rows_per_s) = self.ticks_per_s else { return Ok(None) };
+        number(field("ticks_per_s"), rows_per_s, (1.0..=1e12).contains(&rows_per_s), "from 1 to 1e12")?;
+        Ok(Some(TickSpeed { rows_per_s, batch_overhead_ns: (overhead_us * 1e3) as i64 }))
     }
 }

@@ -2,6 +2,7 @@
 
 mod autoscale;
 mod fleet;
+mod ticks;
 mod trace;
 mod workload;
 
@@ -10,6 +11,7 @@ use warptape_events::journal::TaskClass;
 
 pub use autoscale::AutoscaleFile;
 pub use fleet::{ClassFile, FailureFile, FleetFile, ThrottlingFile};
+pub use ticks::{TicksFile, check_ticks};
 pub use trace::{TRACE_COLUMNS, trace};
 pub use workload::{KindFile, TenantFile, WorkloadFile};
 
@@ -68,6 +70,19 @@ pub enum FileError {
     /// No lane is left in the end.
     #[error("failures leave no lane in the end; have one come back with back_after_s at least")]
     AllLost,
+    /// A class does not say how fast it is at ticks.
+    #[error(
+        "the class {class} has no ticks_per_s, and the workload has [ticks]; say how many ticks a lane of it does in a second"
+    )]
+    TickSpeed {
+        /// The class.
+        class: String,
+    },
+    /// Lanes that get ticks cannot be started and stopped.
+    #[error(
+        "the fleet has [autoscale] and the workload has [ticks]; lanes that are started and stopped are simulated with tasks alone: leave one of the two out"
+    )]
+    TicksAutoscaled,
     /// A line of a recording cannot be read.
     #[error("line {line}: {reason}")]
     Line {

@@ -2,7 +2,9 @@
 
 use super::workload::{exponential, interactive};
 use super::*;
-use crate::workload::Process;
+use crate::fleet::Fleet;
+use crate::ticks::{Pace, Surges, TickSpeed};
+use crate::workload::{Diurnal, Process, Workload};
 
 fn said<T>(result: Result<T, FileError>) -> String {
     result.err().map_or("no error".to_owned(), |error| error.to_string())
@@ -86,6 +88,7 @@ fn what_is_wrong_with_a_fleet_or_a_workload_is_said() {
         deadline_factor: None,
         kinds: vec![kind(mean_s)],
         tenants: Vec::new(),
+        ticks: None,
     };
     assert!(workload("poisson", 1.0).workload(0.5).is_ok());
     let check = |arrivals, mean_s, expected: &str| {
@@ -189,4 +192,77 @@ fn autoscaling_is_read_and_what_is_wrong_with_it_is_said() {
         AutoscaleFile { price_per_hour, ..default() },
         "the price of A is -1; it must be from 0 to 1,000,000",
     );
+}
+
+#[test]
+fn ticks_are_read_and_what_is_wrong_with_them_is_said() {
+    let file = TicksFile {
+        rate: 200_000.0,
+        arrivals: "constant".to_owned(),
+        burst_share: Some(0.25),
+        burst_factor: Some(3.0),
+        burst_s: Some(0.5),
+        period_s: Some(60.0),
+        swing: Some(0.5),
+        symbols: 500,
+        skew: 1.1,
+        partitions: 2,
+        groups: 16,
+        interval_us: 500.0,
+    };
+    let found = file.ticks().unwrap();
+    assert_eq!((found.pace, found.interval_ns, found.shares().len()), (Pace::Constant, 500_000, 32));
+    let of = |arrivals: &str| TicksFile { arrivals: arrivals.to_owned(), ..file.clone() };
+    let surges = Surges { share: 0.25, factor: 3.0, mean_s: 0.5 };
+    assert_eq!(of("bursty").ticks().unwrap().pace, Pace::Bursty(surges));
+    assert_eq!(of("diurnal").ticks().unwrap().pace, Pace::Diurnal(Diurnal { period_s: 60.0, swing: 0.5 }));
+    let check = |file: TicksFile, expected: &str| assert_eq!(said(file.ticks()), expected);
+    let expected = "rate of [ticks] is -1; it must be from 0.001 to 10,000,000 ticks a second";
+    check(TicksFile { rate: -1.0, ..file.clone() }, expected);
+    check(TicksFile { groups: 0, ..file.clone() }, "groups of [ticks] is 0; it must be from 1 to 4096");
+    check(
+        TicksFile { symbols: 0, ..file.clone() },
+        "symbols of [ticks] is 0; it must be from 1 to 1,000,000",
+    );
+    check(
+        TicksFile { partitions: 65, ..file.clone() },
+        "partitions of [ticks] is 65; it must be from 1 to 64",
+    );
+    check(TicksFile { skew: -0.1, ..file.clone() }, "skew of [ticks] is -0.1; it must be from 0 to 4");
+    let expected = "interval_us of [ticks] is 0; it must be from 1 to 1,000,000";
+    check(TicksFile { interval_us: 0.0, ..file.clone() }, expected);
+    let expected = "burst_factor of [ticks] is 5; it must be 1 or more, and times burst_share at most 1";
+    check(TicksFile { burst_factor: Some(5.0), ..of("bursty") }, expected);
+    let expected = "swing of [ticks] is NaN; it must be from 0, below 1";
+    check(TicksFile { swing: None, ..of("diurnal") }, expected);
+    let expected = "arrivals of [ticks] is \"poisson\"; it must be one of: constant, bursty, diurnal";
+    check(of("poisson"), expected);
+
+    let class = |ticks_per_s| ClassFile {
+        name: "A".into(),
+        lanes: 2,
+        speeds: [("simulation".into(), 1.0)].into(),
+        ticks_per_s,
+        batch_overhead_us: 7.5,
+        ..ClassFile::default()
+    };
+    let fleet = |ticks_per_s| {
+        FleetFile { classes: vec![class(ticks_per_s)], ..FleetFile::default() }
+            .fleet(["simulation"].into_iter())
+    };
+    let speed = TickSpeed { rows_per_s: 1e6, batch_overhead_ns: 7_500 };
+    assert_eq!(fleet(Some(1e6)).unwrap().classes[0].ticks, Some(speed));
+    assert_eq!(said(fleet(Some(-2.0))), "ticks_per_s of the class A is -2; it must be from 1 to 1e12");
+    let workload = Workload { ticks: Some(found), ..Workload::three_kinds(0.5, 1) };
+    let check = |fleet: &Fleet, expected: &str| assert_eq!(said(check_ticks(fleet, &workload)), expected);
+    let expected = "the class A has no ticks_per_s, and the workload has [ticks]; say how many ticks a lane of it does in a second";
+    check(&fleet(None).unwrap(), expected);
+    check(&fleet(Some(1e6)).unwrap(), "no error");
+    let autoscale = crate::Autoscale { config: Default::default(), price_per_hour: vec![1.0] };
+    let scaled = Fleet { autoscale: Some(autoscale), ..fleet(Some(1e6)).unwrap() };
+    assert!(
+        said(check_ticks(&scaled, &workload))
+            .starts_with("the fleet has [autoscale] and the workload has [ticks]")
+    );
+    assert_eq!(said(check_ticks(&scaled, &Workload { ticks: None, ..workload.clone() })), "no error");
 }

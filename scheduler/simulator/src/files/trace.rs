@@ -89,5 +89,6 @@ pub fn trace(text: &str) -> Result<Workload, FileError> {
         process: Process::Recorded(arrivals),
         deadline_factor: None,
         units_per_s: UNITS_PER_S,
+        ticks: None,
     })
 }

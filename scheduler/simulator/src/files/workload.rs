@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{FileError, SIZE_S_MAX, UNITS_PER_S, class_of, is_positive, number};
+use super::{FileError, SIZE_S_MAX, TicksFile, UNITS_PER_S, class_of, is_positive, number};
 use crate::workload::{Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};
 
 /// Most tasks of a run.
@@ -36,6 +36,8 @@ pub struct WorkloadFile {
     /// Tenants; none: all tasks are of one.
     #[serde(default)]
     pub tenants: Vec<TenantFile>,
+    /// Ticks that come beside tasks; none: tasks alone.
+    pub ticks: Option<TicksFile>,
 }
 
 /// A kind of tasks as a file says it.
@@ -111,6 +113,7 @@ impl WorkloadFile {
             process: self.process()?,
             deadline_factor: self.deadline_factor,
             units_per_s: UNITS_PER_S,
+            ticks: self.ticks.as_ref().map(TicksFile::ticks).transpose()?,
         })
     }
 

@@ -5,3 +5,4 @@ mod baselines;
 mod faults;
 mod pilot;
 mod quality;
+mod ticks;

@@ -48,6 +48,18 @@ fn trained(args: &TrainArgs) -> anyhow::Result<String> {
 }
 
 #[test]
+fn a_workload_with_ticks_is_refused() {
+    let place = Place::new();
+    let text = format!("tasks = 30\n{KINDS}\n[ticks]\nrate = 1\nsymbols = 1");
+    std::fs::write(place.at("workload.toml"), text).unwrap();
+    let error = trained(&place.args("one")).unwrap_err().to_string();
+    assert!(
+        error.contains("workload.toml: networks are trained on tasks alone; leave [ticks] out"),
+        "{error}"
+    );
+}
+
+#[test]
 fn the_same_seed_gives_the_same_files_and_a_training_goes_on_where_it_ended() {
     let place = Place::new();
     let said = trained(&TrainArgs { seeds: 2, ..place.args("one") }).unwrap();

@@ -1,0 +1,214 @@
+//! A lane that batches of ticks and slices of tasks share.
+//!
+//! ```text
+//!   batches, in order:  ▓▓▓▓▓▓▓▓░░░▓▓▓▓░░░░░░▓▓▓▓▓▓      beside a batch a slice has a part of the lane: half of it if its task is critical,
+//!   one slice:          ▁▁▁▁▁▁▁▁███▁▁▁▁██████▁▁▁▁▁▁      1/11 otherwise. Whoever is alone has all of it.
+//! ```
+//!
+//! The parts are those of two threads that want one core: those of critical tasks have the priority of ticks, and others ten less, of which
+//! Linux makes a tenth. That slices on GPUs, which have a stream of less priority, get the same is assumed.
+
+use std::collections::VecDeque;
+
+use warptape_events::journal::{LaneId, Released};
+
+use crate::faults::Slowness;
+
+/// Parts of a lane.
+const PARTS: i64 = 22;
+/// Those of a slice beside a batch.
+const CRITICAL_PARTS: i64 = 11;
+const OTHER_PARTS: i64 = 2;
+
+/// What a lane does in order, beside its slice.
+#[derive(Clone, Debug)]
+pub(crate) enum Order {
+    /// A batch, with what is left of it in nanoseconds of the whole lane.
+    Batch { batch: i64, left_ns: i64 },
+    /// A group is given back once what was before is done.
+    GiveBack(Released),
+}
+
+/// What ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ends {
+    /// The first batch.
+    Batch,
+    /// The slice.
+    Slice,
+}
+
+/// A slice under way.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    left_ns: i64,
+    parts: i64,
+    /// Lane time that it has had.
+    had_ns: i64,
+}
+
+/// Lane time that has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    /// In which there was a batch or a slice.
+    pub(crate) busy_ns: i64,
+    /// Of it what the slice had.
+    pub(crate) slice_ns: i64,
+}
+
+/// What one lane is at.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedLane {
+    lane: LaneId,
+    orders: VecDeque<Order>,
+    slice: Option<Slice>,
+    /// Up to when the lane has worked on them, from the begin of the run.
+    at_ns: i64,
+    /// When the first batch began.
+    began_ns: i64,
+    /// Rises with each change: what was known of ends before holds no longer.
+    pub(crate) turn: u64,
+    /// Rises with each loss.
+    pub(crate) life: u64,
+}
+
+impl SharedLane {
+    pub(crate) fn new(lane: LaneId) -> Self {
+        Self { lane, orders: VecDeque::new(), slice: None, at_ns: 0, began_ns: 0, turn: 0, life: 0 }
+    }
+
+    /// Parts of the lane that the slice has.
+    fn slice_parts(&self) -> i64 {
+        match (&self.slice, self.orders.is_empty()) {
+            (None, _) => 0,
+            (Some(_), true) => PARTS,
+            (Some(slice), false) => slice.parts,
+        }
+    }
+
+    /// Works until a time.
+    pub(crate) fn work(&mut self, at_ns: i64, slowness: &Slowness) -> Passed {
+        let from_ns = std::mem::replace(&mut self.at_ns, at_ns);
+        let parts = self.slice_parts();
+        if parts == 0 && self.orders.is_empty() {
+            return Passed::default();
+        }
+        let (busy_ns, full_ns) = (at_ns - from_ns, slowness.done_ns(self.lane, from_ns, at_ns));
+        if let Some(slice) = &mut self.slice {
+            slice.left_ns -= full_ns * parts / PARTS;
+            slice.had_ns += busy_ns * parts / PARTS;
+        }
+        if let Some(Order::Batch { left_ns, .. }) = self.orders.front_mut() {
+            *left_ns -= full_ns * (PARTS - parts) / PARTS;
+        }
+        Passed { busy_ns, slice_ns: busy_ns * parts / PARTS }
+    }
+
+    /// What ends next, and when, if nothing else comes.
+    pub(crate) fn next_end(&self, slowness: &Slowness) -> Option<(i64, Ends)> {
+        let parts = self.slice_parts();
+        let after = |left_ns: i64, parts: i64| {
+            let full_ns = (left_ns.max(0) * PARTS + parts - 1) / parts;
+            self.at_ns + slowness.takes_ns(self.lane, self.at_ns, full_ns)
+        };
+        let batch = match self.orders.front() {
+            Some(Order::Batch { left_ns, .. }) => Some((after(*left_ns, PARTS - parts), Ends::Batch)),
+            _ => None,
+        };
+        let slice = self.slice.map(|slice| (after(slice.left_ns, parts), Ends::Slice));
+        batch.into_iter().chain(slice).min()
+    }
+
+    /// A batch follows, or a group is to be given back. The lane has worked until now.
+    pub(crate) fn follow(&mut self, order: Order) {
+        if self.orders.is_empty() {
+            self.began_ns = self.at_ns;
+        }
+        self.orders.push_back(order);
+    }
+
+    /// A slice begins. The lane has worked until now.
+    pub(crate) fn begin_slice(&mut self, left_ns: i64, is_critical: bool) {
+        let parts = if is_critical { CRITICAL_PARTS } else { OTHER_PARTS };
+        self.slice = Some(Slice { left_ns, parts, had_ns: 0 });
+    }
+
+    /// The slice ends: what it had of the lane.
+    pub(crate) fn end_slice(&mut self) -> i64 {
+        self.slice.take().map_or(0, |slice| slice.had_ns)
+    }
+
+    /// The first batch ends: its number, and the time since it began.
+    pub(crate) fn end_batch(&mut self) -> Option<(i64, i64)> {
+        let Some(Order::Batch { batch, .. }) = self.orders.pop_front() else { return None };
+        let began_ns = std::mem::replace(&mut self.began_ns, self.at_ns);
+        Some((batch, self.at_ns - began_ns))
+    }
+
+    /// Groups that the lane has come to in its order, and gives back.
+    pub(crate) fn given_back(&mut self) -> Vec<Released> {
+        let mut groups = Vec::new();
+        while let Some(Order::GiveBack(_)) = self.orders.front() {
+            if let Some(Order::GiveBack(released)) = self.orders.pop_front() {
+                groups.push(released);
+            }
+        }
+        groups
+    }
+
+    /// The lane is lost with all that it has.
+    pub(crate) fn lose(&mut self) {
+        self.orders.clear();
+        self.slice = None;
+        self.life += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Fleet;
+
+    const MS: i64 = 1_000_000;
+
+    /// Lets a lane go on to the next end: when that is, and what ends.
+    fn go_on(lane: &mut SharedLane, slowness: &Slowness) -> (i64, Ends, i64) {
+        let (at_ns, ends) = lane.next_end(slowness).expect("something is under way");
+        lane.work(at_ns, slowness);
+        let took_ns = match ends {
+            Ends::Batch => lane.end_batch().expect("a batch").1,
+            Ends::Slice => lane.end_slice(),
+        };
+        (at_ns, ends, took_ns)
+    }
+
+    #[test]
+    fn a_slice_has_a_part_of_the_lane_beside_batches_and_all_of_it_alone() {
+        let slowness = Slowness::new(&Fleet::volta_turing_radeon());
+        // A batch of 11 ms beside a slice of 6 ms: a critical one has half of the lane, another one an eleventh.
+        for (is_critical, ends) in [
+            (true, [(12 * MS, Ends::Slice, 6 * MS), (17 * MS, Ends::Batch, 17 * MS)]),
+            (false, [(12_100_000, Ends::Batch, 12_100_000), (17 * MS, Ends::Slice, 6 * MS)]),
+        ] {
+            let mut lane = SharedLane::new(0);
+            lane.begin_slice(6 * MS, is_critical);
+            lane.follow(Order::Batch { batch: 7, left_ns: 11 * MS });
+            assert_eq!([(); 2].map(|()| go_on(&mut lane, &slowness)), ends, "critical: {is_critical}");
+            assert_eq!(lane.next_end(&slowness), None);
+        }
+    }
+
+    #[test]
+    fn batches_come_in_order_and_groups_are_given_back_behind_them() {
+        let slowness = Slowness::new(&Fleet::volta_turing_radeon());
+        let mut lane = SharedLane::new(0);
+        let released = Released { partition: 0, group: 3, lane: 0, epoch: 1 };
+        lane.follow(Order::Batch { batch: 0, left_ns: 5 * MS });
+        lane.work(2 * MS, &slowness);
+        lane.follow(Order::GiveBack(released));
+        lane.follow(Order::Batch { batch: 1, left_ns: 4 * MS });
+        assert_eq!((lane.given_back().len(), go_on(&mut lane, &slowness).0), (0, 5 * MS));
+        assert_eq!(lane.given_back(), [released]);
+        assert_eq!(go_on(&mut lane, &slowness), (9 * MS, Ends::Batch, 4 * MS));
+    }
+}
