@@ -1,6 +1,8 @@
 """Takes what is exported by OTLP over HTTP, by OpenTelemetry's own definitions, and prints each span and each value of a metric as a
-line of JSON. The first line is the port."""
+line of JSON. The first line is the port. With a number as argument it refuses so many requests of each path first, for the moment."""
 
+import collections
+import gzip
 import http.server
 import json
 import sys
@@ -66,6 +68,10 @@ def take_metrics(message, authorization):
                     )
 
 
+to_refuse = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+refused = collections.Counter()
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -76,7 +82,16 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         }
         request, response, take = services[self.path]
         assert self.headers["Content-Type"] == "application/x-protobuf", self.headers
-        message = request.FromString(self.rfile.read(int(self.headers["Content-Length"])))
+        posted = self.rfile.read(int(self.headers["Content-Length"]))
+        if refused[self.path] < to_refuse:
+            refused[self.path] += 1
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if self.headers["Content-Encoding"] == "gzip":
+            posted = gzip.decompress(posted)
+        message = request.FromString(posted)
         take(message, self.headers["Authorization"])
         body = response().SerializeToString()
         self.send_response(200)

@@ -1,13 +1,16 @@
-//! How requests reach the receiver: over the shell's client of HTTP, from the thread that exports.
+//! How requests reach the receiver: over the shell's client of HTTP, from the thread that exports. One that the receiver cannot take for
+//! the moment is sent again, within a bound.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use ureq::Agent;
-use ureq::http::{HeaderName, HeaderValue};
+use ureq::http::{HeaderName, HeaderValue, StatusCode, header, request};
 
 use crate::cli::UsageError;
 use crate::http_agent::http_agent;
@@ -17,6 +20,19 @@ use crate::settings::Secret;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for an answer.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time from the first attempt of a request after which none begins any more.
+const RETRY_MAX: Duration = Duration::from_secs(8);
+/// Pause before the second attempt; each later one is twice as long.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Time between two looks in a pause whether the process ends.
+const LOOK: Duration = Duration::from_millis(50);
+/// Answers that say that the same request may be taken later, by OTLP's specification.
+const PASSING: [StatusCode; 4] = [
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::BAD_GATEWAY,
+    StatusCode::SERVICE_UNAVAILABLE,
+    StatusCode::GATEWAY_TIMEOUT,
+];
 /// Bytes of an answer: it says what was not taken, in some words.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -25,6 +41,8 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct HttpSender {
     agent: Agent,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// Set when the process ends: then nothing is sent again.
+    ends: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for HttpSender {
@@ -37,7 +55,33 @@ impl std::fmt::Debug for HttpSender {
 impl HttpSender {
     pub(super) fn new(headers: Option<&Secret>) -> Result<Self, UsageError> {
         let headers = headers.map_or(Ok(Vec::new()), |headers| parse_headers(headers.reveal()))?;
-        Ok(Self { agent: http_agent(CONNECT_TIMEOUT, ANSWER_TIMEOUT), headers })
+        let agent = http_agent(CONNECT_TIMEOUT, ANSWER_TIMEOUT);
+        Ok(Self { agent, headers, ends: Arc::default() })
+    }
+
+    /// From now on each request has one attempt.
+    pub(super) fn end(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+
+    fn ends(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
+    }
+
+    fn attempt(&self, parts: request::Parts, body: &Bytes) -> Result<Response<Bytes>, HttpError> {
+        let sent = self.agent.run(Request::from_parts(parts, body.to_vec()));
+        let (parts, mut body) = sent?.into_parts();
+        let body = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
+        Ok(Response::from_parts(parts, body.into()))
+    }
+
+    /// Waits before the next attempt; whether the process goes on.
+    fn pause(&self, pause: Duration) -> bool {
+        let until = Instant::now() + pause;
+        while !self.ends() && Instant::now() < until {
+            thread::park_timeout(LOOK.min(until.saturating_duration_since(Instant::now())));
+        }
+        !self.ends()
     }
 }
 
@@ -66,11 +110,24 @@ impl HttpClient for HttpSender {
             request.headers_mut().insert(name.clone(), value.clone());
         }
         let (parts, body) = request.into_parts();
-        let sent = self.agent.run(Request::from_parts(parts, body.to_vec()));
-        let (parts, mut body) = sent?.into_parts();
-        let body = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
-        Ok(Response::from_parts(parts, body.into()))
+        let (began, mut pause) = (Instant::now(), RETRY_PAUSE);
+        loop {
+            let answer = self.attempt(parts.clone(), &body);
+            let is_passing = answer.as_ref().map_or(true, |answer| PASSING.contains(&answer.status()));
+            let asked = answer.as_ref().ok().and_then(pause_asked).unwrap_or_default();
+            let next = pause.max(asked);
+            if !is_passing || began.elapsed() + next > RETRY_MAX || !self.pause(next) {
+                return answer;
+            }
+            pause *= 2;
+        }
     }
+}
+
+/// How long the receiver wants nothing.
+fn pause_asked(answer: &Response<Bytes>) -> Option<Duration> {
+    let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// Sends metrics, and says when they cannot be sent, and when they can again: the library that asks tells nobody.

@@ -5,7 +5,8 @@
 //!  counters of the run ◄──looks now and then── metrics thread ──────POST /v1/metrics──►
 //! ```
 //!
-//! A receiver that is slow, hangs or refuses costs what was to be sent to it, which is counted and told, and nothing else: the
+//! What a receiver does not take for the moment is sent again for some seconds, while further traces wait. One that is slow, hangs or
+//! refuses for longer costs what was to be sent to it, which is counted and told, and nothing else: the
 //! engine does not wait for it, and the end of the process no longer than [`STOP_MAX`]. What a trace is of, and which ones there are,
 //! is decided in `engine::tracer`.
 
@@ -48,6 +49,7 @@ pub struct Otlp {
     stop: Sender<()>,
     /// Disconnected when the exporter has sent everything.
     exporter: Receiver<()>,
+    sender: HttpSender,
     /// Sends the metrics now and then, with a thread of its own.
     meters: Option<SdkMeterProvider>,
     counts: Arc<SpanCounts>,
@@ -79,8 +81,13 @@ impl Otlp {
             .build()?;
         spans.set_resource(&resource);
         let counts = Arc::new(SpanCounts::default());
-        let meters =
-            metrics::start(otlp, MetricsSender::new(sender, &otlp.endpoint), resource, progress, &counts)?;
+        let meters = metrics::start(
+            otlp,
+            MetricsSender::new(sender.clone(), &otlp.endpoint),
+            resource,
+            progress,
+            &counts,
+        )?;
         let (waiting, traces) = bounded(WAITING_MAX);
         let (stop, stopped) = bounded(1);
         let (alive, exporter) = bounded(0);
@@ -99,7 +106,7 @@ impl Otlp {
             })
             .context("the system can start no thread that exports traces")?;
         let traces = TraceSender::new(waiting, counts.clone(), otlp.sample_ppm, otlp.request_sample_ppm);
-        Ok(Some(Self { traces, stop, exporter, meters: Some(meters), counts }))
+        Ok(Some(Self { traces, stop, exporter, sender, meters: Some(meters), counts }))
     }
 
     /// Where traces are handed over.
@@ -112,6 +119,7 @@ impl Drop for Otlp {
     /// Has sent what is left, if the receiver takes it in time, and says what was lost.
     fn drop(&mut self) {
         let deadline = Instant::now() + STOP_MAX;
+        self.sender.end();
         // The exporter looks for it when it has nothing else to do, and is told once.
         let _ = self.stop.try_send(());
         let (alive, metrics) = bounded::<()>(0);
@@ -184,7 +192,7 @@ impl Exporter {
         runtime.block_on(self.export());
     }
 
-    /// Sends what was gathered. What cannot be sent is lost.
+    /// Sends what was gathered, again for some seconds if need be. What cannot be sent then is lost.
     async fn export(&mut self) {
         let spans = std::mem::take(&mut self.gathered);
         if spans.is_empty() {

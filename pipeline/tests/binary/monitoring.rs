@@ -520,6 +520,27 @@ fn each_alert_has_a_test_and_a_section_that_says_what_to_do() {
     }
 }
 
+/// Rules are tested at the intervals that are shipped: within which time a fault fires follows from them.
+#[test]
+fn intervals_are_those_that_rules_are_tested_at() {
+    let all = |text: &str, key: &str, expected: &str| {
+        let found: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix(key)).collect();
+        assert!(!found.is_empty() && found.iter().all(|value| *value == expected), "{key} {found:?}");
+    };
+    let configuration = deployed("prometheus/prometheus.yml");
+    all(&configuration, "scrape_interval: ", "5s");
+    all(&configuration, "evaluation_interval: ", "5s");
+    // One group: what a rule records is there for the next one at the same time.
+    let rules = deployed("prometheus/warptape.rules.yml");
+    assert_eq!(rules.matches("  - name: ").count(), 1);
+    all(&rules, "interval: ", "5s");
+    all(&deployed("prometheus/warptape.rules.test.yml"), "evaluation_interval: ", "5s");
+    all(&deployed("prometheus/warptape.rules.test.yml"), "interval: ", "5s");
+    let values = deployed("helm/warptape/values.yaml");
+    let (_, monitor) = values.split_once("serviceMonitor:").expect("the chart has a ServiceMonitor");
+    assert!(monitor.contains("  interval: 5s\n"), "{monitor}");
+}
+
 #[test]
 fn rules_and_dashboard_ask_for_metrics_that_there_are() {
     let known: BTreeSet<String> = METRICS.iter().map(|metric| metric.full_name()).collect();

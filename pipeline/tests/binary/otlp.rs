@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use warptape_eventlog::SqliteLog;
@@ -13,25 +15,32 @@ use warptape_pipeline::otlp::trace_id;
 
 use super::kafka_clients::given;
 use super::outputs::records;
-use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
+use super::processes::{DEADLINE, Running, ends, folder, run_until_drained, texts, warptape};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const PARTITIONS: i32 = 4;
 
 /// A running receiver.
-struct Receiver {
+pub struct Receiver {
     process: Child,
     input: ChildStdin,
     /// Reads what it prints, so that it can go on.
-    lines: JoinHandle<Vec<Value>>,
-    url: String,
+    lines: JoinHandle<()>,
+    /// What it took so far.
+    taken: Arc<Mutex<Vec<Value>>>,
+    pub url: String,
 }
 
 impl Receiver {
-    fn start() -> Receiver {
+    pub fn start() -> Receiver {
+        Self::refusing(0)
+    }
+
+    /// One that cannot take the first requests of each path, so many of them.
+    fn refusing(requests: u32) -> Receiver {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/scripts/otlp_receiver.py");
         let mut process = Command::new(given("WARPTAPE_TEST_PYTHON"))
-            .arg(script)
+            .args([script.to_str().expect("UTF-8"), &requests.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -40,20 +49,24 @@ impl Receiver {
         let mut lines = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut port = String::new();
         lines.read_line(&mut port).expect("the receiver says its port");
+        let taken: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let of_thread = taken.clone();
         let read = move || {
-            let value =
-                |line: std::io::Result<String>| serde_json::from_str(&line.expect("UTF-8")).expect("JSON");
-            lines.lines().map(value).collect()
+            for line in lines.lines() {
+                let value = serde_json::from_str(&line.expect("UTF-8")).expect("JSON");
+                of_thread.lock().expect("nobody panics while holding it").push(value);
+            }
         };
         let lines = std::thread::spawn(read);
-        Receiver { process, input, lines, url: format!("http://127.0.0.1:{}", port.trim()) }
+        Receiver { process, input, lines, taken, url: format!("http://127.0.0.1:{}", port.trim()) }
     }
 
     /// Everything that it took.
-    fn taken(mut self) -> Vec<Value> {
+    pub fn taken(mut self) -> Vec<Value> {
         drop(self.input);
         assert!(self.process.wait().expect("it ends").success());
-        self.lines.join().expect("it does not panic")
+        self.lines.join().expect("it does not panic");
+        std::mem::take(&mut self.taken.lock().expect("nobody panics while holding it"))
     }
 }
 
@@ -212,6 +225,128 @@ fn rows_done(log: &SqliteLog) -> f64 {
         _ => None,
     });
     rows.sum::<i64>() as f64
+}
+
+/// Ids of the traces of records.
+fn traced(taken: &[Value]) -> BTreeSet<&str> {
+    let wholes = taken.iter().filter(|line| line["kind"] == "span" && line["name"] == "record");
+    wholes.filter_map(|span| span["trace"].as_str()).collect()
+}
+
+/// Asserts that a receiver has a trace of each record of the ticks, and the counts of the run.
+fn check_all(folder: &Path, taken: &[Value]) {
+    let log = SqliteLog::open_existing(folder.join("w.db")).expect("the log");
+    assert_eq!(traced(taken).len() as i64, count(&log, "ticks"));
+    let value = |name: &str| {
+        let all = taken.iter().filter(|line| line["kind"] == "metric" && line["name"] == name);
+        all.filter_map(|metric| metric["value"].as_f64()).fold(0.0, f64::max)
+    };
+    assert_eq!(value("warptape.ticks"), 20_000.0);
+    assert_eq!(value("warptape.signals"), count(&log, "signals") as f64);
+    assert_eq!(value("warptape.otlp.spans.lost"), 0.0);
+}
+
+#[test]
+fn what_a_receiver_cannot_take_for_the_moment_is_sent_again() {
+    let folder = folder();
+    let folder = folder.path();
+    feed(folder, "1");
+    let receiver = Receiver::refusing(2);
+    let settings = [("WARPTAPE__OTLP__SAMPLE_PPM", "1000000"), ("WARPTAPE__OTLP__METRICS_INTERVAL_S", "1")];
+    let url = receiver.url.clone();
+    // A process that ends tries each request once, so that it ends when all is there.
+    let taken = receiver.taken.clone();
+    let said = run(folder, &url, &settings, || {
+        let log = SqliteLog::open_existing(folder.join("w.db")).expect("the log");
+        let started = Instant::now();
+        while traced(&taken.lock().expect("nobody panics while holding it")).len() as i64
+            != count(&log, "ticks")
+        {
+            assert!(started.elapsed() < DEADLINE, "not all records are traced");
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+    });
+    assert!(!said.contains("cannot be exported") && !said.contains("spans were not exported"), "{said}");
+    check_all(folder, &receiver.taken());
+}
+
+#[test]
+fn a_collector_takes_traces_and_metrics_and_sends_them_on() {
+    let folder = folder();
+    let folder = folder.path();
+    feed(folder, "1");
+    let receiver = Receiver::start();
+    let collector = Collector::start(folder, &receiver.url);
+    let settings = [("WARPTAPE__OTLP__SAMPLE_PPM", "1000000"), ("WARPTAPE__OTLP__METRICS_INTERVAL_S", "1")];
+    let said = run(folder, &collector.url, &settings, || {});
+    assert!(!said.contains("cannot be exported") && !said.contains("spans were not exported"), "{said}");
+    collector.stop();
+    check_all(folder, &receiver.taken());
+}
+
+/// Rotel, a collector that is an OTLP receiver and exporter in one; killed when dropped.
+struct Collector {
+    process: Child,
+    url: String,
+}
+
+impl Collector {
+    /// Starts it: what it takes goes to a receiver.
+    fn start(folder: &Path, receiver: &str) -> Collector {
+        // A port that was free may be taken a moment later.
+        for _ in 0..10 {
+            let ports = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+            let [http, grpc] = ports.map(|port| port.local_addr().expect("an address").to_string());
+            let log = std::fs::File::create(folder.join("rotel.log")).expect("a file");
+            let mut process = Command::new(rotel())
+                .args(["start", "--otlp-http-endpoint", &http, "--otlp-grpc-endpoint", &grpc])
+                .args(["--exporter", "otlp", "--otlp-exporter-endpoint", receiver])
+                .args(["--otlp-exporter-protocol", "http"])
+                .stdin(Stdio::null())
+                .stdout(log)
+                .spawn()
+                .expect("rotel starts: tests/requirements.txt has it");
+            let url = format!("http://{http}");
+            loop {
+                if process.try_wait().expect("a child can be waited for").is_some() {
+                    break;
+                }
+                if std::net::TcpStream::connect(&http).is_ok() {
+                    return Collector { process, url };
+                }
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+        }
+        let said = std::fs::read_to_string(folder.join("rotel.log")).expect("its log");
+        panic!("rotel ended by itself: {said}")
+    }
+
+    /// Ends it, once it has sent what it has.
+    fn stop(mut self) {
+        let killed = Command::new("kill").arg(self.process.id().to_string()).status();
+        assert!(killed.expect("kill runs").success());
+        assert!(self.process.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// The collector's binary within its Python package.
+fn rotel() -> std::path::PathBuf {
+    let find = "import importlib.util as u, os; print(os.path.join(os.path.dirname(u.find_spec('rotel').origin), 'rotel-agent'))";
+    let found =
+        Command::new(given("WARPTAPE_TEST_PYTHON")).args(["-c", find]).output().expect("Python starts");
+    assert!(
+        found.status.success(),
+        "tests/requirements.txt has rotel: {}",
+        String::from_utf8_lossy(&found.stderr)
+    );
+    String::from_utf8(found.stdout).expect("UTF-8").trim().into()
 }
 
 #[test]
