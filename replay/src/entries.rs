@@ -13,8 +13,8 @@ use crate::ReplayError;
 use crate::history::Moment;
 use crate::partition_reader::PartitionReader;
 
-/// Offsets that are read at once on the way back to a start or a checkpoint.
-const BACK_RECORDS: i64 = 4_096;
+/// Offsets that are read at once on the way back to what is looked for.
+pub(crate) const BACK_RECORDS: i64 = 4_096;
 
 /// The entries of one partition of a journal, as far as it reached when it was opened.
 pub(crate) struct Entries<'a> {

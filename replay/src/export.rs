@@ -95,7 +95,7 @@ pub struct ExportProgress {
 }
 
 /// Writes the file, which must not exist or be empty. The log may be written meanwhile: what is copied is of one moment between two
-/// transactions. Memory is bounded by a few fetches, the state of one partition, and some 60 bytes for each transaction of a window
+/// transactions. Memory is bounded by a few fetches, one state of one partition, the places of up to 65,536 others, and some 60 bytes for each transaction of a window
 /// that ends before the log does, of which no more than 65,536 of a partition are told apart.
 ///
 /// # Errors

@@ -1,13 +1,27 @@
 //! Snapshots of a partition, as places where a rerun may begin.
+//!
+//! The topic is compacted, but nobody knows how soon: it may hold every snapshot that was ever taken. So it is read once for where the states
+//! lie, and then state by state until one can be restored. One of them is in memory at a time, and of [`STATES_MAX`] the places.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use warptape_engine::{Restored, SnapshotPlace, restore_from};
-use warptape_eventlog::{EventLog, LogError, TopicPartition};
+use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
 use warptape_stages::{Isa, StageConfig};
 
 use crate::partition_reader::PartitionReader;
+
+/// States among which one is looked for: a week of one every ten seconds.
+const STATES_MAX: usize = 1 << 16;
+
+/// Which of the states that fit is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Earliest,
+    Newest,
+}
 
 /// The earliest state within a range of offsets that was taken under a configuration and is whole.
 pub(crate) fn earliest(
@@ -17,15 +31,7 @@ pub(crate) fn earliest(
     config: &StageConfig,
     isa: Isa,
 ) -> Result<Option<Restored>, LogError> {
-    let parts = read(log, source)?;
-    let mut offsets: Vec<i64> = parts.iter().map(|(_, part)| part.offset).collect();
-    offsets.sort_unstable();
-    offsets.dedup();
-    let restore = |offset: i64| {
-        let of_offset = parts.iter().filter(|(_, part)| part.offset == offset).cloned().collect();
-        Some(restore_from(of_offset, offset, config, isa)).filter(|restored| restored.offset == offset)
-    };
-    Ok(offsets.into_iter().filter(|offset| *offset > 0 && within.contains(offset)).find_map(restore))
+    find(log, &source, within, Wanted::Earliest, config, isa)
 }
 
 /// The newest state at or before an offset that was taken under a configuration and is whole; that of the beginning if there is none.
@@ -36,23 +42,85 @@ pub(crate) fn newest_before(
     config: &StageConfig,
     isa: Isa,
 ) -> Result<Restored, LogError> {
-    Ok(restore_from(read(log, source)?, offset, config, isa))
+    let found = find(log, &source, i64::MIN..=offset, Wanted::Newest, config, isa)?;
+    Ok(found.unwrap_or_else(|| Restored::beginning(config, isa)))
 }
 
-/// The parts of states that can be read. The topic is compacted: they are those of the newest few.
-fn read(log: &dyn EventLog, source: TopicPartition) -> Result<Vec<(SnapshotPlace, Snapshot)>, LogError> {
+fn find(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    within: RangeInclusive<i64>,
+    wanted: Wanted,
+    config: &StageConfig,
+    isa: Isa,
+) -> Result<Option<Restored>, LogError> {
     let topics = log.topics()?;
-    let Some(topic) = topics.iter().find(|topic| topic.spec.name == source.topic) else {
-        return Ok(Vec::new());
+    let topic = topics.iter().find(|topic| topic.spec.name == source.topic);
+    let range = topic.and_then(|topic| topic.offsets.get(source.partition as usize));
+    let Some(range) = range.filter(|range| range.first < range.next) else { return Ok(None) };
+    let mut reader = PartitionReader::open(log, source.clone(), *range)?;
+    let mut states = states(&mut reader, &within, wanted)?;
+    let mut next = || match wanted {
+        Wanted::Earliest => states.pop_first(),
+        Wanted::Newest => states.pop_last(),
     };
-    let Some(range) = topic.offsets.get(source.partition as usize) else { return Ok(Vec::new()) };
-    let mut reader = PartitionReader::open(log, source, *range)?;
-    let mut parts = Vec::new();
-    while let Some(record) = reader.next()? {
-        match decode_snapshot(&record.value) {
-            Ok(part) => parts.push((SnapshotPlace::of_key(record.key.as_deref().unwrap_or_default()), part)),
-            Err(error) => tracing::warn!(offset = record.offset, %error, "snapshot record passed over"),
+    while let Some((offset, records)) = next() {
+        let parts = parts(&mut reader, offset, records)?;
+        let restored = restore_from(parts, offset, config, isa);
+        if restored.offset == offset {
+            return Ok(Some(restored));
         }
     }
-    Ok(parts)
+    Ok(None)
+}
+
+/// Where the parts of each state lie whose offset is within a range, by that offset.
+fn states(
+    reader: &mut PartitionReader,
+    within: &RangeInclusive<i64>,
+    wanted: Wanted,
+) -> Result<BTreeMap<i64, OffsetRange>, LogError> {
+    let mut states: BTreeMap<i64, OffsetRange> = BTreeMap::new();
+    while let Some(record) = reader.next()? {
+        let part = match decode_snapshot(&record.value) {
+            Ok(part) => part,
+            Err(error) => {
+                tracing::warn!(offset = record.offset, %error, "snapshot record passed over");
+                continue;
+            }
+        };
+        if part.offset <= 0 || !within.contains(&part.offset) || part.group == Snapshot::SEGMENT {
+            continue;
+        }
+        let next = record.offset + 1;
+        let records = states.entry(part.offset).or_insert(OffsetRange { first: record.offset, next });
+        records.next = next;
+        if states.len() > STATES_MAX {
+            match wanted {
+                Wanted::Earliest => states.pop_last(),
+                Wanted::Newest => states.pop_first(),
+            };
+        }
+    }
+    Ok(states)
+}
+
+/// The parts of a state among some records, in their order. Of one that is there more than once the last one counts.
+fn parts(
+    reader: &mut PartitionReader,
+    offset: i64,
+    records: OffsetRange,
+) -> Result<Vec<(SnapshotPlace, Snapshot)>, LogError> {
+    reader.seek(records.first)?;
+    let mut parts: BTreeMap<(i32, i32), (i64, SnapshotPlace, Snapshot)> = BTreeMap::new();
+    while let Some(record) = reader.next_before(records.next)? {
+        let Ok(part) = decode_snapshot(&record.value) else { continue };
+        if part.offset == offset && part.group != Snapshot::SEGMENT {
+            let place = SnapshotPlace::of_key(record.key.as_deref().unwrap_or_default());
+            parts.insert((part.group, part.part), (record.offset, place, part));
+        }
+    }
+    let mut parts: Vec<_> = parts.into_values().collect();
+    parts.sort_by_key(|(offset, ..)| *offset);
+    Ok(parts.into_iter().map(|(_, place, part)| (place, part)).collect())
 }

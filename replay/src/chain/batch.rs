@@ -3,18 +3,18 @@
 use serde::Serialize;
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Explanation;
-use warptape_schemas::journal::{Decision, Input};
+use warptape_schemas::journal::{Decision, Input, JournalEntry, Started};
 
 use super::facts::BatchFacts;
 use super::follow::follow;
 use super::signal::{NO_STATE, batch_facts, explain_at};
 use super::waits::{Step, Wait};
-use crate::entries::Entries;
+use crate::entries::{BACK_RECORDS, Entries};
 use crate::history::{Attempt, Batch, BatchEnd, Item, Part};
 use crate::{Phase, Progress, ReplayError};
 
-/// Offsets that are read at once on the way back to a batch.
-const BACK_RECORDS: i64 = 4_096;
+/// Entries that are read rather than leapt over, where a leap would not take further.
+const LEAP_RECORDS_MIN: i64 = 256;
 
 /// What led to a batch, and what became of it.
 #[derive(Clone, Debug, Serialize)]
@@ -123,35 +123,112 @@ pub fn why_batch(
     })
 }
 
-/// Offset and sequence of the entry that dispatched a batch in the last life, looked for from the end on.
+/// Offset and sequence of the entry that dispatched a batch in the last life. Of a batch that is far back the way there is leapt: a step
+/// dispatches no more batches than lanes may have in flight together, so that a life in which a batch has a number has so many entries
+/// before it. What is leapt over is of the same life, in which numbers rise, so that the batch is found in it by halving.
 fn find_batch(
     entries: &Entries<'_>,
     number: i64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<(i64, i64)>, ReplayError> {
+    let most_a_step = batches_a_step(entries)?;
     let mut next = entries.range.next;
     let total = (entries.range.next - entries.range.first) as u64;
     while next > entries.range.first {
         let first = (next - BACK_RECORDS).max(entries.range.first);
         let mut reader = entries.read(OffsetRange { first, next })?;
-        let (mut found, mut is_older) = (None, false);
+        let (mut found, mut earliest, mut is_older) = (None, None, false);
         while let Some((offset, entry)) = reader.next()? {
             if matches!(entry.input, Input::Started(_)) {
-                (found, is_older) = (None, true);
+                (found, earliest, is_older) = (None, None, true);
             }
-            let is_it =
-                |decision: &Decision| matches!(decision, Decision::Dispatch(one) if one.batch == number);
-            if entry.decisions.iter().any(is_it) {
+            let mut batches = entry.decisions.iter().filter_map(batch_of).peekable();
+            earliest = earliest.or(batches.peek().map(|batch| (offset, *batch)));
+            if batches.any(|batch| batch == number) {
                 found = Some((offset, entry.sequence));
             }
         }
         if found.is_some() || is_older {
             return Ok(found);
         }
+        if earliest.is_some_and(|(_, batch)| batch <= number) {
+            // It would be here: numbers rise.
+            return Ok(None);
+        }
         progress(Progress { phase: Phase::Journal, done: (entries.range.next - first) as u64, total });
         next = first;
+        // As many entries as there must be before the first batch that was seen, as long as it is behind the one that is looked for.
+        let (Some(most_a_step), Some(mut seen)) = (most_a_step, earliest) else { continue };
+        while seen.1 > number {
+            let leapt = seen.0.saturating_sub(seen.1 / most_a_step).max(entries.range.first);
+            if seen.0 - leapt < LEAP_RECORDS_MIN {
+                next = next.min(seen.0);
+                break;
+            }
+            let here = first_batch(entries, OffsetRange { first: leapt, next: seen.0 })?;
+            match here {
+                Some((_, batch)) if batch <= number => {
+                    return batch_within(entries, OffsetRange { first: leapt, next: seen.0 }, number);
+                }
+                Some(here) => seen = here,
+                None => seen.0 = leapt,
+            }
+        }
     }
     Ok(None)
+}
+
+/// The number of a batch that is dispatched.
+fn batch_of(decision: &Decision) -> Option<i64> {
+    match decision {
+        Decision::Dispatch(dispatch) => Some(dispatch.batch),
+        _ => None,
+    }
+}
+
+/// The most batches that a step of the last life dispatches; `None` where its beginning is not there any more.
+fn batches_a_step(entries: &Entries<'_>) -> Result<Option<i64>, ReplayError> {
+    let Some(begin) = entries.begin_before(entries.range.next)? else { return Ok(None) };
+    let started = match begin.checkpoint {
+        Some((started, _)) => Some(started),
+        None => entries.first_from(begin.offset)?.and_then(|(_, entry)| match entry.input {
+            Input::Started(started) => Some(started),
+            _ => None,
+        }),
+    };
+    let most = |started: Started| started.lanes.len() as i64 * i64::from(started.scheduler.lane_batches_max);
+    Ok(started.map(most).filter(|most| *most > 0))
+}
+
+/// The first batch that is dispatched within a range of offsets, with the offset.
+fn first_batch(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<(i64, i64)>, ReplayError> {
+    let mut reader = entries.read(range)?;
+    while let Some((offset, entry)) = reader.next()? {
+        if let Some(batch) = entry.decisions.iter().find_map(batch_of) {
+            return Ok(Some((offset, batch)));
+        }
+    }
+    Ok(None)
+}
+
+/// The entry that dispatched a batch, within offsets of one life.
+fn batch_within(
+    entries: &Entries<'_>,
+    range: OffsetRange,
+    number: i64,
+) -> Result<Option<(i64, i64)>, ReplayError> {
+    // The last offset from which on the first batch is this one or one before it.
+    let OffsetRange { first: mut low, next: mut high } = range;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match first_batch(entries, OffsetRange { first: middle, next: range.next })? {
+            Some((_, batch)) if batch <= number => low = middle,
+            _ => high = middle,
+        }
+    }
+    let found = entries.first_from(low)?;
+    let is_it = |entry: &JournalEntry| entry.decisions.iter().filter_map(batch_of).any(|one| one == number);
+    Ok(found.filter(|(_, entry)| is_it(entry)).map(|(offset, entry)| (offset, entry.sequence)))
 }
 
 fn part_facts(part: &Part) -> PartFacts {

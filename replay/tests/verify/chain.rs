@@ -9,6 +9,7 @@ use warptape_schemas::{decode_journal_entry, decode_signal};
 
 use crate::recording::records;
 use crate::recording::{PARTITIONS, Plan, options, record};
+use crate::scheduled::Scheduled;
 use crate::tampered::Tampered;
 
 fn plan(seed: u64) -> Plan {
@@ -129,6 +130,39 @@ fn a_batch_and_a_lane_are_explained() {
         why_lane(log, "journal", 0, 0, Bound::Offset(0)),
         Err(ReplayError::NothingBefore { .. })
     ));
+}
+
+/// Batches of the last of two lives, in both of which their numbers are. A search that reads all entries up to a batch says so in words on
+/// its progress; one that leaps reads a few thousand, wherever the batch is.
+#[test]
+fn a_batch_far_back_is_found_in_the_last_life_without_reading_what_is_behind_it() {
+    const BATCHES: i64 = 12_000;
+    let mut journal = Scheduled::new(|_| {});
+    let mut dispatched = Vec::new();
+    for life in 0..2 {
+        if life > 0 {
+            journal.start();
+        }
+        dispatched = (0..BATCHES)
+            .map(|number| {
+                if number % 3_000 == 2_999 {
+                    journal.checkpoint();
+                }
+                journal.work(1_000).0
+            })
+            .collect::<Vec<_>>();
+    }
+    let log = journal.log();
+    let mut most = 0;
+    for number in [0, 1, 500, 2_998, 2_999, 3_000, 5_777, BATCHES - 2, BATCHES - 1] {
+        let mut words = 0;
+        let chain = why_batch(log, "journal", 0, number, &mut |_| words += 1).unwrap();
+        assert_eq!((chain.batch.batch, chain.batch.at.sequence), (number, dispatched[number as usize]));
+        most = most.max(words);
+    }
+    assert!(most <= 3, "{most} times 4,096 of {} entries were read", 2 * BATCHES);
+    let error = why_batch(log, "journal", 0, BATCHES, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, ReplayError::NoBatch { batch: BATCHES, .. }), "{error}");
 }
 
 /// Brokers may give create times of their own: then the journal is looked through.

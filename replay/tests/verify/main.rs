@@ -10,6 +10,7 @@ mod history;
 mod journal;
 mod outputs;
 mod recording;
+mod scheduled;
 mod segments;
 mod tampered;
 mod why;

@@ -1,0 +1,104 @@
+//! Journals of a scheduler that is stepped by hand: for decisions that a recorded run does not make, and for many entries.
+
+use warptape_eventlog::{EventLog, NewRecord, SqliteLog};
+use warptape_scheduler::Scheduler;
+use warptape_schemas::JournalWriter;
+use warptape_schemas::journal::{
+    Arrived, Checkpoint, Completed, Decision, GroupArrival, Input, LaneSpec, PartitionAssigned, Started,
+    StateBytes,
+};
+
+use crate::recording::{Recording, empty, scheduler_config};
+
+pub struct Scheduled {
+    recording: Recording,
+    scheduler: Scheduler,
+    writer: JournalWriter,
+    started: Started,
+    waiting: Vec<NewRecord<'static>>,
+    pub at_ns: i64,
+    next_offset: i64,
+}
+
+impl Scheduled {
+    /// A journal that begins with a process of two lanes, which has a partition of one group.
+    pub fn new(change: impl FnOnce(&mut Started)) -> Self {
+        let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
+        let mut started = Started {
+            node: "node".to_owned(),
+            software: "test".to_owned(),
+            stage_config: "{}".to_owned(),
+            scheduler: scheduler_config(),
+            lanes,
+            autoscale: None,
+            shadow: None,
+        };
+        change(&mut started);
+        let mut scheduled = Self {
+            recording: empty(),
+            scheduler: Scheduler::new(),
+            writer: JournalWriter::new(),
+            started,
+            waiting: Vec::new(),
+            at_ns: 1_700_000_000_000_000_000,
+            next_offset: 0,
+        };
+        scheduled.start();
+        scheduled
+    }
+
+    /// The process begins, once more.
+    pub fn start(&mut self) {
+        self.step(Input::Started(self.started.clone()));
+        let (committed_offset, snapshot_offset) = (self.next_offset, self.next_offset);
+        let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset, snapshot_offset };
+        self.step(Input::PartitionAssigned(assigned));
+    }
+
+    /// The entry of an input, a microsecond later: its sequence, and what is decided.
+    pub fn step(&mut self, input: Input) -> (i64, Vec<Decision>) {
+        self.at_ns += 1_000;
+        let sequence = self.writer.next_sequence();
+        let state_hash = self.scheduler.state_hash();
+        let mut decisions = Vec::new();
+        self.scheduler.step(self.at_ns, &input, &mut decisions).expect("good input");
+        let mut value = Vec::new();
+        self.writer.append(self.at_ns, &input, &decisions, state_hash, &mut value);
+        let (topic, value) = ("journal".into(), value.into());
+        self.waiting.push(NewRecord { topic, value, timestamp_ns: self.at_ns, ..NewRecord::default() });
+        (sequence, decisions)
+    }
+
+    /// A row arrives and is done after so long; sequence of the entry that dispatched it, and the number of its batch.
+    pub fn work(&mut self, service_ns: i64) -> (i64, i64) {
+        self.next_offset += 1;
+        let groups = vec![GroupArrival { group: 0, rows: 1, bytes: 40 }];
+        let arrived = Arrived { partition: 0, next_offset: self.next_offset, groups };
+        let (sequence, decisions) = self.step(Input::Arrived(arrived));
+        let dispatched = decisions.iter().find_map(|decision| match decision {
+            Decision::Dispatch(dispatch) => Some((dispatch.lane, dispatch.batch)),
+            _ => None,
+        });
+        let (lane, batch) = dispatched.expect("its lane is free");
+        self.at_ns += service_ns;
+        self.step(Input::Completed(Completed { lane, batch, service_ns, sample: None }));
+        (sequence, batch)
+    }
+
+    /// The scheduler's state is written.
+    pub fn checkpoint(&mut self) {
+        let (started, state) = (Some(self.started.clone()), StateBytes(self.scheduler.checkpoint()));
+        self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 1, state }));
+    }
+
+    /// The log, with all entries so far.
+    pub fn log(&mut self) -> &SqliteLog {
+        let mut producer = self.recording.log.producer("scheduled").unwrap();
+        producer.begin().unwrap();
+        for record in self.waiting.drain(..) {
+            producer.send(record).unwrap();
+        }
+        producer.commit().unwrap();
+        &self.recording.log
+    }
+}
