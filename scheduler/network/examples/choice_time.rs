@@ -1,4 +1,5 @@
-//! How long a choice takes: docs/scheduling.md has the figures.
+//! How long a choice takes, in one run and at the least of several runs of the same choices, which leaves out what interrupts and other programs
+//! took: docs/scheduling.md has the figures.
 //!
 //! ```text
 //! cargo run --release -p warptape-network --example choice_time [LANES [CHOICES]]
@@ -12,6 +13,9 @@
 use std::time::Instant;
 
 use warptape_network::*;
+
+/// Runs of the same choices, of which each choice's least time is taken.
+const RUNS: usize = 5;
 
 /// Numbers that look drawn.
 fn number(counter: usize) -> u64 {
@@ -38,14 +42,14 @@ fn main() {
     let paper = [(CONVOLUTION_LANES * WINDOWS, 8), (beside, 64), (64, lanes)];
     let improved = Improved::new(improved.map(|(inputs, outputs)| layer(inputs, outputs)));
     let paper = Paper::new(paper.map(|(inputs, outputs)| layer(inputs, outputs)));
-    println!("| architecture | lanes | bytes | p50 | p99 | p99.9 |\n|---|---|---|---|---|---|");
+    println!("| architecture | lanes | bytes | | p50 | p99 | p99.9 |\n|---|---|---|---|---|---|---|");
     for (name, architecture) in
         [("improved", improved.map(Architecture::Improved)), ("paper", paper.map(Architecture::Paper))]
     {
         let network = architecture.and_then(Network::new).expect("the layers fit");
         let mut states = vec![LaneState::default(); lanes];
         let mut chosen = 0;
-        let time = |choice: usize| {
+        let mut time = |choice: usize| {
             for (index, lane) in states.iter_mut().enumerate() {
                 let drawn = number(choice * lanes + index) as i64;
                 lane.tasks = drawn & 7;
@@ -59,14 +63,26 @@ fn main() {
             chosen += network.choose(&task, &states).unwrap_or_default();
             begin.elapsed().as_nanos()
         };
-        let mut times_ns: Vec<u128> = (0..choices).map(time).collect();
-        times_ns.sort_unstable();
-        let quantile = |per_mille: usize| {
-            let ns = times_ns[(choices * per_mille / 1_000).min(choices - 1)];
-            format!("{}.{:02} µs", ns / 1_000, ns % 1_000 / 10)
-        };
-        let [p50, p99, p999] = [500, 990, 999].map(quantile);
-        println!("| {name} | {lanes} | {} | {p50} | {p99} | {p999} |", network.to_bytes().len());
+        let one: Vec<u128> = (0..choices).map(&mut time).collect();
+        let mut least = one.clone();
+        for _ in 1..RUNS {
+            least
+                .iter_mut()
+                .enumerate()
+                .for_each(|(choice, least_ns)| *least_ns = time(choice).min(*least_ns));
+        }
+        for (words, mut times_ns) in [("one run", one), ("least", least)] {
+            times_ns.sort_unstable();
+            let quantile = |per_mille: usize| {
+                let ns = times_ns[(choices * per_mille / 1_000).min(choices - 1)];
+                format!("{}.{:02} µs", ns / 1_000, ns % 1_000 / 10)
+            };
+            let [p50, p99, p999] = [500, 990, 999].map(quantile);
+            println!(
+                "| {name} | {lanes} | {} | {words} | {p50} | {p99} | {p999} |",
+                network.to_bytes().len()
+            );
+        }
         assert!(chosen > 0 || lanes == 1, "some lane but the first is chosen some time");
     }
 }
