@@ -18,6 +18,7 @@ use crate::audit;
 use crate::learnt::{Later, Learnt};
 use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
+use crate::risk::Shadows;
 
 /// Version of the bytes of a state that knows nothing beyond it.
 const PLAIN: u8 = 1;
@@ -104,11 +105,13 @@ impl Scheduler {
         if !audit::hash_is_kept(&scheduler) {
             return Err(damaged("its hash is another one"));
         }
-        if let Some(life) = &scheduler.life
-            && TaskPolicy::parse(&life.config.risk.policy).is_none()
-        {
-            let (found, known) = (life.config.risk.policy.clone(), task_policies_listed());
-            return Err(CheckpointError::Policy { found, known });
+        if let Some(life) = &scheduler.life {
+            let shadows = life.learnt.later.shadows.iter().flat_map(Shadows::names);
+            let unknown =
+                shadows.chain([&life.config.risk.policy]).find(|name| TaskPolicy::parse(name).is_none());
+            if let Some(found) = unknown.cloned() {
+                return Err(CheckpointError::Policy { found, known: task_policies_listed() });
+            }
         }
         Ok(scheduler)
     }
@@ -120,7 +123,7 @@ fn damaged(what: impl ToString) -> CheckpointError {
 
 #[cfg(test)]
 mod tests {
-    use warptape_events::journal::{Input, LaneSpec, Started};
+    use warptape_events::journal::{Input, LaneSpec, ShadowConfig, Started};
 
     use super::*;
     use crate::config::tests::good;
@@ -138,7 +141,7 @@ mod tests {
             scheduler: config,
             lanes: vec![LaneSpec::new(0, "cpu:0".to_owned(), 1)],
             autoscale: None,
-            shadow: None,
+            shadow: Some(ShadowConfig { policies: vec!["fair@1".to_owned()], every: 1 }),
         };
         scheduler.step(0, &Input::Started(started), &mut Vec::new()).expect("good input");
         assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
@@ -150,5 +153,15 @@ mod tests {
         let CheckpointError::Policy { found, known } = &refused else { panic!("{refused}") };
         assert_eq!(found, "linucb@99");
         assert!(known.ends_with(&current_task_policy("linucb")), "{known}");
+
+        let life = scheduler.life.as_mut().expect("it has begun");
+        life.config.risk.policy = "fair@1".to_owned();
+        life.refresh_config();
+        assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
+        let life = scheduler.life.as_mut().expect("it has begun");
+        let shadows = life.learnt.later.shadows.as_mut().expect("it has policies in the shadow");
+        shadows.rename("fair@99", &mut life.hash);
+        let refused = Scheduler::from_checkpoint(&scheduler.checkpoint()).expect_err("nobody has it");
+        assert!(matches!(&refused, CheckpointError::Policy { found, .. } if found == "fair@99"), "{refused}");
     }
 }

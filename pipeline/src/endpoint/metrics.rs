@@ -123,11 +123,11 @@ metrics! {
     RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks that are known and not done.";
     RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Those of them with work that no lane has begun.";
 
-    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked: it would have done the same, other, or a lane was asked for before lanes take the task.";
+    SHADOW = Counter "shadow_choices" "" ["policy", "choice"] "Choices at which a policy of risk.shadow was asked: it would have done the same or other than was done, also where there was nothing else to choose, or it named a lane before any had taken the task, with which nothing can be compared. Slices that were drawn, aged, reserved or stolen are left out, and so are tasks that are split.";
 
     LANES_WANTED = Gauge "lanes_wanted" "" [] "Lanes that this process wants by its last window of autoscaling; absent where autoscale.policy is off, before the first whole window, and while the process ends.";
     LANES_LOAD = Gauge "lanes_wanted_load" "" [] "The load that they are wanted for, as lanes that work without a pause, without what waits; absent likewise.";
-    FORECAST_ERROR = Gauge "lanes_forecast_error" "ratio" [] "Mean error of forecasts of that load as far ahead as a lane takes to start, by the mean load; absent while too few have come true or not.";
+    FORECAST_ERROR = Gauge "lanes_forecast_error" "ratio" [] "Mean error of forecasts of what arrives, as far ahead as a lane takes to start, by the mean of what arrived; absent while too few have come true or not.";
 
     QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks of a quota that is configured, those of quotas below it included.";
     QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Risk tasks that the quota may have; absent where it has no limit.";

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use warptape_schemas::journal::{Input, JournalEntry};
+use warptape_schemas::journal::{Decision, Input, JournalEntry};
 
 use super::{DiffSide, Unlike, unlike};
 use crate::ReplayError;
@@ -154,8 +154,12 @@ fn input(entry: &JournalEntry) -> Value {
     value
 }
 
+/// Decisions without times and measurements, and without those that nothing follows from: they are there where policies in the shadow or autoscaling
+/// are configured, which is told as such.
 fn decisions(entry: &JournalEntry) -> Value {
-    let mut value = serde_json::json!(entry.decisions);
+    let follows = |decision: &&Decision| !matches!(decision, Decision::Shadow(_) | Decision::Scale(_));
+    let decisions: Vec<&Decision> = entry.decisions.iter().filter(follows).collect();
+    let mut value = serde_json::json!(decisions);
     set_aside(&mut value);
     value
 }
@@ -174,7 +178,7 @@ fn set_aside(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::journal::{Completed, Decision, WakeAt, Woke};
+    use warptape_schemas::journal::{Completed, Shadow, WakeAt, Woke};
 
     use super::*;
 
@@ -187,6 +191,23 @@ mod tests {
             state_hash: String::new(),
             hash: String::new(),
         }
+    }
+
+    #[test]
+    fn what_nothing_follows_from_parts_nothing() {
+        let woken = || Decision::WakeAt(WakeAt { at_ns: 5 });
+        let shadow = Decision::Shadow(Shadow {
+            policy: 0,
+            task: 1,
+            lane: Some(0),
+            lane_instead: Some(1),
+            task_instead: None,
+        });
+        let plain = entry(3, Input::Woke(Woke {}), vec![woken()]);
+        let beside = entry(3, Input::Woke(Woke {}), vec![shadow.clone(), woken()]);
+        assert!(part(&plain, &beside).is_none());
+        let at = part(&plain, &entry(3, Input::Woke(Woke {}), vec![shadow])).unwrap();
+        assert!(at.by_decision, "{:?}", at.fields);
     }
 
     #[test]

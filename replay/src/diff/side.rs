@@ -271,5 +271,6 @@ impl Fold {
 fn configuration(started: &Started) -> Value {
     let stages: Value =
         serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));
-    json!({ "scheduler": started.scheduler, "lanes": started.lanes, "stages": stages })
+    let Started { scheduler, lanes, autoscale, shadow, .. } = started;
+    json!({ "scheduler": scheduler, "lanes": lanes, "stages": stages, "autoscale": autoscale, "shadow": shadow })
 }

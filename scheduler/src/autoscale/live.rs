@@ -9,8 +9,9 @@
 //! figures hold what happened in it and nothing else; windows in which no step fell held nothing. The first window of a life tells nothing where it is
 //! not whole.
 //!
-//! What waits is estimated as lane time by what a row and a task took in the mean, so that no step walks over tasks; tasks that have begun are not
-//! counted. What arrived is what was done and by what more waits than before. Lanes count alike, whatever their class.
+//! What waits is estimated as lane time by what a row and a task took in the mean, so that no step walks over tasks: a task with units that no lane has
+//! begun counts as a whole one. What arrived is what was done and by what more waits than before. Lanes count alike, whatever their class, and one that
+//! works on a slice beside a batch counts for both.
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{AutoscaleConfig, Decision, Scale};
@@ -36,7 +37,7 @@ pub(crate) struct Live {
     /// Number of the window that is under way, and whether it has been from its begin on.
     number: i64,
     is_whole: bool,
-    /// Time in which lanes worked on what ended in it, whatever became of that.
+    /// Time in which lanes worked on what ended in it; of lanes that were lost meanwhile, slices count and batches do not.
     busy_ns: i64,
     /// What was done in it.
     rows: Done,

@@ -75,6 +75,11 @@ pub fn check_shadow(config: &ShadowConfig) -> Vec<ConfigMistake> {
 }
 
 impl Shadows {
+    /// Names of the policies, with their versions.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.config.policies
+    }
+
     pub(crate) fn new(config: &ShadowConfig, hash: &mut StateHash) -> Self {
         let policy = |text: &String| TaskPolicy::parse(text).expect("admission has read it");
         let policies: Vec<_> = config.policies.iter().map(policy).collect();
@@ -92,6 +97,14 @@ impl Shadows {
         (shadows.names_hash, shadows.turns_hash) = shadows.hashes();
         shadows.refresh(hash);
         shadows
+    }
+
+    /// Calls the first policy by another name, as software does that has another version of it.
+    #[cfg(test)]
+    pub(crate) fn rename(&mut self, name: &str, hash: &mut StateHash) {
+        name.clone_into(&mut self.config.policies[0]);
+        (self.names_hash, self.turns_hash) = self.hashes();
+        self.refresh(hash);
     }
 
     /// Whether one of the policies is such.

@@ -13,7 +13,7 @@ use crate::drawn::{Drawn, read_drawn};
 /// The history of a journal, and of the same from its first checkpoint on.
 pub(super) struct Told {
     history: History,
-    /// How the process of the first checkpoint began.
+    /// How the process of the last checkpoint began.
     started: Option<Started>,
     from_checkpoint: Option<(History, Timeline<Vec<u8>>)>,
     timeline: Timeline<Vec<u8>>,
@@ -34,7 +34,7 @@ impl Told {
     /// Takes the next entry.
     pub(super) fn add(&mut self, entry: &JournalEntry) -> Result<(), String> {
         match &entry.input {
-            Input::Checkpoint(Checkpoint { started, part: 0, .. }) if self.started.is_none() => {
+            Input::Checkpoint(Checkpoint { started, part: 0, .. }) if self.from_checkpoint.is_none() => {
                 self.started.clone_from(started);
             }
             Input::Checkpoint(Checkpoint { part: 1, parts: 2, state, .. })

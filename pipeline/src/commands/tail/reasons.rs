@@ -212,7 +212,7 @@ impl Fields<'_> {
             Some("WAITING") => "some of them for what waits",
             Some("FORECAST") => "the forecast asks for them",
             Some("ANOMALY") => "what arrived is an anomaly, so that the load counts beside the forecast",
-            Some("HOLD") => "fewer are wanted only after a while",
+            Some("HOLD") => "still fewer would do, and are wanted only by the hysteresis and after a while",
             Some("LIMIT") => "the limit of autoscale.lanes_min or lanes_max",
             _ => "for a reason of a newer version",
         };

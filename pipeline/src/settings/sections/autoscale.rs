@@ -32,7 +32,7 @@ section! {
         hold_windows: i32 = integer(5, 0..=SEASON_WINDOWS_MAX as i64, whole);
         /// Time in which waiting work is to be worked off, in seconds.
         clear_ns as clear_s: i64 = integer(60, 1..=86_400, |seconds| seconds * NS_PER_S);
-        /// Time from the wish for a lane until it works, in seconds: how far `predictive` looks ahead.
+        /// Time from the wish for a lane until it works, in seconds: how far `predictive` looks ahead, but not over more than 1440 windows.
         start_ns as start_s: i64 = integer(120, 0..=86_400, |seconds| seconds * NS_PER_S);
         /// Windows of a season of what arrives, such as 1440 windows of a minute for a day; 0: it is found, if it is no longer than 240.
         season_windows: i32 = integer(0, 0..=SEASON_WINDOWS_MAX as i64, whole);
