@@ -47,7 +47,7 @@ fn service_ns(batch: i64, rows: i64) -> i64 {
 }
 
 /// A run with such lanes, whose ends are known at once.
-fn recorded() -> Recording {
+fn steps() -> Vec<(i64, Input, Vec<Decision>)> {
     let mut scheduler = Scheduler::new();
     let mut inputs: BinaryHeap<Reverse<(i64, i64, usize)>> = BinaryHeap::new();
     let mut known: Vec<Input> = Vec::new();
@@ -87,7 +87,11 @@ fn recorded() -> Recording {
         }
         steps.push((at_ns, input, decisions));
     }
-    Recording::of_steps(steps).expect("rows arrived")
+    steps
+}
+
+fn recorded() -> Recording {
+    Recording::of_steps(steps()).expect("rows arrived")
 }
 
 fn what_if(recording: &Recording, changes: &Changes, seeds: u64) -> Report {
@@ -138,6 +142,20 @@ fn rows_wait_at_the_source_while_their_partition_is_paused() {
     assert_eq!(rows.changed.unwrap().mean, rows.measured.unwrap());
     assert_eq!(row(&report.figures, "row_latency_mean_ms").claim, Claim::Higher);
     assert!(report.order.iter().all(|order| order.is_kept), "{:?}", report.order);
+}
+
+/// The account of rows finds what does not add up: rows that lanes are given and that never came.
+#[test]
+fn rows_that_never_came_are_missing_in_the_account() {
+    let mut steps = steps();
+    assert!(Recording::of_steps(steps.clone()).unwrap().measured.order.is_kept());
+    let arrived = steps.iter_mut().find_map(|(_, input, _)| match input {
+        Input::Arrived(arrived) => Some(arrived),
+        _ => None,
+    });
+    arrived.unwrap().groups.pop();
+    let order = Recording::of_steps(steps).unwrap().measured.order;
+    assert!(order.violations[0].contains("has fewer rows than were taken"), "{order:?}");
 }
 
 #[test]
