@@ -19,6 +19,7 @@ use super::kafka_market::{TickReader, published};
 use super::machine_clock::MachineClock;
 use super::processes::{Running, folder, texts, warptape};
 use super::proxy::{Fault, Proxy};
+use super::verifier::Verifier;
 
 const PARTITIONS: i32 = 6;
 /// A market that ends while processes come and go, and how fast it is.
@@ -150,6 +151,16 @@ impl Cluster {
         assert!(said.ends_with(": identical\n") && !said.contains(", 0 signals"), "{said}");
     }
 
+    /// Starts a verifier that follows all processes from their first entries on.
+    fn start_verifier(&self, folder: &Path) -> Verifier {
+        Verifier::start(folder, &["--from-beginning", "-c", "w.toml", "--log", &self.url])
+    }
+
+    /// Waits until a verifier has found everything identical.
+    fn finish(&self, verifier: Verifier, folder: &Path) {
+        verifier.finish(folder, &["-c", "w.toml", "--log", &self.url]);
+    }
+
     /// Committed offset of a partition of the ticks.
     fn committed(&self, partition: i32) -> i64 {
         let source = TopicPartition { topic: format!("{}ticks", self.prefix), partition };
@@ -195,6 +206,7 @@ fn processes_join_and_leave_under_load() {
     let cluster = Cluster::new(folder, "group", "kafka.session_timeout_ms = 6000\nrisk.slice_us = 200\n");
     let mut first = cluster.start_run(folder, 0);
     let mut feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
+    let verifier = cluster.start_verifier(folder);
     cluster.run_on(&mut first);
 
     let mut asking = Asking::new(&cluster.log, Topics::new(&cluster.prefix), PARTITIONS);
@@ -229,6 +241,7 @@ fn processes_join_and_leave_under_load() {
     third.stop("TERM");
     println!("{:?}", asking.check());
     cluster.verify(folder);
+    cluster.finish(verifier, folder);
 
     // Which symbol lived where is in the journals: each process had partitions, and some moved.
     let histories = histories(&cluster);
