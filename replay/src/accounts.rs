@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use warptape_engine::tick_record_digest;
 use warptape_eventlog::Record;
-use warptape_schemas::journal::{Input, JournalEntry, Sealed};
+use warptape_schemas::journal::{Input, JournalEntry, Sealed, SealedPartition};
 use warptape_schemas::{fingerprint_of, known};
 
 /// Ranges of a partition that are kept apart; of more, neighbours are taken together.
@@ -108,16 +108,18 @@ impl Accounts {
             if ranges.len() >= RANGES_MAX {
                 thin(ranges);
             }
-            ranges.push(SealedRange {
-                first: account.first_offset,
-                next: account.next_offset,
-                digest: account.ticks_digest.cast_unsigned(),
-                signals: account.signals,
-                late: account.late,
-                dead_letters: account.dead_letters,
-                may_be_void: false,
-            });
+            ranges.push(SealedRange::of(account));
         }
+    }
+
+    /// Whether any process life so far was of a version that accounts for nothing.
+    pub(crate) fn has_older(&self) -> bool {
+        self.has_older
+    }
+
+    /// Forgets all ranges, where whoever reads the journal keeps those that it needs.
+    pub(crate) fn forget(&mut self) {
+        self.partitions.clear();
     }
 
     /// What is accounted for of a partition, of which the group has committed an offset.
@@ -195,6 +197,19 @@ fn thin(ranges: &mut Vec<SealedRange>) {
 }
 
 impl SealedRange {
+    /// What a transaction was made of in one partition.
+    pub(crate) fn of(account: &SealedPartition) -> Self {
+        Self {
+            first: account.first_offset,
+            next: account.next_offset,
+            digest: account.ticks_digest.cast_unsigned(),
+            signals: account.signals,
+            late: account.late,
+            dead_letters: account.dead_letters,
+            may_be_void: false,
+        }
+    }
+
     fn goes_on_with(&self, next: &Self) -> bool {
         self.next == next.first && !self.may_be_void && !next.may_be_void
     }
@@ -262,7 +277,7 @@ impl DigestCheck {
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::journal::{PartitionRevoked, SealedPartition};
+    use warptape_schemas::journal::PartitionRevoked;
 
     use super::*;
 

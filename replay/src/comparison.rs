@@ -21,6 +21,10 @@ pub(crate) struct Comparison {
     /// Whether what comes next was caused by such a record.
     is_before: bool,
     identical: u64,
+    /// Offset after the last record that was found identical.
+    next: i64,
+    /// Where the rerun has come to and how a record's cause is read, where the topic goes on behind it.
+    expected_to: Option<(i64, CauseOf)>,
     mismatch: Option<Mismatch>,
 }
 
@@ -64,7 +68,44 @@ impl Comparison {
         while recorded.peek()?.and_then(|record| cause_of(&record.value)).is_some_and(|cause| cause < from) {
             recorded.next()?;
         }
-        Ok(Self { recorded, end: range.next, from, is_before: false, identical: 0, mismatch: None })
+        Ok(Self::of(recorded, range, from))
+    }
+
+    /// Compares with the records of `range`, the first of which is caused by the record at the offset `from` of the source or by a later
+    /// one.
+    pub(crate) fn resume(
+        log: &dyn EventLog,
+        source: TopicPartition,
+        range: OffsetRange,
+        from: i64,
+    ) -> Result<Self, LogError> {
+        Ok(Self::of(PartitionReader::open(log, source, range)?, range, from))
+    }
+
+    fn of(recorded: PartitionReader, range: OffsetRange, from: i64) -> Self {
+        let (end, next) = (range.next, range.first);
+        Self { recorded, end, from, is_before: false, identical: 0, next, expected_to: None, mismatch: None }
+    }
+
+    /// Offset of the next record, after those that were found identical.
+    pub(crate) fn next_offset(&self) -> i64 {
+        self.next
+    }
+
+    /// The rerun has come to this offset of the source: what later records caused is neither expected nor too much.
+    pub(crate) fn stop_at(&mut self, offset: i64, cause_of: CauseOf) {
+        self.expected_to = Some((offset, cause_of));
+    }
+
+    /// Takes the next record, if all that it can belong to was rerun.
+    fn next_surplus(&mut self) -> Result<Option<Record>, LogError> {
+        if let Some((to, cause_of)) = self.expected_to {
+            let of_later = |record: &Record| cause_of(&record.value).is_some_and(|cause| cause >= to);
+            if self.recorded.peek()?.is_some_and(of_later) {
+                return Ok(None);
+            }
+        }
+        self.recorded.next()
     }
 
     /// What comes next was caused by the record at this offset of the source, or by later ones up to the next call.
@@ -104,6 +145,7 @@ impl Comparison {
         let found = match self.recorded.next()? {
             Some(found) if (found.key.as_deref() == key && found.value == value) || is_older(&found) => {
                 self.identical += 1;
+                self.next = found.offset + 1;
                 return Ok(());
             }
             found => found,
@@ -136,9 +178,9 @@ impl Comparison {
     pub(crate) fn finish(mut self, describer: &Describer) -> Result<Option<OutputDivergence>, LogError> {
         let (offset, shown, problem) = match self.mismatch.take() {
             None => {
-                let Some(first) = self.recorded.next()? else { return Ok(None) };
+                let Some(first) = self.next_surplus()? else { return Ok(None) };
                 let mut count = 1;
-                while self.recorded.next()?.is_some() {
+                while self.next_surplus()?.is_some() {
                     count += 1;
                 }
                 let value = described(describer, &first.value);

@@ -19,7 +19,7 @@ const UNDECIDED_QUIET: Duration = Duration::from_secs(1);
 const UNDECIDED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Partitions' offsets by topic.
-type Shelf = BTreeMap<String, Vec<OffsetRange>>;
+pub(crate) type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 
 /// What is verified, as of one moment between two transactions.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ fn shelf(log: &dyn EventLog) -> Result<Shelf, LogError> {
 
 /// How far each topic reaches once what was written to these until now can be read, or was aborted: a partition with an open
 /// transaction hides all that was committed behind it, while the group's offsets are known.
-fn decided(log: &dyn EventLog, written: &[&str]) -> Result<Shelf, ReplayError> {
+pub(crate) fn decided(log: &dyn EventLog, written: &[&str]) -> Result<Shelf, ReplayError> {
     let mut shelf = shelf(log)?;
     let mut undecided = Vec::new();
     for topic in written {

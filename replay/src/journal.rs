@@ -109,11 +109,16 @@ impl JournalCheck {
 
     /// Compares the next entry; the difference, if there is one.
     pub(crate) fn check(&mut self, record: &Record) -> Option<JournalDivergence> {
+        self.check_entry(record).err().map(|divergence| *divergence)
+    }
+
+    /// Likewise; the entry, where it is identical or nothing is known yet that it could differ from.
+    pub(crate) fn check_entry(&mut self, record: &Record) -> Result<JournalEntry, Box<JournalDivergence>> {
         let entry = match decode_journal_entry(&record.value) {
             Ok(entry) => entry,
             Err(error) => {
                 let difference = Difference::new("entry", "a journal entry", error.to_string());
-                return Some(self.divergence(record.offset, None, vec![difference]));
+                return Err(Box::new(self.divergence(record.offset, None, vec![difference])));
             }
         };
         if let Input::Started(started) = &entry.input {
@@ -132,14 +137,19 @@ impl JournalCheck {
         };
         differences.extend(hash);
         if !differences.is_empty() {
-            return Some(self.divergence(record.offset, Some(&entry), differences));
+            return Err(Box::new(self.divergence(record.offset, Some(&entry), differences)));
         }
         self.next_sequence = entry.sequence.checked_add(1);
         if !self.is_headless {
             self.count(record, &entry);
         }
-        self.previous_hash = Some(entry.hash);
-        None
+        self.previous_hash = Some(entry.hash.clone());
+        Ok(entry)
+    }
+
+    /// Whether entries come that are not compared, because nobody knows on what state they were decided.
+    pub(crate) fn is_headless(&self) -> bool {
+        self.is_headless
     }
 
     /// The entries are compared from this one on.

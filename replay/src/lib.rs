@@ -29,6 +29,7 @@ mod entries;
 mod error;
 mod export;
 pub mod fixture;
+mod follower;
 pub mod history;
 mod journal;
 mod market_fold;
@@ -56,6 +57,7 @@ pub use export::{
     ABOUT_KEY, ABOUT_TOPIC, Bound, ExportOptions, ExportProgress, Exported, ExportedTopic, Planned,
     SCHEMA_ID_KEY, SCHEMA_KEY, Window, export, planned,
 };
+pub use follower::{Followed, Follower};
 pub use options::{OutputOptions, VerifyOptions};
 pub use partition_reader::PartitionReader;
 pub use recorded::{Recorded, read_recorded};

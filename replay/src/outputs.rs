@@ -32,10 +32,10 @@ pub(crate) struct OutputCheck<'a> {
 }
 
 /// A partition under one of its configurations, from its beginning to the end of the last segment under it.
-struct SegmentRerun {
-    config: ConfigId,
-    to: i64,
-    rerun: Rerun,
+pub(crate) struct SegmentRerun {
+    pub(crate) config: ConfigId,
+    pub(crate) to: i64,
+    pub(crate) rerun: Rerun,
 }
 
 impl OutputCheck<'_> {
@@ -186,7 +186,7 @@ impl OutputCheck<'_> {
 }
 
 /// Processes records under every configuration that is still to come or in force; outputs are of the one in force.
-fn process(
+pub(crate) fn process(
     records: &[Record],
     segments: &[Segment],
     reruns: &mut [SegmentRerun],
@@ -209,7 +209,7 @@ fn process(
     Ok(())
 }
 
-fn divergence(source: TopicPartition, other: OtherTicks) -> TicksDivergence {
+pub(crate) fn divergence(source: TopicPartition, other: OtherTicks) -> TicksDivergence {
     let OtherTicks { first, next, expected, found } = other;
     let TopicPartition { topic, partition } = source;
     let digits = |digest: u64| format!("{digest:016x}");
@@ -236,12 +236,24 @@ impl Outputs {
         }
     }
 
-    fn is_decided(&self) -> bool {
+    /// Offsets after the last records that were found identical.
+    pub(crate) fn next_offsets(&self) -> [i64; 3] {
+        [&self.signals, &self.late, &self.dead_letter].map(Comparison::next_offset)
+    }
+
+    /// The rerun has come to this offset of the ticks, and the topics may go on behind it.
+    pub(crate) fn stop_at(&mut self, offset: i64) {
+        self.signals.stop_at(offset, cause::of_signal);
+        self.late.stop_at(offset, cause::of_late_tick);
+        self.dead_letter.stop_at(offset, cause::of_dead_letter);
+    }
+
+    pub(crate) fn is_decided(&self) -> bool {
         [&self.signals, &self.late, &self.dead_letter].into_iter().any(Comparison::is_decided)
     }
 
     /// The first difference. One that was met comes before records that are left, which the rerun may not have come to.
-    fn finish(self) -> Result<Option<OutputDivergence>, LogError> {
+    pub(crate) fn finish(self) -> Result<Option<OutputDivergence>, LogError> {
         let describer = Describer::new();
         let mut comparisons = [self.signals, self.late, self.dead_letter];
         comparisons.sort_by_key(|comparison| !comparison.differs());

@@ -96,6 +96,11 @@ impl Segments {
         });
     }
 
+    /// Forgets where partitions were assigned, where whoever reads the journal keeps what it needs of that.
+    pub(crate) fn forget(&mut self) {
+        self.begins.clear();
+    }
+
     /// Whether no configuration is known.
     pub(crate) fn is_empty(&self) -> bool {
         self.configs.is_empty()
@@ -138,15 +143,7 @@ impl Segments {
         // The scheduler refuses every other input before the first start.
         let (sequence, text) =
             self.configs.get(config).expect("an identical journal begins with a process start");
-        let unusable = |mistake: String| ReplayError::StageConfig { sequence: *sequence, mistake };
-        let config = StageConfig::from_json(text).map_err(|error| unusable(error.to_string()))?;
-        match config.check().as_slice() {
-            [] => Ok(config),
-            mistakes => {
-                let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-                Err(unusable(mistakes.join("; ")))
-            }
-        }
+        parse(*sequence, text)
     }
 
     /// How one configuration differs from another, in words.
@@ -197,8 +194,21 @@ fn changes(field: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<Di
     }
 }
 
+/// A stage configuration as the entry with a sequence has it.
+pub(crate) fn parse(sequence: i64, text: &str) -> Result<StageConfig, ReplayError> {
+    let unusable = |mistake: String| ReplayError::StageConfig { sequence, mistake };
+    let config = StageConfig::from_json(text).map_err(|error| unusable(error.to_string()))?;
+    match config.check().as_slice() {
+        [] => Ok(config),
+        mistakes => {
+            let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+            Err(unusable(mistakes.join("; ")))
+        }
+    }
+}
+
 /// Whether two texts mean the same: a later version may write a configuration in another form.
-fn is_same(first: &str, other: &str) -> bool {
+pub(crate) fn is_same(first: &str, other: &str) -> bool {
     first == other
         || matches!((StageConfig::from_json(first), StageConfig::from_json(other)), (Ok(a), Ok(b)) if a == b)
 }

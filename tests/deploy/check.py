@@ -29,7 +29,7 @@ TRIGGERS = {
     "prometheus": {"serverAddress", "query", "threshold", "activationThreshold", "namespace", "authModes"},
 }
 CHART = "deploy/helm/warptape"
-PROFILES = ((), ("ha",), ("metrics",), ("gpu",), ("ha", "metrics"), ("ha", "metrics", "gpu"))
+PROFILES = ((), ("ha",), ("metrics",), ("verify",), ("gpu",), ("ha", "metrics"), ("ha", "metrics", "verify", "gpu"))
 # systemd-analyze rates a unit's exposure from 0 to 100. This one has 14: a program that opens sockets is exposed by that.
 EXPOSURE_MAX = 15
 SCRIPTS = (".ci/run", "tests/run", "tests/services", "tests/packages.sh", "tests/newcomer.sh", "tests/gpu/build", "tests/gpu/run",
@@ -197,12 +197,17 @@ def valid(parts, version):
 
 def related(released, all_parts):
     """What schemas do not see: that parts name each other, and what the project promises of a pod."""
-    by_kind = {part["kind"]: part for part in released}
+    # The verifier's parts have a component of their own.
+    by_kind, of_verifier = {}, {}
+    for part in released:
+        parts = of_verifier if part["metadata"]["name"].endswith("-verifier") else by_kind
+        parts[part["kind"]] = part
+    yield from verifier(of_verifier, by_kind.get("ServiceMonitor"))
     if any(part["metadata"]["name"].endswith("-topics") for part in released):
         yield "the job that makes topics, or its settings, is no hook"
     stateful = by_kind["StatefulSet"]
     pods = [stateful["spec"]["template"]]
-    pods += [part["spec"]["template"] for part in all_parts if part["kind"] == "Job"]
+    pods += [part["spec"]["template"] for part in all_parts if part["kind"] in ("Job", "Deployment")]
     labels = pods[0]["metadata"]["labels"]
     selectors = [stateful["spec"]["selector"]["matchLabels"], by_kind["Service"]["spec"]["selector"]]
     for kind in ("PodDisruptionBudget", "NetworkPolicy"):
@@ -240,6 +245,28 @@ def related(released, all_parts):
     for probe, path in (("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
         if container.get(probe, {}).get("httpGet", {}).get("path") != path:
             yield f"{probe} does not ask {path}"
+
+
+def verifier(parts, monitor):
+    """Of a verifier: that its parts name each other, and that it is scraped as a verifier alone."""
+    if not parts:
+        return
+    pod = parts["Deployment"]["spec"]["template"]
+    for selector in (parts["Deployment"]["spec"]["selector"]["matchLabels"], parts["Service"]["spec"]["selector"]):
+        if not selector.items() <= pod["metadata"]["labels"].items():
+            yield f"the verifier's selector {selector} does not meet its pod"
+    container = pod["spec"]["containers"][0]
+    if not {"--follow", "--listen"} <= set(container["args"]):
+        yield "the verifier does not follow, or tells nobody"
+    if "ServiceMonitor" in parts:
+        labels = parts["Service"]["metadata"]["labels"].items()
+        if not parts["ServiceMonitor"]["spec"]["selector"]["matchLabels"].items() <= labels:
+            yield "the verifier's ServiceMonitor does not meet its service"
+        if monitor["spec"]["selector"]["matchLabels"].items() <= labels:
+            yield "the verifier is scraped as a pipeline as well"
+        jobs = [of["replacement"] for of in parts["ServiceMonitor"]["spec"]["endpoints"][0]["relabelings"]]
+        if jobs != ["warptape-verifier"]:
+            yield "the alerts look for verifiers in the job warptape-verifier"
 
 
 def secure(spec, configurations):
@@ -372,10 +399,13 @@ PLANTED = {
         (f"{CHART}/templates/topics.yaml", "helm.sh/hook: pre", "helm.sh/hooks: pre", "no hook"),
         (f"{CHART}/templates/keda.yaml", "minReplicaCount", "minReplicasCount", "minReplicasCount"),
         (f"{CHART}/templates/keda.yaml", "lagThreshold:", "lagTreshold:", "lagTreshold"),
-        (f"{CHART}/templates/monitor.yaml", "path: /metrics", "paths: /metrics", "paths"),
+        (f"{CHART}/templates/_helpers.tpl", "path: /metrics", "paths: /metrics", "paths"),
         (f"{CHART}/templates/disruption.yaml", "component: engine", "component: engines", "does not meet"),
         (f"{CHART}/templates/network.yaml", "policyTypes", "policyType", "policyType"),
         (f"{CHART}/templates/quota.yaml", "hard:", "hards:", "hards"),
+        (f"{CHART}/templates/verifier.yaml", "- --follow", "- --outputs", "does not follow"),
+        (f"{CHART}/templates/verifier.yaml", '"job" "warptape-verifier"', '"job" "warptape"', "the job warptape-verifier"),
+        (f"{CHART}/templates/service.yaml", "component: engine", "component: verifier", "does not meet"),
         (f"{CHART}/templates/_helpers.tpl", "runAsNonRoot: true", "runAsNonRoot: false", "root"),
         (f"{CHART}/templates/_helpers.tpl", "mountPath: /etc/warptape/secrets", "mountPath: /etc/secrets", "not mounted"),
     ],

@@ -57,6 +57,7 @@ pub enum ReplayCommand {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 identical, 1 different (the first difference is printed), 2 the log cannot be read.
+With --follow it goes on until Ctrl-C, and ends at the first difference; with --listen as well it stays and tells of it there.
 
 Example: warptape replay verify --log sqlite:market.db --outputs")]
 pub struct VerifyArgs {
@@ -66,6 +67,16 @@ pub struct VerifyArgs {
     /// Consumer group of the run, whose committed offsets say how far outputs go (default: engine.group)
     #[arg(long, value_name = "GROUP", requires = "outputs")]
     pub group: Option<String>,
+    /// Verify what a running pipeline commits as it does, from the last start or checkpoint of each process on; with --outputs signals,
+    /// late ticks and dead letters, but no risk results
+    #[arg(long)]
+    pub follow: bool,
+    /// Follow from the first entry that the log has
+    #[arg(long, requires = "follow")]
+    pub from_beginning: bool,
+    /// Serve metrics, health and probes of the verifier over HTTP at this address, such as 127.0.0.1:9465
+    #[arg(long, value_name = "ADDR:PORT", requires = "follow")]
+    pub listen: Option<String>,
     /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,

@@ -5,6 +5,7 @@ mod chain;
 mod debug;
 mod diff;
 mod export;
+mod follow;
 mod report;
 mod request;
 mod slowest;
@@ -43,6 +44,9 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
 }
 
 fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    if args.follow {
+        return follow::execute(args, settings);
+    }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let bar = progress_bar();
     let report = verify(&*log, &options(args, settings, schemas), &mut |progress| show(&bar, progress));

@@ -89,7 +89,7 @@ pub(super) fn assess(view: &View<'_>) -> Health {
     }
 }
 
-fn component(name: &'static str, state: State, reason: impl Into<String>) -> Component {
+pub(super) fn component(name: &'static str, state: State, reason: impl Into<String>) -> Component {
     Component { name, state, reason: reason.into() }
 }
 
@@ -301,7 +301,7 @@ pub(super) fn device_troubles(view: &View<'_>, device: &str) -> Vec<String> {
 }
 
 /// A cause of somebody else's, not too long.
-fn cut(cause: &str) -> String {
+pub(super) fn cut(cause: &str) -> String {
     if cause.chars().count() <= CAUSE_CHARS_MAX {
         return cause.to_owned();
     }

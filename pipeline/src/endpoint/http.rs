@@ -3,36 +3,29 @@
 //! Clients may be slow, many or hostile: there are only so many connections, each for so long, a request is so long at most, and
 //! pages are made once for all who ask within a quarter of a second.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use serde_json::Value;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use warptape_eventlog::EventLog;
 
 use super::connections::Connections;
 use super::control::{self, Orders};
-use super::health::{self, assess};
-use super::reports;
-use super::sampler::Sampler;
-use super::scrape::{Format, scrape};
+use super::pages::{PATHS, Page, Pages};
+use super::scrape::Format;
 use super::tls::Tls;
-use super::view::Watched;
-use crate::clock::Clock;
 
 /// Connections at a time; whoever opens more closes the oldest of the address that has most.
 const CONNECTIONS_MAX: usize = 512;
@@ -44,8 +37,6 @@ const CONNECTION_MAX: Duration = Duration::from_secs(60);
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Bytes of answers that the system keeps for a connection whose client does not read; left alone, it keeps megabytes of each.
 const UNREAD_BYTES_MAX: usize = 128 << 10;
-/// How long a page is given to all who ask for it.
-const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
 /// Pause after an accept that failed, for example because no file can be opened.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -75,117 +66,12 @@ impl Guard {
     }
 }
 
-/// The pages there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Page {
-    Live,
-    Ready,
-    Health,
-    Metrics(Format),
-    GpuHealth,
-    GpuMemory,
-    Performance,
-}
-
-/// Paths and what they say, for those who ask for something else.
-const PATHS: &str = "\
-/metrics              metrics for Prometheus
-/livez                200 while the process is worth keeping
-/readyz               200 while the pipeline reads, commits and computes
-/health               how each component fares, and why (JSON)
-/gpu-health           how each GPU fares (JSON)
-/gpu-memory           memory of each GPU (JSON)
-/performance-metrics  how fast the pipeline is (JSON)
-POST /control         a command to this process, where there is a token (JSON)
-";
-
-/// A page that was made.
-#[derive(Clone)]
-struct Made {
-    at: Instant,
-    status: StatusCode,
-    content_type: &'static str,
-    bytes: Bytes,
-}
-
-/// Makes pages, and keeps them for a moment.
-pub(super) struct Pages {
-    watched: Watched,
-    log: Arc<dyn EventLog>,
-    clock: Clock,
-    /// `None` where the system could start no thread: there is no lag then.
-    sampler: Option<Sampler>,
-    made: Mutex<BTreeMap<Page, Made>>,
-}
-
-impl Pages {
-    pub(super) fn new(watched: Watched, log: Arc<dyn EventLog>) -> Self {
-        let clock = Clock::start();
-        let sampler = Sampler::start(&watched, log.clone(), clock)
-            .inspect_err(|error| tracing::warn!(%error, "no thread for lag and rates could be started"));
-        Self { watched, log, clock, sampler: sampler.ok(), made: Mutex::default() }
-    }
-
-    fn get(&self, page: Page) -> Made {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = made.get(&page).filter(|kept| kept.at.elapsed() < PAGE_AGE_MAX) {
-            return kept.clone();
-        }
-        let new = self.make(page);
-        made.insert(page, new.clone());
-        new
-    }
-
-    fn make(&self, page: Page) -> Made {
-        let sampled = self.sampler.as_ref().map(Sampler::sampled).unwrap_or_default();
-        let view = self.watched.view(self.clock, sampled, self.log.client_figures());
-        let at = Instant::now();
-        let made =
-            |status, content_type, bytes: Vec<u8>| Made { at, status, content_type, bytes: bytes.into() };
-        let text = |is_good: bool, line: String| {
-            let status = if is_good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-            made(status, "text/plain; charset=utf-8", (line + "\n").into_bytes())
-        };
-        let json = |is_good: bool, value: &Value| {
-            let status = if is_good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-            let mut bytes = serde_json::to_vec_pretty(value).expect("values of JSON can be written");
-            bytes.push(b'\n');
-            made(status, "application/json", bytes)
-        };
-        match page {
-            Page::Live => {
-                let health = assess(&view);
-                let word =
-                    if health.live { "live".to_owned() } else { format!("not live: {}", health.told()) };
-                text(health.live, word)
-            }
-            Page::Ready => {
-                let health = assess(&view);
-                let word =
-                    if health.ready { "ready".to_owned() } else { format!("not ready: {}", health.told()) };
-                text(health.ready, word)
-            }
-            Page::Health => {
-                let health = assess(&view);
-                let value = serde_json::to_value(&health).expect("health has names and texts alone");
-                json(health.status != health::State::Down, &value)
-            }
-            Page::Metrics(format) => match scrape(view, format) {
-                Ok(bytes) => made(StatusCode::OK, format.content_type(), bytes),
-                Err(_) => text(false, "the metrics cannot be written".to_owned()),
-            },
-            Page::GpuHealth => json(true, &reports::gpu_health(&view)),
-            Page::GpuMemory => json(true, &reports::gpu_memory(&view)),
-            Page::Performance => json(true, &reports::performance(&view)),
-        }
-    }
-}
-
 /// What is served, and to whom.
 pub(super) struct Served {
     pub(super) guard: Guard,
     pub(super) pages: Pages,
-    pub(super) orders: Orders,
+    /// `None` where there is nobody to command.
+    pub(super) orders: Option<Orders>,
 }
 
 /// Serves until the sender is gone.
@@ -214,7 +100,9 @@ pub(super) fn serve(
     if let Err(error) = runtime.block_on(serving) {
         tracing::error!(%error, "the HTTP endpoint cannot be served");
     }
-    served.orders.end();
+    if let Some(orders) = &served.orders {
+        orders.end();
+    }
     // Connections that are open end with the runtime.
     runtime.shutdown_background();
 }
@@ -275,6 +163,9 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<R
 
 /// Gives a command. Whoever may read is not for that reason one who may command: without a token nobody is.
 async fn commanded(served: &Served, method: &Method, headers: &HeaderMap, body: Body) -> Response {
+    let Some(orders) = &served.orders else {
+        return plain(StatusCode::NOT_FOUND, "a verifier takes no commands\n".to_owned());
+    };
     if method != Method::POST {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "commands are given with POST\n".to_owned());
     }
@@ -286,7 +177,7 @@ async fn commanded(served: &Served, method: &Method, headers: &HeaderMap, body: 
         return unauthorized();
     }
     let (status, value) = match timeout(HEAD_MAX, axum::body::to_bytes(body, control::BYTES_MAX)).await {
-        Ok(Ok(posted)) => served.orders.give(&posted).await,
+        Ok(Ok(posted)) => orders.give(&posted).await,
         Ok(Err(_)) => control::told(StatusCode::PAYLOAD_TOO_LARGE, "a command has 64 KiB at most"),
         Err(_) => control::told(StatusCode::REQUEST_TIMEOUT, "the command did not come within 5 s"),
     };

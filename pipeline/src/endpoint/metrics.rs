@@ -38,18 +38,21 @@ impl Metric {
     }
 }
 
-/// Declares the metrics: a constant of each, and the list of all.
+/// Declares metrics: a constant of each, and the list of all.
 macro_rules! metrics {
-    ($($constant:ident = $kind:ident $name:literal $unit:literal [$($label:literal),*] $help:literal;)+) => {
+    ($(#[$document:meta])* $list:ident; $($constant:ident = $kind:ident $name:literal $unit:literal [$($label:literal),*] $help:literal;)+) => {
         $(pub(super) const $constant: Metric =
             Metric { name: $name, kind: Kind::$kind, unit: $unit, labels: &[$($label),*], help: $help };)+
 
-        /// All metrics, in the order of a scrape.
-        pub const METRICS: &[Metric] = &[$($constant),+];
+        $(#[$document])*
+        pub const $list: &[Metric] = &[$($constant),+];
     };
 }
 
 metrics! {
+    /// All metrics of a pipeline, in the order of a scrape.
+    METRICS;
+
     BUILD = Gauge "build_info" "" ["version", "node", "group"] "1; the labels say which process this is.";
     READY = Gauge "ready" "" [] "1 where /readyz says so: the pipeline reads, commits and computes.";
     COMPONENT = Gauge "component_healthy" "" ["component"] "1 where /health calls the component ok, 0.5 where it calls it degraded, 0 where it is down.";
@@ -156,6 +159,19 @@ metrics! {
     FILES = Gauge "process_open_files" "" [] "Files and sockets that the process has open.";
 }
 
+metrics! {
+    /// All metrics that only a verifier has, in the order of a scrape; it has `build_info` and the `process` ones as well.
+    VERIFIER_METRICS;
+
+    VERIFIED_ENTRIES = Counter "verifier_entries" "" [] "Journal entries that were stepped again and found identical.";
+    VERIFIED_DECISIONS = Counter "verifier_decisions" "" [] "Decisions in them.";
+    VERIFIED_OUTPUTS = Counter "verifier_outputs" "" ["topic"] "Records that were computed again and found identical, by their topic; absent without --outputs.";
+    VERIFIER_BEHIND_RECORDS = Gauge "verifier_behind_records" "" [] "Records of the journal that are not verified yet, with all that came of them.";
+    VERIFIER_BEHIND = Gauge "verifier_behind" "seconds" [] "For how long the first of them has been in the log; while the log does not answer, that time counts as well.";
+    VERIFIER_DIFFERENCE = Gauge "verifier_difference" "" [] "1 once a difference was found, 0 before.";
+    VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "The difference is of the journal entry with this sequence, or of the transaction that it sealed; absent without one.";
+}
+
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
@@ -163,10 +179,10 @@ mod tests {
 
     use super::*;
 
-    /// The page's table, from [`METRICS`].
-    fn table() -> String {
+    /// The page's table of some metrics.
+    fn table(metrics: &[Metric]) -> String {
         let mut table = "| metric | kind | labels | what it says |\n| --- | --- | --- | --- |\n".to_owned();
-        for metric in METRICS {
+        for metric in metrics {
             let kind = format!("{:?}", metric.kind).to_lowercase();
             let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
             let (name, labels, help) = (metric.full_name(), labels.join(", "), metric.help);
@@ -179,15 +195,19 @@ mod tests {
     #[test]
     fn the_page_of_metrics_lists_them() {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md");
-        let page = std::fs::read_to_string(&path).expect("docs/metrics.md is there");
-        let (begin, end) = ("<!-- metrics: written by a test -->\n", "<!-- /metrics -->\n");
-        let (before, rest) = page.split_once(begin).expect("the mark before the table");
-        let (listed, after) = rest.split_once(end).expect("the mark behind the table");
-        if std::env::var_os("WARPTAPE_UPDATE_EXAMPLE").is_some() {
-            std::fs::write(&path, [before, begin, &table(), end, after].concat())
-                .expect("the page can be written");
-            return;
+        for (name, metrics) in [("metrics", METRICS), ("verifier metrics", VERIFIER_METRICS)] {
+            let page = std::fs::read_to_string(&path).expect("docs/metrics.md is there");
+            let (begin, end) =
+                (format!("<!-- {name}: written by a test -->\n"), format!("<!-- /{name} -->\n"));
+            let (before, rest) = page.split_once(&begin).expect("the mark before the table");
+            let (listed, after) = rest.split_once(&end).expect("the mark behind the table");
+            let table = table(metrics);
+            if std::env::var_os("WARPTAPE_UPDATE_EXAMPLE").is_some() {
+                std::fs::write(&path, [before, &begin, &table, &end, after].concat())
+                    .expect("the page can be written");
+                continue;
+            }
+            assert_eq!(listed, table, "run with WARPTAPE_UPDATE_EXAMPLE=1 to write it anew");
         }
-        assert_eq!(listed, table(), "run with WARPTAPE_UPDATE_EXAMPLE=1 to write it anew");
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP endpoint of a running pipeline: metrics, health, probes.
+//! The HTTP endpoint of a running pipeline, or of a verifier that follows one: metrics, health, probes.
 //!
 //! ```text
 //!   engine ──► Progress ─┐
@@ -7,6 +7,8 @@
 //!                                     reports   /gpu-memory /performance-metrics
 //!   log ◄──────────────────────────────► control   POST /control
 //! ```
+//!
+//! A verifier's pages are made from what its thread says ([`VerifierProgress`]).
 //!
 //! Everything is read here and nothing decided: a pipeline without an endpoint does the same. Commands go through the log, as those
 //! of `warptape control` do. Pages are made at most a few times a
@@ -17,11 +19,13 @@ mod control;
 mod health;
 mod http;
 mod metrics;
+mod pages;
 mod process;
 mod reports;
 mod sampler;
 mod scrape;
 mod tls;
+mod verifier;
 mod view;
 
 use std::net::{SocketAddr, TcpListener};
@@ -33,11 +37,15 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 use warptape_eventlog::EventLog;
 
+use crate::clock::Clock;
 use crate::settings::EndpointSettings;
 use control::Orders;
-use http::{Guard, Pages, Served};
-pub use metrics::METRICS;
+use http::{Guard, Served};
+pub use metrics::{METRICS, VERIFIER_METRICS};
+use pages::Pages;
 use tls::Tls;
+pub use verifier::VerifierProgress;
+use verifier::WatchedVerifier;
 pub use view::Watched;
 
 /// The port that is usual for it.
@@ -84,12 +92,35 @@ impl Endpoint {
         watched: Watched,
         log: Arc<dyn EventLog>,
     ) -> Result<Self, EndpointError> {
+        let orders = Orders::new(log.clone(), watched.topics.clone(), watched.ordinal);
+        Self::serve(listener, settings, Some(orders), Pages::of_pipeline(watched, log))
+    }
+
+    /// Listens on an address, and tells of a verifier of a journal: what the process and its group are called, and how it fares.
+    pub fn start_for_verifier(
+        listener: TcpListener,
+        settings: &EndpointSettings,
+        (node, group, journal): (String, String, String),
+        progress: Arc<VerifierProgress>,
+        log: Arc<dyn EventLog>,
+    ) -> Result<Self, EndpointError> {
+        let clock = Clock::start();
+        let watched = WatchedVerifier::start(node, group, journal, progress, log.clone(), clock)
+            .map_err(EndpointError::Thread)?;
+        Self::serve(listener, settings, None, Pages::of_verifier(watched, log, clock))
+    }
+
+    fn serve(
+        listener: TcpListener,
+        settings: &EndpointSettings,
+        orders: Option<Orders>,
+        pages: Pages,
+    ) -> Result<Self, EndpointError> {
         let tls = Tls::new(&settings.tls_certificate, &settings.tls_key)?;
         let address = listener.local_addr().map_err(EndpointError::Thread)?;
         let url = format!("{}://{}", if tls.is_some() { "https" } else { "http" }, reachable(address));
         let guard = Guard::new(settings.token.as_ref().map(|token| token.reveal()));
-        let orders = Orders::new(log.clone(), watched.topics.clone(), watched.ordinal);
-        let served = Arc::new(Served { guard, orders, pages: Pages::new(watched, log) });
+        let served = Arc::new(Served { guard, orders, pages });
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()
             .name("endpoint".to_owned())

@@ -130,10 +130,12 @@ impl Sampler {
             totals: VecDeque::new(),
             lanes: Vec::new(),
         };
-        let mut asking = Asking {
+        let asked = progress();
+        let asking = Asking {
             log,
             topic: watched.topics.ticks.clone(),
-            progress: progress(),
+            places: Box::new(move || committed(&asked)),
+            counts_open: true,
             clock,
             ends: BTreeMap::new(),
         };
@@ -144,8 +146,7 @@ impl Sampler {
             (sampled.disk, sampled.stalls, sampled.recent) = (disk, stalls, recent);
         })?;
         let of_thread = sampled.clone();
-        let asks = EachInterval::start("lag", move || {
-            let seen = asking.ask();
+        let asks = asking.start(move |seen| {
             let lag = &mut lock(&of_thread).lag;
             *lag = SeenLag { at_ns: seen.at_ns.max(lag.at_ns), ..seen };
         })?;
@@ -196,20 +197,74 @@ impl Drop for EachInterval {
     }
 }
 
+/// How far a verifier is behind the journal, as a thread sees it that asks the log where the journal ends, until this is dropped.
+pub(super) struct JournalLag {
+    seen: Arc<Mutex<SeenLag>>,
+    _thread: EachInterval,
+}
+
+impl JournalLag {
+    /// `places` says up to where each partition of the journal was verified.
+    pub(super) fn start(
+        log: Arc<dyn EventLog>,
+        topic: String,
+        places: impl FnMut() -> BTreeMap<i32, i64> + Send + 'static,
+        clock: Clock,
+    ) -> std::io::Result<Self> {
+        let seen = Arc::new(Mutex::new(SeenLag { at_ns: clock.now_ns(), ..SeenLag::default() }));
+        // What nobody can read yet is nothing that a verifier could have verified.
+        let (places, counts_open) = (Box::new(places), false);
+        let asking = Asking { log, topic, places, counts_open, clock, ends: BTreeMap::new() };
+        let of_thread = seen.clone();
+        let thread = asking.start(move |asked| {
+            let mut seen = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
+            // What the log did not say is as it was.
+            if asked.error.is_none() {
+                *seen = asked;
+            }
+        })?;
+        Ok(Self { seen, _thread: thread })
+    }
+
+    pub(super) fn seen(&self) -> SeenLag {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// By partition that is a pipeline's, the next record to read as it is committed.
+fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
+    let engine = progress.engine();
+    let restored = engine.status.partitions.iter().filter(|partition| partition.is_restored);
+    restored
+        .map(|partition| {
+            let committed = engine.committed.offsets.get(&partition.partition);
+            (partition.partition, committed.copied().unwrap_or(partition.sealed_offset))
+        })
+        .collect()
+}
+
 /// Who asks the log where its partitions end.
 struct Asking {
     log: Arc<dyn EventLog>,
     topic: String,
-    progress: Arc<Progress>,
+    /// Says how far each partition is done.
+    places: Box<dyn FnMut() -> BTreeMap<i32, i64> + Send>,
+    /// Whether what a transaction hides that has not ended is behind as well.
+    counts_open: bool,
     clock: Clock,
     ends: BTreeMap<i32, Ends>,
 }
 
 impl Asking {
+    /// Asks again and again, on a thread of its own.
+    fn start(mut self, mut tell: impl FnMut(SeenLag) + Send + 'static) -> std::io::Result<EachInterval> {
+        EachInterval::start("lag", move || tell(self.ask()))
+    }
+
     /// Its time is 0 where the log has not answered.
     fn ask(&mut self) -> SeenLag {
         // Before the ends: what is committed meanwhile is not behind.
-        let committed = self.committed();
+        let committed = (self.places)();
         let asked = self.ask_ends(&committed);
         let now_ns = self.clock.now_ns();
         self.ends.retain(|partition, _| committed.contains_key(partition));
@@ -223,18 +278,6 @@ impl Asking {
         }
     }
 
-    /// By partition that is this process's, the next record to read as it is committed.
-    fn committed(&self) -> BTreeMap<i32, i64> {
-        let engine = self.progress.engine();
-        let restored = engine.status.partitions.iter().filter(|partition| partition.is_restored);
-        restored
-            .map(|partition| {
-                let committed = engine.committed.offsets.get(&partition.partition);
-                (partition.partition, committed.copied().unwrap_or(partition.sealed_offset))
-            })
-            .collect()
-    }
-
     fn ask_ends(&mut self, partitions: &BTreeMap<i32, i64>) -> Result<(), LogError> {
         let place = |&partition: &i32| TopicPartition { topic: self.topic.clone(), partition };
         let places: Vec<_> = partitions.keys().map(place).collect();
@@ -243,7 +286,10 @@ impl Asking {
         }
         let ends = self.log.ends(&places)?;
         let now_ns = self.clock.now_ns();
-        for (&partition, end) in partitions.keys().zip(ends) {
+        for (&partition, mut end) in partitions.keys().zip(ends) {
+            if !self.counts_open {
+                end.written = end.readable;
+            }
             self.ends.entry(partition).or_default().see(now_ns, end);
         }
         Ok(())

@@ -56,7 +56,11 @@ impl Format {
 
 /// All metrics of a view as a scrape.
 pub(super) fn scrape(view: View<'_>, format: Format) -> Result<Vec<u8>, fmt::Error> {
-    let page = Page::of(&view);
+    write(Page::of(&view), format)
+}
+
+/// A page in one of the formats.
+pub(super) fn write(page: Page, format: Format) -> Result<Vec<u8>, fmt::Error> {
     let mut registry = Registry::with_prefix("warptape");
     registry.register_collector(Box::new(page));
     let mut written = String::new();
@@ -82,19 +86,19 @@ enum Samples {
 }
 
 /// A scrape before it is written.
-#[derive(Debug)]
-struct Page(Vec<(Metric, Samples)>);
+#[derive(Debug, Default)]
+pub(super) struct Page(Vec<(Metric, Samples)>);
 
 impl Page {
-    fn number(&mut self, metric: Metric, value: f64) {
+    pub(super) fn number(&mut self, metric: Metric, value: f64) {
         self.numbers(metric, [(Vec::new(), value)]);
     }
 
-    fn count(&mut self, metric: Metric, value: u64) {
+    pub(super) fn count(&mut self, metric: Metric, value: u64) {
         self.number(metric, value as f64);
     }
 
-    fn numbers(&mut self, metric: Metric, samples: impl IntoIterator<Item = (Labels, f64)>) {
+    pub(super) fn numbers(&mut self, metric: Metric, samples: impl IntoIterator<Item = (Labels, f64)>) {
         self.0.push((metric, Samples::Numbers(samples.into_iter().collect())));
     }
 
@@ -365,7 +369,7 @@ impl Page {
         self.numbers(XID, xids.iter().map(|(device, &count)| (vec![device.clone()], count as f64)));
     }
 
-    fn usage(&mut self) {
+    pub(super) fn usage(&mut self) {
         let usage = usage();
         self.number(CPU, usage.cpu_s);
         if let Some(bytes) = usage.resident_bytes {

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_engine::{
     Command, CommitAttempt, CommitRequest, Core, LaneBatch, LaneCommand, LaneNews, ReadRequest, SealedResult,
+    Topics,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::RowKind;
@@ -34,21 +35,8 @@ pub(super) struct Tracer(Option<Box<Following>>);
 
 impl Tracer {
     pub(super) fn new(config: &EngineConfig) -> Self {
-        Self(config.traces.clone().map(|sender| {
-            Box::new(Following {
-                sender,
-                ticks: config.core.topics.ticks.clone(),
-                requests_topic: config.core.topics.risk_requests.clone(),
-                records: BTreeMap::new(),
-                requests: BTreeMap::new(),
-                batches: BTreeMap::new(),
-                slices: BTreeMap::new(),
-                preparing: BTreeMap::new(),
-                concluding: BTreeMap::new(),
-                done_before: BTreeMap::new(),
-                sealed: Vec::new(),
-            })
-        }))
+        let topics = &config.core.topics;
+        Self(config.traces.clone().map(|sender| Box::new(Following::new(sender, topics))))
     }
 
     /// Whoever follows, if somebody does.
@@ -79,6 +67,22 @@ pub(super) struct Following {
 }
 
 impl Following {
+    fn new(sender: TraceSender, topics: &Topics) -> Self {
+        Self {
+            sender,
+            ticks: topics.ticks.clone(),
+            requests_topic: topics.risk_requests.clone(),
+            records: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            slices: BTreeMap::new(),
+            preparing: BTreeMap::new(),
+            concluding: BTreeMap::new(),
+            done_before: BTreeMap::new(),
+            sealed: Vec::new(),
+        }
+    }
+
     /// Records were given to the core, which has taken them by now unless they are of no use.
     pub(super) fn on_records(
         &mut self,
@@ -362,5 +366,86 @@ impl Following {
             self.sender
                 .send(Sealed::request(&self.requests_topic, place, open, now_ns).into_trace(Some(now_ns)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::{Receiver, bounded};
+
+    use super::*;
+    use crate::otlp::{Trace, TracedSpan};
+
+    const PLACE: Place = (2, 7);
+
+    /// Somebody who follows a record with rows in a batch of lane 1, and a request with a slice there.
+    fn following() -> (Following, Receiver<Trace>) {
+        let (waiting, traces) = bounded(8);
+        let mut following = Following::new(TraceSender::of_all(waiting), &Topics::new(""));
+        let passage = |batch, lane| Passage { batch, lane, rows: 3, handed_ns: 20, ended: None };
+        let passages = vec![passage(5, 1), passage(6, 0)];
+        following
+            .records
+            .insert(PLACE, OpenRecord { read_at_ns: 10, accepted_ns: 15, passages, ..OpenRecord::default() });
+        following.batches.insert(5, (1, vec![PLACE]));
+        following.batches.insert(6, (0, vec![PLACE]));
+        let slice = SliceRun { slice: 4, lane: 1, units: (0, 9), begun_ns: 21, ended: None };
+        let open = OpenRequest { read_at_ns: 10, slices: vec![slice], ..OpenRequest::default() };
+        following.requests.insert(PLACE, open);
+        following.slices.insert(4, PLACE);
+        (following, traces)
+    }
+
+    fn completed(batch: i64) -> LaneNews {
+        LaneNews::Completed { batch, service_ns: 8, parts: Vec::new(), memory_bytes: None }
+    }
+
+    /// Name, end and error of the spans of that name.
+    fn of_name<'a>(trace: &'a Trace, name: &str) -> Vec<(i64, Option<&'static str>)> {
+        let found = trace.spans.iter().filter(|span: &&'a TracedSpan| span.name == name);
+        found.map(|span| (span.end_ns, span.error)).collect()
+    }
+
+    #[test]
+    fn what_a_lost_lane_had_is_an_error_and_what_comes_of_it_later_is_nothing() {
+        let (mut following, _traces) = following();
+        following.lose(30, 1);
+        following.on_lane(40, &completed(5));
+        following.on_lane(41, &completed(6));
+        let open = following.records.remove(&PLACE).expect("it is followed");
+        let trace = Sealed::record("ticks", PLACE, open, 50).into_trace(None);
+        assert_eq!(of_name(&trace, "batch"), [(30, Some("the lane was lost")), (41, None)]);
+        let open = following.requests.remove(&PLACE).expect("it is followed");
+        let trace = Sealed::request("risk.requests", PLACE, open, 50).into_trace(None);
+        assert_eq!(of_name(&trace, "slice"), [(30, Some("the lane was lost"))]);
+    }
+
+    #[test]
+    fn a_transaction_that_is_aborted_and_sent_again_is_one_trace_with_both_attempts() {
+        let (mut following, traces) = following();
+        let open = following.records.remove(&PLACE).expect("it is followed");
+        following.sealed.push(Sealed::record("ticks", PLACE, open, 50));
+        let attempt = |ended_ns| CommitAttempt { sent_ns: ended_ns - 5, ended_ns, looked_up: false };
+        following.on_aborted(attempt(60));
+        assert!(traces.try_recv().is_err(), "its outcome is not known yet");
+        following.on_committed(attempt(70));
+        let trace = traces.try_recv().expect("a trace");
+        assert_eq!(of_name(&trace, "commit"), [(60, Some("the transaction was aborted")), (70, None)]);
+        assert_eq!(of_name(&trace, "record"), [(70, None)]);
+    }
+
+    #[test]
+    fn a_partition_that_is_let_go_ends_its_traces_with_an_error() {
+        let (mut following, traces) = following();
+        let open = OpenRecord::default();
+        following.sealed.push(Sealed::record("ticks", (2, 6), open, 50));
+        following.sealed.push(Sealed::record("ticks", (3, 6), OpenRecord::default(), 50));
+        following.let_go(90, 2);
+        let ended: Vec<_> =
+            traces.try_iter().map(|trace| (trace.spans[0].end_ns, trace.spans[0].error)).collect();
+        let error = Some("the partition was let go before the transaction was committed");
+        assert_eq!(ended, [(90, error); 3]);
+        // The other partition's goes on.
+        assert_eq!(following.sealed.len(), 1);
     }
 }

@@ -111,6 +111,12 @@ impl TraceSender {
         Self { waiting, counts, sample_ppm, request_sample_ppm }
     }
 
+    /// One that traces everything, for tests of who hands traces over.
+    #[cfg(test)]
+    pub(crate) fn of_all(waiting: Sender<Trace>) -> Self {
+        Self::new(waiting, Arc::default(), 1_000_000, 1_000_000)
+    }
+
     /// Whether a tick record is traced.
     pub fn samples_record(&self, partition: i32, offset: i64) -> bool {
         is_sampled(partition, offset, self.sample_ppm)

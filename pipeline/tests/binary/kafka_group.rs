@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use serde_json::Value;
 use warptape_eventlog::{
     Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, Record, TopicPartition,
 };
@@ -17,8 +18,10 @@ use super::broker::{Broker, shared};
 use super::history::Random;
 use super::kafka_market::{TickReader, published};
 use super::machine_clock::MachineClock;
+use super::otlp::Receiver;
 use super::processes::{Running, folder, texts, warptape};
 use super::proxy::{Fault, Proxy};
+use super::verifier::Verifier;
 
 const PARTITIONS: i32 = 6;
 /// A market that ends while processes come and go, and how fast it is.
@@ -81,11 +84,21 @@ impl Cluster {
 
     /// Likewise, that reaches the log by another address.
     fn start_run_by(&self, url: &str, folder: &Path, ordinal: i32) -> Running {
+        self.start_run_with(url, folder, ordinal, &[])
+    }
+
+    fn start_run_with(
+        &self,
+        url: &str,
+        folder: &Path,
+        ordinal: i32,
+        environment: &[(&str, &str)],
+    ) -> Running {
         let common = std::fs::read_to_string(folder.join("w.toml")).expect("the common file");
         let file = format!("w{ordinal}.toml");
         std::fs::write(folder.join(&file), format!("{common}\nengine.ordinal = {ordinal}\n"))
             .expect("a file");
-        Running::start(folder, &["run", "-c", &file, "--log", url])
+        Running::start_with(folder, &["run", "-c", &file, "--log", url], environment)
     }
 
     fn records(&self, topic: &str, partition: i32) -> Vec<Record> {
@@ -150,6 +163,16 @@ impl Cluster {
         assert!(said.ends_with(": identical\n") && !said.contains(", 0 signals"), "{said}");
     }
 
+    /// Starts a verifier that follows all processes from their first entries on.
+    fn start_verifier(&self, folder: &Path) -> Verifier {
+        Verifier::start(folder, &["--from-beginning", "-c", "w.toml", "--log", &self.url])
+    }
+
+    /// Waits until a verifier has found everything identical.
+    fn finish(&self, verifier: Verifier, folder: &Path) {
+        verifier.finish(folder, &["-c", "w.toml", "--log", &self.url]);
+    }
+
     /// Committed offset of a partition of the ticks.
     fn committed(&self, partition: i32) -> i64 {
         let source = TopicPartition { topic: format!("{}ticks", self.prefix), partition };
@@ -195,6 +218,7 @@ fn processes_join_and_leave_under_load() {
     let cluster = Cluster::new(folder, "group", "kafka.session_timeout_ms = 6000\nrisk.slice_us = 200\n");
     let mut first = cluster.start_run(folder, 0);
     let mut feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
+    let verifier = cluster.start_verifier(folder);
     cluster.run_on(&mut first);
 
     let mut asking = Asking::new(&cluster.log, Topics::new(&cluster.prefix), PARTITIONS);
@@ -229,6 +253,7 @@ fn processes_join_and_leave_under_load() {
     third.stop("TERM");
     println!("{:?}", asking.check());
     cluster.verify(folder);
+    cluster.finish(verifier, folder);
 
     // Which symbol lived where is in the journals: each process had partitions, and some moved.
     let histories = histories(&cluster);
@@ -328,7 +353,9 @@ fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
     let configuration = CONFIGURATION.replace("commit_interval_ms = 20", "commit_interval_ms = 1000");
     let cluster = Cluster::on(&broker.direct, folder, "revoked", &(configuration + settings));
 
-    let mut first = cluster.start_run_by(&format!("kafka:{}", proxy.address), folder, 0);
+    let receiver = Receiver::start();
+    let traced = [("WARPTAPE__OTLP__ENDPOINT", &*receiver.url), ("WARPTAPE__OTLP__SAMPLE_PPM", "1000000")];
+    let mut first = cluster.start_run_with(&format!("kafka:{}", proxy.address), folder, 0, &traced);
     let mut feed = cluster.start_feed(folder, "1000000000", TICKS_PER_SECOND_FOR_LONG);
     cluster.run_on(&mut first);
     proxy.impose(Fault::HeldRecords);
@@ -336,6 +363,7 @@ fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
     let mut second = cluster.start_run(folder, 1);
     second.run_until("the second process has partitions", || (!cluster.owned(1).is_empty()).then_some(()));
     proxy.impose(Fault::None);
+    let verifier = cluster.start_verifier(folder);
 
     feed.run_for(Duration::from_secs(1));
     cluster.run_to_end(&feed.stop("TERM"), &mut second);
@@ -347,6 +375,41 @@ fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
     });
     assert!(not_in_time, "the commit was not held up for long enough");
     cluster.verify(folder);
+    cluster.finish(verifier, folder);
+    check_traces(&cluster, &receiver.taken());
+}
+
+/// Asserts that records of a transaction that was aborted have traces which say so: of partitions that were let go meanwhile an error, of
+/// the others a commit that followed.
+fn check_traces(cluster: &Cluster, taken: &[Value]) {
+    let mut traces: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for span in taken.iter().filter(|line| line["kind"] == "span") {
+        traces.entry(span["trace"].as_str().expect("an id")).or_default().push(span);
+    }
+    let (mut let_go, mut again) = (0, 0);
+    for spans in traces.values() {
+        let whole = spans.iter().find(|span| span["parent"] == "").expect("a root");
+        assert_eq!(whole["attributes"]["messaging.destination.name"], format!("{}ticks", cluster.prefix));
+        let attempts: Vec<bool> = spans
+            .iter()
+            .filter(|span| span["name"] == "commit")
+            .map(|span| span["error"].is_null())
+            .collect();
+        match whole["error"].as_str() {
+            Some(error) => {
+                assert!(error.contains("let go") && !attempts.contains(&true), "{spans:?}");
+                let_go += 1;
+            }
+            None => {
+                assert!(
+                    attempts.last() == Some(&true) && attempts.iter().filter(|ok| **ok).count() == 1,
+                    "{spans:?}"
+                );
+                again += usize::from(attempts.len() > 1);
+            }
+        }
+    }
+    assert!(let_go > 0 && again > 0, "{let_go} let go, {again} sent again, of {}", traces.len());
 }
 
 /// The time is the machine's own, which a busy machine does not lengthen, and the session timeout is the default.

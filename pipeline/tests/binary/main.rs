@@ -52,4 +52,5 @@ mod segments;
 mod side_by_side;
 mod strangers;
 mod timeline;
+mod verifier;
 mod what_if;

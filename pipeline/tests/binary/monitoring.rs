@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, KafkaOptions, NewRecord, SqliteLog};
-use warptape_pipeline::endpoint::METRICS;
+use warptape_pipeline::endpoint::{METRICS, VERIFIER_METRICS};
 
 use super::broker::Broker;
 use super::disk_full::{Disk, IN_NAMESPACE, NO_MOUNT, run_in_namespace};
@@ -17,6 +17,7 @@ use super::kafka_market::Market;
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 use super::prometheus::{Prometheus, component, deployed, endpoint_of, get};
 use super::redis_server::RedisServer;
+use super::verifier::Verifier;
 
 /// Within so many seconds after a fault is seen in the metrics its alert is to fire, and twice as many are granted to a machine that is
 /// busy with other tests.
@@ -367,8 +368,8 @@ fn queries() -> Vec<Query> {
 /// A policy in the shadow, so that there are figures of one.
 const SHADOW: &str = "risk.shadow = [\"earliest-deadline\"]";
 
-/// Rows whose panels are empty without a GPU, and on the embedded log.
-const EMPTY_ROWS: [&str; 2] = ["GPUs / ", "Kafka / "];
+/// Panels that are empty without a GPU, on the embedded log, and where no verifier has found a difference.
+const EMPTY: [&str; 3] = ["GPUs / ", "Kafka / ", "Verifier / Difference at sequence"];
 
 #[test]
 fn every_query_of_the_dashboard_is_answered() {
@@ -380,7 +381,9 @@ fn every_query_of_the_dashboard_is_answered() {
         redis.url()
     );
     let pipeline = Pipeline::start("seen", &settings, &[]);
-    let instances = [pipeline.instance()];
+    let common = ["-c", "warptape.toml", "--log", "sqlite:market.db"];
+    let verifier = Verifier::start(pipeline.folder.path(), &common);
+    let instances = [pipeline.instance(), ("verifier", &verifier.endpoint)];
     let servers = [Prometheus::start(&instances, true), Prometheus::start(&instances, false)];
     // A counter that both have seen before it rises.
     for server in &servers {
@@ -393,7 +396,7 @@ fn every_query_of_the_dashboard_is_answered() {
     assert!(all.len() > 80, "{}", all.len());
     for (server, name) in servers.iter().zip(["native", "classic"]) {
         for Query { panel, expression } in &all {
-            if EMPTY_ROWS.iter().any(|row| panel.starts_with(row)) {
+            if EMPTY.iter().any(|begin| panel.starts_with(begin)) {
                 // It must be valid, and has nothing to show.
                 assert_eq!(server.count(expression), 0, "{panel}: {expression}");
             } else {
@@ -543,7 +546,8 @@ fn intervals_are_those_that_rules_are_tested_at() {
 
 #[test]
 fn rules_and_dashboard_ask_for_metrics_that_there_are() {
-    let known: BTreeSet<String> = METRICS.iter().map(|metric| metric.full_name()).collect();
+    let metrics = METRICS.iter().chain(VERIFIER_METRICS);
+    let known: BTreeSet<String> = metrics.map(|metric| metric.full_name()).collect();
     let is_known = |name: &str| {
         let of_histogram = ["_bucket", "_count", "_sum"].iter().find_map(|suffix| name.strip_suffix(suffix));
         known.contains(name) || of_histogram.is_some_and(|name| known.contains(name))

@@ -228,17 +228,25 @@ fn configure(folder: &Path, instances: &[(&str, &str)]) {
     // The only difference to what is deployed.
     let rules = deployed("prometheus/warptape.rules.yml").replace("interval: 5s", "interval: 1s");
     fs::write(folder.join("warptape.rules.yml"), rules).expect("a file");
-    let targets = instances.iter().map(|(name, url)| {
-        let address = url.strip_prefix("http://").expect("an endpoint without TLS");
-        format!("      - targets: ['{address}']\n        labels: {{instance: '{name}'}}\n")
-    });
+    // Verifiers have a job of their own.
+    let (verifiers, pipelines): (Vec<_>, Vec<_>) =
+        instances.iter().partition(|(name, _)| name.starts_with("verifier"));
+    let job = |name: &str, instances: &[&(&str, &str)]| {
+        let targets = instances.iter().map(|(name, url)| {
+            let address = url.strip_prefix("http://").expect("an endpoint without TLS");
+            format!("      - targets: ['{address}']\n        labels: {{instance: '{name}'}}\n")
+        });
+        format!("\x20 - job_name: {name}\n\x20   static_configs:\n{}", targets.collect::<String>())
+    };
+    let jobs: String = [("warptape", &pipelines), ("warptape-verifier", &verifiers)]
+        .into_iter()
+        .filter(|(_, instances)| !instances.is_empty())
+        .map(|(name, instances)| job(name, instances))
+        .collect();
     let configuration = format!(
         "global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}\n\
          rule_files: [warptape.rules.yml]\n\
-         scrape_configs:\n\
-         \x20 - job_name: warptape\n\
-         \x20   static_configs:\n{}",
-        targets.collect::<String>()
+         scrape_configs:\n{jobs}"
     );
     fs::write(folder.join("prometheus.yml"), configuration).expect("a file");
 }

@@ -6,6 +6,7 @@ mod corruptions;
 mod debugger;
 mod diff;
 mod export;
+mod follower;
 mod history;
 mod journal;
 mod outputs;

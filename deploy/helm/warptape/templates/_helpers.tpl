@@ -126,6 +126,73 @@ WARPTAPE__{{ . | upper | replace "." "__" }}
 {{- end }}
 {{- end }}
 
+{{/* What the HTTP endpoint takes: its certificate and its token. */}}
+{{- define "warptape.endpointEnvironment" -}}
+{{- if .Values.endpoint.tlsSecret }}
+- name: WARPTAPE__ENDPOINT__TLS_CERTIFICATE
+  value: /etc/warptape/tls/tls.crt
+- name: WARPTAPE__ENDPOINT__TLS_KEY
+  value: /etc/warptape/tls/tls.key
+{{- end }}
+{{- if .Values.endpoint.tokenSecret }}
+- name: WARPTAPE__ENDPOINT__TOKEN_FILE
+  value: /etc/warptape/token/{{ .Values.endpoint.tokenKey }}
+{{- end }}
+{{- end }}
+
+{{- define "warptape.endpointMounts" -}}
+{{- if .Values.endpoint.tlsSecret }}
+- name: tls
+  mountPath: /etc/warptape/tls
+  readOnly: true
+{{- end }}
+{{- if .Values.endpoint.tokenSecret }}
+- name: token
+  mountPath: /etc/warptape/token
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "warptape.endpointVolumes" -}}
+{{- if .Values.endpoint.tlsSecret }}
+- name: tls
+  secret:
+    secretName: {{ .Values.endpoint.tlsSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- if .Values.endpoint.tokenSecret }}
+- name: token
+  secret:
+    secretName: {{ .Values.endpoint.tokenSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
+{{/* How Prometheus scrapes a service. Called with a dictionary of `root`, `service` and `job`. */}}
+{{- define "warptape.scrape" -}}
+- port: http
+  path: /metrics
+  interval: {{ .root.Values.serviceMonitor.interval }}
+  # The alerts of deploy/prometheus look for this job, whatever the release is called.
+  relabelings:
+    - { targetLabel: job, replacement: {{ .job }} }
+  {{- if .root.Values.endpoint.tlsSecret }}
+  scheme: https
+  tlsConfig:
+    # The certificate names the service, a scrape goes to the pod's address.
+    serverName: {{ .service }}.{{ .root.Release.Namespace }}.svc
+    ca:
+      secret: { name: {{ .root.Values.endpoint.tlsSecret }}, key: ca.crt }
+  {{- end }}
+  {{- if .root.Values.endpoint.tokenSecret }}
+  authorization:
+    type: Bearer
+    credentials:
+      name: {{ .root.Values.endpoint.tokenSecret }}
+      key: {{ .root.Values.endpoint.tokenKey }}
+  {{- end }}
+{{- end }}
+
 {{/* The user of the image, 65532, is a number there, so the node can tell that it is not root. */}}
 {{- define "warptape.podSecurity" -}}
 runAsNonRoot: true

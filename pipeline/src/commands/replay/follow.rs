@@ -1,0 +1,117 @@
+//! `warptape replay verify --follow`: a verifier beside a running pipeline.
+//!
+//! A thread verifies; the main thread says how it goes and waits for a signal. A log that cannot be read is tried again, as long as it takes.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use warptape_replay::{Follower, ReplayError};
+
+use super::{options, print};
+use crate::cli::{DIVERGED, Interrupt, VerifyArgs};
+use crate::clock::Clock;
+use crate::commands::run::NO_THREAD;
+use crate::endpoint::{self, Endpoint, VerifierProgress};
+use crate::logging::NOTICE;
+use crate::open::{OpenLog, Purpose, open_log};
+use crate::printable::to_stderr;
+use crate::settings::Settings;
+
+/// Pause before the next look at a log that was verified to its end.
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
+/// Pause after a log that cannot be read.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// Time between two lines of how it goes.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long the thread may take to end: it may wait for a log that does not answer.
+const END_MAX: Duration = Duration::from_secs(5);
+/// Time between two looks whether a signal has come.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Verifies until a signal comes, or until the first difference where nobody is told of it.
+pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
+    let options = options(args, settings, schemas);
+    let listener = args.listen.as_deref().map(endpoint::listen).transpose()?;
+    let interrupt = Interrupt::install()?;
+    let progress = Arc::new(VerifierProgress::default());
+    let endpoint = listener.map(|listener| {
+        let names = (settings.engine.node.clone(), options.sources.group.clone(), options.journal.clone());
+        Endpoint::start_for_verifier(listener, &settings.endpoint, names, progress.clone(), log.clone())
+    });
+    let endpoint = endpoint.transpose()?;
+    if let Some(endpoint) = &endpoint {
+        to_stderr(format_args!("metrics and health: {}", endpoint.url()));
+    }
+    let from_beginning = args.from_beginning;
+    let (stop, stopped) = bounded(0);
+    let verifier = {
+        let progress = progress.clone();
+        let verify = move || {
+            follow(Follower::new(&*log, options, from_beginning), &progress, &stopped);
+            progress.end();
+        };
+        thread::Builder::new().name("verifier".to_owned()).spawn(verify).context(NO_THREAD)?
+    };
+    let mut told = Instant::now();
+    while !verifier.is_finished() && !interrupt.wait(WAIT) {
+        if told.elapsed() >= LINE_INTERVAL {
+            told = Instant::now();
+            let report = progress.followed().report;
+            tracing::info!(target: NOTICE, entries = report.entries, "{report} so far");
+        }
+    }
+    drop::<crossbeam_channel::Sender<()>>(stop);
+    let ending = Instant::now();
+    while !verifier.is_finished() && ending.elapsed() < END_MAX {
+        thread::park_timeout(WAIT);
+    }
+    let report = progress.followed().report;
+    print(&report, args.output)?;
+    if report.is_identical() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if endpoint.is_some() {
+        // A verifier that was started again would begin behind the difference, and nobody would be told of it any more.
+        to_stderr(format_args!("the verifier stays to tell of the difference, until Ctrl-C or SIGTERM"));
+        while !interrupt.wait(LINE_INTERVAL) {}
+    }
+    Ok(ExitCode::from(DIVERGED))
+}
+
+/// Makes rounds until the sender is gone, or a difference is found.
+fn follow(mut follower: Follower<'_>, progress: &VerifierProgress, stopped: &Receiver<()>) {
+    let clock = Clock::start();
+    let mut is_failing = false;
+    loop {
+        let pause = match follower.round() {
+            Ok(is_at_end) => {
+                is_failing = false;
+                progress.follow(follower.followed());
+                if let Some(divergence) = &follower.followed().report.divergence {
+                    let sequence = follower.followed().sequence;
+                    return tracing::error!(
+                        sequence,
+                        "what was committed is not what it should be: {divergence}"
+                    );
+                }
+                if is_at_end { LOOK_PAUSE } else { Duration::ZERO }
+            }
+            Err(error) => {
+                if !is_failing {
+                    tracing::warn!("nothing can be verified for now, and it is tried again: {error}");
+                }
+                is_failing = true;
+                progress.fail(clock.now_ns(), error.to_string());
+                RETRY_PAUSE
+            }
+        };
+        if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}

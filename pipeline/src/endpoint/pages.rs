@@ -1,0 +1,172 @@
+//! The pages of an endpoint: made for all who ask within a quarter of a second.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use serde_json::Value;
+use warptape_eventlog::EventLog;
+
+use super::health::{Health, State, assess};
+use super::reports;
+use super::sampler::Sampler;
+use super::scrape::{Format, scrape};
+use super::verifier::WatchedVerifier;
+use super::view::Watched;
+use crate::clock::Clock;
+
+/// How long a page is given to all who ask for it.
+const PAGE_AGE_MAX: Duration = Duration::from_millis(250);
+
+/// The pages there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Page {
+    Live,
+    Ready,
+    Health,
+    Metrics(Format),
+    GpuHealth,
+    GpuMemory,
+    Performance,
+}
+
+/// Paths and what they say, for those who ask for something else.
+pub(super) const PATHS: &str = "\
+/metrics              metrics for Prometheus
+/livez                200 while the process is worth keeping
+/readyz               200 while the pipeline reads, commits and computes
+/health               how each component fares, and why (JSON)
+/gpu-health           how each GPU fares (JSON)
+/gpu-memory           memory of each GPU (JSON)
+/performance-metrics  how fast the pipeline is (JSON)
+POST /control         a command to this process, where there is a token (JSON)
+";
+
+/// Whom the pages tell of.
+enum Subject {
+    /// A running pipeline, and who looks at it; nobody where the system could start no thread: there is no lag then.
+    Pipeline(Box<Watched>, Option<Sampler>),
+    /// A verifier that follows a log.
+    Verifier(WatchedVerifier),
+}
+
+/// A page that was made.
+#[derive(Clone)]
+pub(super) struct Made {
+    at: Instant,
+    pub(super) status: StatusCode,
+    pub(super) content_type: &'static str,
+    pub(super) bytes: Bytes,
+}
+
+impl Made {
+    fn new(status: StatusCode, content_type: &'static str, bytes: Vec<u8>) -> Self {
+        Self { at: Instant::now(), status, content_type, bytes: bytes.into() }
+    }
+
+    fn text(status: StatusCode, line: String) -> Self {
+        Self::new(status, "text/plain; charset=utf-8", (line + "\n").into_bytes())
+    }
+
+    fn json(status: StatusCode, value: &Value) -> Self {
+        let mut bytes = serde_json::to_vec_pretty(value).expect("values of JSON can be written");
+        bytes.push(b'\n');
+        Self::new(status, "application/json", bytes)
+    }
+
+    fn metrics(written: Result<Vec<u8>, fmt::Error>, format: Format) -> Self {
+        match written {
+            Ok(bytes) => Self::new(StatusCode::OK, format.content_type(), bytes),
+            Err(_) => Self::text(status(false), "the metrics cannot be written".to_owned()),
+        }
+    }
+
+    /// Whether the process is alive.
+    fn live(health: &Health) -> Self {
+        let word = if health.live { "live".to_owned() } else { format!("not live: {}", health.told()) };
+        Self::text(status(health.live), word)
+    }
+
+    /// Whether it is ready.
+    fn ready(health: &Health) -> Self {
+        let word = if health.ready { "ready".to_owned() } else { format!("not ready: {}", health.told()) };
+        Self::text(status(health.ready), word)
+    }
+
+    fn health(health: &Health) -> Self {
+        let value = serde_json::to_value(health).expect("health has names and texts alone");
+        Self::json(status(health.status != State::Down), &value)
+    }
+}
+
+fn status(is_good: bool) -> StatusCode {
+    if is_good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+}
+
+/// Makes pages, and keeps them for a moment.
+pub(super) struct Pages {
+    subject: Subject,
+    log: Arc<dyn EventLog>,
+    clock: Clock,
+    made: Mutex<BTreeMap<Page, Made>>,
+}
+
+impl Pages {
+    /// The pages of a running pipeline.
+    pub(super) fn of_pipeline(watched: Watched, log: Arc<dyn EventLog>) -> Self {
+        let clock = Clock::start();
+        let sampler = Sampler::start(&watched, log.clone(), clock)
+            .inspect_err(|error| tracing::warn!(%error, "no thread for lag and rates could be started"));
+        let subject = Subject::Pipeline(Box::new(watched), sampler.ok());
+        Self { subject, log, clock, made: Mutex::default() }
+    }
+
+    /// The pages of a verifier.
+    pub(super) fn of_verifier(watched: WatchedVerifier, log: Arc<dyn EventLog>, clock: Clock) -> Self {
+        Self { subject: Subject::Verifier(watched), log, clock, made: Mutex::default() }
+    }
+
+    /// A page as it is now, or was a moment ago.
+    pub(super) fn get(&self, page: Page) -> Made {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = made.get(&page).filter(|kept| kept.at.elapsed() < PAGE_AGE_MAX) {
+            return kept.clone();
+        }
+        let new = match &self.subject {
+            Subject::Pipeline(watched, sampler) => self.of_watched(page, watched, sampler.as_ref()),
+            Subject::Verifier(watched) => self.of_watched_verifier(page, watched),
+        };
+        made.insert(page, new.clone());
+        new
+    }
+
+    fn of_watched(&self, page: Page, watched: &Watched, sampler: Option<&Sampler>) -> Made {
+        let sampled = sampler.map(Sampler::sampled).unwrap_or_default();
+        let view = watched.view(self.clock, sampled, self.log.client_figures());
+        match page {
+            Page::Live => Made::live(&assess(&view)),
+            Page::Ready => Made::ready(&assess(&view)),
+            Page::Health => Made::health(&assess(&view)),
+            Page::Metrics(format) => Made::metrics(scrape(view, format), format),
+            Page::GpuHealth => Made::json(StatusCode::OK, &reports::gpu_health(&view)),
+            Page::GpuMemory => Made::json(StatusCode::OK, &reports::gpu_memory(&view)),
+            Page::Performance => Made::json(StatusCode::OK, &reports::performance(&view)),
+        }
+    }
+
+    fn of_watched_verifier(&self, page: Page, watched: &WatchedVerifier) -> Made {
+        let view = watched.view(self.clock.now_ns());
+        match page {
+            Page::Live => Made::live(&view.assess()),
+            Page::Ready => Made::ready(&view.assess()),
+            Page::Health => Made::health(&view.assess()),
+            Page::Metrics(format) => Made::metrics(view.scrape(format), format),
+            Page::GpuHealth | Page::GpuMemory | Page::Performance => {
+                Made::text(StatusCode::NOT_FOUND, "a verifier has no such page".to_owned())
+            }
+        }
+    }
+}

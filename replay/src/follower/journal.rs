@@ -1,0 +1,138 @@
+//! The journal of one process as it grows: its entries are stepped again, and what they account for is handed on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry, PartitionRevoked};
+
+use super::partition::{Account, AccountState, PartitionFollower};
+use crate::accounts::SealedRange;
+use crate::entries::Entries;
+use crate::journal::JournalCheck;
+use crate::partition_reader::PartitionReader;
+use crate::{JournalDivergence, ReplayError};
+
+/// Entries that are read in a round.
+const ROUND_ENTRIES_MAX: u64 = 4_096;
+/// Transactions that were read and not compared, from which on no more are read: another process is read first.
+const WAITING_MAX: usize = 65_536;
+
+/// Follows one partition of the journal.
+pub(super) struct JournalFollower {
+    pub(super) check: JournalCheck,
+    source: TopicPartition,
+    next: i64,
+    /// The stage configuration of the process life that is read.
+    config: Option<Arc<str>>,
+    /// Partitions in the last transaction that was read. That it was committed as it is says the next one.
+    in_flight: Vec<i32>,
+}
+
+impl JournalFollower {
+    /// Begins at the last start or checkpoint of the partition, or at its first entry.
+    pub(super) fn begin(
+        log: &dyn EventLog,
+        topic: &str,
+        partition: i32,
+        range: OffsetRange,
+        from_beginning: bool,
+    ) -> Result<Self, ReplayError> {
+        let mut next = range.first;
+        if !from_beginning {
+            let entries = Entries::open(log, topic, partition)?;
+            next = entries.begin_before(range.next)?.map_or(range.first, |begin| begin.offset);
+        }
+        let mut check = JournalCheck::new(topic, None);
+        check.begin(partition, next);
+        let source = TopicPartition { topic: topic.to_owned(), partition };
+        Ok(Self { check, source, next, config: None, in_flight: Vec::new() })
+    }
+
+    /// Offset of the next record.
+    pub(super) fn next(&self) -> i64 {
+        self.next
+    }
+
+    /// Whether a process life was of a version that accounts for nothing.
+    pub(super) fn has_older(&self) -> bool {
+        self.check.accounts.has_older()
+    }
+
+    /// Reads on, up to the end of the range; the first difference. What entries account for goes to the partitions.
+    pub(super) fn read(
+        &mut self,
+        log: &dyn EventLog,
+        range: OffsetRange,
+        partitions: &mut BTreeMap<i32, PartitionFollower>,
+    ) -> Result<Option<JournalDivergence>, ReplayError> {
+        let number = self.source.partition;
+        if self.next >= range.next {
+            // No next transaction comes for now, and the group's offsets have to say whether the last one was committed as it is.
+            self.in_flight.drain(..).for_each(|of| partitions.entry(of).or_default().doubt(number));
+            return Ok(None);
+        }
+        if partitions.values().map(|follower| follower.waiting(number)).sum::<usize>() >= WAITING_MAX {
+            return Ok(None);
+        }
+        let range = OffsetRange { first: self.next, ..range };
+        let mut reader = PartitionReader::open(log, self.source.clone(), range)?;
+        for _ in 0..ROUND_ENTRIES_MAX {
+            let Some(record) = reader.next()? else {
+                // The last offsets may have no records.
+                self.next = range.next;
+                break;
+            };
+            match self.check.check_entry(&record) {
+                Ok(entry) => self.follow(record.offset, &entry, partitions),
+                Err(divergence) => return Ok(Some(*divergence)),
+            }
+            self.next = record.offset + 1;
+        }
+        // The partitions have them.
+        self.check.accounts.forget();
+        self.check.segments.forget();
+        Ok(None)
+    }
+
+    fn follow(
+        &mut self,
+        offset: i64,
+        entry: &JournalEntry,
+        partitions: &mut BTreeMap<i32, PartitionFollower>,
+    ) {
+        let number = self.source.partition;
+        match &entry.input {
+            Input::Started(started) => {
+                self.config = Some(started.stage_config.as_str().into());
+                self.in_flight.drain(..).for_each(|of| partitions.entry(of).or_default().confirm(number));
+            }
+            Input::Checkpoint(Checkpoint { started: Some(started), .. }) => {
+                self.config = Some(started.stage_config.as_str().into());
+            }
+            Input::Sealed(sealed) if !self.check.is_headless() => {
+                let Some(config) = &self.config else { return };
+                self.in_flight.drain(..).for_each(|of| partitions.entry(of).or_default().confirm(number));
+                for account in sealed.partitions.iter().filter(|of| of.next_offset > of.first_offset) {
+                    self.in_flight.push(account.partition);
+                    partitions.entry(account.partition).or_default().add(Account {
+                        journal: number,
+                        offset,
+                        sequence: entry.sequence,
+                        config: config.clone(),
+                        range: SealedRange::of(account),
+                        state: AccountState::InFlight,
+                    });
+                }
+            }
+            // A transaction that was under way then may have left the partition out.
+            Input::PartitionRevoked(PartitionRevoked { partition }) => {
+                if let Some(index) = self.in_flight.iter().position(|of| of == partition) {
+                    self.in_flight.swap_remove(index);
+                    partitions.entry(*partition).or_default().doubt(number);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The verification of a log as it grows: what a pipeline commits is compared soon after, for as long as it runs.
+//!
+//! ```text
+//!   journal ──► JournalFollower, one a process ──► entries stepped again
+//!                    │ what each transaction was made of
+//!                    ▼
+//!   ticks ─────► PartitionFollower, one a partition ──► ticks and outputs compared
+//! ```
+//!
+//! It begins at the last start or checkpoint of each process, and with the newest snapshot of each partition before that: what is older
+//! is for [`verify`](crate::verify). The journal leads: an entry `Sealed` says which ticks a transaction was made of, so that nothing
+//! but the log is asked, and memory holds one state of the stages and what was read and not compared.
+
+mod journal;
+mod partition;
+
+use std::collections::BTreeMap;
+
+use warptape_eventlog::{EventLog, OffsetRange};
+
+use self::journal::JournalFollower;
+use self::partition::{Account, PartitionFollower};
+use crate::cut::decided;
+use crate::{Divergence, OutputCounts, ReplayError, Report, VerifyOptions};
+
+/// What was verified, and what was found.
+#[derive(Clone, Debug, Default)]
+pub struct Followed {
+    /// Counts of what was found identical, and the first difference.
+    pub report: Report,
+    /// The difference is of the entry with this sequence, or of the transaction that it sealed.
+    pub sequence: Option<i64>,
+    /// By partition of the journal, the offset before which everything was verified.
+    pub places: BTreeMap<i32, i64>,
+}
+
+/// Verifies a log as it grows.
+pub struct Follower<'a> {
+    log: &'a dyn EventLog,
+    options: VerifyOptions,
+    from_beginning: bool,
+    /// Whether the log was looked at: journals that were not there then are followed from their first entries on.
+    has_looked: bool,
+    /// Whether every journal that there was at first has been read to its end once.
+    has_caught_up: bool,
+    journals: BTreeMap<i32, JournalFollower>,
+    partitions: BTreeMap<i32, PartitionFollower>,
+    followed: Followed,
+}
+
+impl<'a> Follower<'a> {
+    /// A verifier that has read nothing yet. It begins at the last start or checkpoint of each process, or where the log begins.
+    pub fn new(log: &'a dyn EventLog, options: VerifyOptions, from_beginning: bool) -> Self {
+        let outputs = options.outputs.then(OutputCounts::default);
+        let report = Report { outputs, ..Report::default() };
+        Self {
+            log,
+            options,
+            from_beginning,
+            has_looked: false,
+            has_caught_up: false,
+            journals: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            followed: Followed { report, ..Followed::default() },
+        }
+    }
+
+    /// What was verified until now.
+    pub fn followed(&self) -> &Followed {
+        &self.followed
+    }
+
+    /// Verifies a bounded part of what was committed since the last round; whether that was all. After the first difference it does
+    /// nothing more. After an error the next round goes on where this one was.
+    ///
+    /// # Errors
+    /// If the log cannot be read, or its end cannot be told because a transaction stays open.
+    pub fn round(&mut self) -> Result<bool, ReplayError> {
+        if self.followed.report.divergence.is_some() {
+            return Ok(true);
+        }
+        let is_at_end = self.read_journals()?;
+        self.has_looked = true;
+        match self.options.outputs {
+            true if self.followed.report.divergence.is_none() => self.compare(is_at_end)?,
+            true => {}
+            // Nobody asks what entries account for.
+            false => self.partitions.clear(),
+        }
+        self.note_places();
+        self.has_caught_up |= is_at_end && !self.journals.is_empty();
+        Ok(is_at_end)
+    }
+
+    /// Whether all journals were read to their ends.
+    fn read_journals(&mut self) -> Result<bool, ReplayError> {
+        let shelf = decided(self.log, &[&self.options.journal])?;
+        let ranges = shelf.get(&self.options.journal).map(Vec::as_slice).unwrap_or_default();
+        let mut is_at_end = true;
+        for (partition, &range) in (0..).zip(ranges) {
+            if range.first >= range.next && !self.journals.contains_key(&partition) {
+                continue;
+            }
+            self.begin_journal(partition, range)?;
+            let journal = self.journals.get_mut(&partition).expect("it was just begun");
+            if let Some(divergence) = journal.read(self.log, range, &mut self.partitions)? {
+                self.followed.sequence = Some(divergence.sequence);
+                self.followed.report.divergence = Some(Divergence::Journal(divergence));
+                break;
+            }
+            is_at_end &= journal.next() >= range.next;
+        }
+        let sum = |count: fn(&JournalFollower) -> u64| self.journals.values().map(count).sum();
+        let report = &mut self.followed.report;
+        report.entries = sum(|journal| journal.check.entries);
+        report.decisions = sum(|journal| journal.check.decisions);
+        report.processes = sum(|journal| journal.check.processes);
+        Ok(is_at_end)
+    }
+
+    /// Begins to follow a journal that was not there before, or whose entries were removed before they were read.
+    fn begin_journal(&mut self, partition: i32, range: OffsetRange) -> Result<(), ReplayError> {
+        let topic = &self.options.journal;
+        match self.journals.get(&partition) {
+            Some(journal) if range.first <= journal.next() => return Ok(()),
+            Some(journal) => {
+                let next = journal.next();
+                tracing::warn!(
+                    topic,
+                    partition,
+                    "the log has removed entries before they were verified, from offset {next} to {}",
+                    range.first
+                );
+                // What processes sealed meanwhile is not known.
+                self.partitions.clear();
+            }
+            None => {}
+        }
+        // A process that comes later is followed from its first entry on, so that nothing of what it seals is passed over.
+        let from_beginning = self.from_beginning || self.has_looked;
+        let journal = JournalFollower::begin(self.log, topic, partition, range, from_beginning)?;
+        tracing::info!(topic, partition, "entries are verified from offset {} on", journal.next());
+        self.journals.insert(partition, journal);
+        Ok(())
+    }
+
+    /// Compares what transactions were made of and what came of it, as far as that is known.
+    fn compare(&mut self, is_at_end: bool) -> Result<(), ReplayError> {
+        let (log, sources) = (self.log, &self.options.sources);
+        let is_known = is_at_end || self.has_caught_up;
+        let has_older = self.journals.values().any(JournalFollower::has_older);
+        let mut chains = Vec::new();
+        for (&partition, follower) in &mut self.partitions {
+            follower.settle(log, sources, partition)?;
+            let chain = match is_known {
+                true => follower.take_chain(is_at_end, has_older),
+                false => continue,
+            };
+            match chain {
+                Ok(chain) if chain.is_empty() => {}
+                Ok(chain) => chains.push((partition, chain)),
+                Err(gap) => {
+                    self.followed.sequence = Some(gap.sequence);
+                    let unaccounted = gap.describe(log, sources, partition)?;
+                    self.followed.report.divergence = Some(Divergence::Unaccounted(unaccounted));
+                    return Ok(());
+                }
+            }
+        }
+        if chains.is_empty() {
+            return Ok(());
+        }
+        let topics = [&sources.signals, &sources.late, &sources.dead_letter].map(String::as_str);
+        let shelf = decided(log, &topics);
+        let shelf = match shelf {
+            Ok(shelf) => shelf,
+            Err(error) => {
+                self.give_back(chains);
+                return Err(error);
+            }
+        };
+        let counts = self.followed.report.outputs.get_or_insert_default();
+        while let Some((partition, chain)) = chains.pop() {
+            let follower = self.partitions.get_mut(&partition).expect("a chain is of a partition");
+            match follower.compare(log, sources, partition, &chain, &shelf, counts) {
+                Ok(None) => {}
+                Ok(Some((sequence, divergence))) => {
+                    self.followed.sequence = Some(sequence);
+                    self.followed.report.divergence = Some(divergence);
+                    return Ok(());
+                }
+                Err(error) => {
+                    chains.push((partition, chain));
+                    self.give_back(chains);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was taken and not compared is compared in the next round.
+    fn give_back(&mut self, chains: Vec<(i32, Vec<Account>)>) {
+        for (partition, chain) in chains {
+            if let Some(follower) = self.partitions.get_mut(&partition) {
+                chain.into_iter().for_each(|account| follower.add(account));
+            }
+        }
+    }
+
+    fn note_places(&mut self) {
+        for (&partition, journal) in &self.journals {
+            let waiting = self.partitions.values().filter_map(|follower| follower.waits_for(partition));
+            let place = waiting.min().map_or(journal.next(), |waiting| waiting.min(journal.next()));
+            self.followed.places.insert(partition, place);
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! One partition of the ticks as it is processed: its ticks and outputs are compared, transaction by transaction.
+
+use std::sync::Arc;
+
+use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
+use warptape_stages::StageConfig;
+
+use crate::accounts::{Covered, DigestCheck, SealedRange};
+use crate::cause::{self, CauseOf};
+use crate::comparison::Comparison;
+use crate::cut::Shelf;
+use crate::outputs::{SegmentRerun, divergence, process};
+use crate::partition_reader::PartitionReader;
+use crate::rerun::{Outputs, Rerun};
+use crate::segments::{self, Segment, is_same};
+use crate::{Divergence, OutputCounts, OutputOptions, ReplayError, Unaccounted, snapshot};
+
+/// What a transaction was made of in a partition.
+pub(super) struct Account {
+    /// Partition of the journal.
+    pub(super) journal: i32,
+    /// Offset of the entry.
+    pub(super) offset: i64,
+    pub(super) sequence: i64,
+    /// The stage configuration that its ticks were processed under.
+    pub(super) config: Arc<str>,
+    pub(super) range: SealedRange,
+    pub(super) state: AccountState,
+}
+
+/// Whether a transaction was committed with the partition in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AccountState {
+    /// The entries that were read so far do not say so.
+    InFlight,
+    /// The group's offset has to say so.
+    Asked,
+    Committed,
+}
+
+/// Ticks that no entry accounts for, although later ones are accounted for.
+pub(super) struct Gap {
+    pub(super) sequence: i64,
+    from: i64,
+    to: i64,
+}
+
+impl Gap {
+    pub(super) fn describe(
+        &self,
+        log: &dyn EventLog,
+        sources: &OutputOptions,
+        partition: i32,
+    ) -> Result<Unaccounted, LogError> {
+        let source = TopicPartition { topic: sources.ticks.clone(), partition };
+        Ok(Unaccounted {
+            topic: sources.ticks.clone(),
+            partition,
+            group: sources.group.clone(),
+            accounted_offset: self.from,
+            resumed_offset: Some(self.to),
+            committed_offset: log.committed(&sources.group, &source)?.unwrap_or(self.to),
+            orphans: Vec::new(),
+        })
+    }
+}
+
+/// Follows one partition.
+#[derive(Default)]
+pub(super) struct PartitionFollower {
+    /// What was read of the journals and not compared, by the first tick record.
+    waiting: Vec<Account>,
+    /// The next tick record whose outputs are compared; `None` until it is known where the comparison begins.
+    next: Option<i64>,
+    /// Where journals had been read to their ends and the next tick record was in none, although later ones were.
+    gap_at: Option<i64>,
+    /// The stages before the next tick record, and what they are configured by.
+    state: Option<(Arc<str>, Rerun)>,
+    /// Offsets of the next records of signals, late ticks and dead letters; `None` where they are to be looked for.
+    outputs: Option<[i64; 3]>,
+}
+
+impl PartitionFollower {
+    /// Takes what an entry accounts for.
+    pub(super) fn add(&mut self, account: Account) {
+        let index = self.waiting.partition_point(|of| of.range.first <= account.range.first);
+        self.waiting.insert(index, account);
+    }
+
+    /// The last transaction in a journal was committed as it is.
+    pub(super) fn confirm(&mut self, journal: i32) {
+        self.set(journal, AccountState::Committed);
+    }
+
+    /// The journal does not say whether its last transaction was committed with this partition in it.
+    pub(super) fn doubt(&mut self, journal: i32) {
+        self.set(journal, AccountState::Asked);
+    }
+
+    fn set(&mut self, journal: i32, state: AccountState) {
+        let mut waiting = self.waiting.iter_mut();
+        let in_flight = |of: &&mut Account| of.journal == journal && of.state == AccountState::InFlight;
+        if let Some(account) = waiting.rfind(in_flight) {
+            account.state = state;
+        }
+    }
+
+    /// Transactions of a journal that were read and not compared.
+    pub(super) fn waiting(&self, journal: i32) -> usize {
+        self.waiting.iter().filter(|account| account.journal == journal).count()
+    }
+
+    /// Offset of the first entry of a journal that accounts for what was not compared.
+    pub(super) fn waits_for(&self, journal: i32) -> Option<i64> {
+        let of_journal = self.waiting.iter().filter(|account| account.journal == journal);
+        of_journal.map(|account| account.offset).min()
+    }
+
+    /// Asks for the group's offset, where it has to say whether the next transaction was committed.
+    pub(super) fn settle(
+        &mut self,
+        log: &dyn EventLog,
+        sources: &OutputOptions,
+        partition: i32,
+    ) -> Result<(), LogError> {
+        let is_asked = |account: &Account| {
+            account.state == AccountState::Asked && self.next.is_none_or(|next| account.range.first <= next)
+        };
+        if self.waiting.iter().any(is_asked) {
+            let source = TopicPartition { topic: sources.ticks.clone(), partition };
+            let committed = log.committed(&sources.group, &source)?.unwrap_or(0);
+            let asked = self.waiting.iter_mut().filter(|of| of.state == AccountState::Asked);
+            asked
+                .filter(|of| of.range.next <= committed)
+                .for_each(|account| account.state = AccountState::Committed);
+        }
+        Ok(())
+    }
+
+    /// Takes the transactions that follow each other from the next tick record on. Where the journals were read to their ends, twice,
+    /// and none begins there although later ones do, that is a gap, unless there were processes that account for nothing.
+    pub(super) fn take_chain(&mut self, is_at_end: bool, has_older: bool) -> Result<Vec<Account>, Gap> {
+        let Some(mut next) = self.next.or_else(|| self.begin_of_last_run()) else { return Ok(Vec::new()) };
+        self.next = Some(next);
+        let mut chain = Vec::new();
+        loop {
+            // A transaction that was left out was made again, perhaps in other pieces.
+            self.waiting.retain(|account| account.range.next > next);
+            let goes_on =
+                |account: &Account| account.state == AccountState::Committed && account.range.first <= next;
+            let Some(index) = self.waiting.iter().position(goes_on) else { break };
+            let account = self.waiting.remove(index);
+            next = account.range.next;
+            chain.push(account);
+        }
+        if !chain.is_empty() {
+            self.gap_at = None;
+            return Ok(chain);
+        }
+        let is_committed = |account: &&Account| account.state == AccountState::Committed;
+        let resumed = self.waiting.iter().find(is_committed).filter(|_| is_at_end);
+        let Some(resumed) = resumed.filter(|_| self.waiting[0].range.first > next) else {
+            return Ok(chain);
+        };
+        if has_older {
+            // It begins anew there.
+            self.next = None;
+            return Ok(chain);
+        }
+        if self.gap_at.replace(next) == Some(next) {
+            return Err(Gap { sequence: resumed.sequence, from: next, to: resumed.range.first });
+        }
+        Ok(chain)
+    }
+
+    /// Where the last transactions begin that follow each other without a gap.
+    fn begin_of_last_run(&self) -> Option<i64> {
+        let (mut begin, mut reached) = (None, i64::MIN);
+        for SealedRange { first, next, .. } in self.waiting.iter().map(|account| account.range) {
+            if first > reached {
+                begin = Some(first);
+            }
+            reached = reached.max(next);
+        }
+        begin
+    }
+
+    /// Compares what transactions that follow each other were made of, and what came of it: the first difference, with the sequence of
+    /// the entry that sealed its transaction.
+    pub(super) fn compare(
+        &mut self,
+        log: &dyn EventLog,
+        sources: &OutputOptions,
+        partition: i32,
+        chain: &[Account],
+        shelf: &Shelf,
+        counts: &mut OutputCounts,
+    ) -> Result<Option<(i64, Divergence)>, ReplayError> {
+        for run in chain.chunk_by(|one, next| is_same(&one.config, &next.config)) {
+            let place = Place { log, sources, partition, shelf };
+            let found = self.compare_run(&place, run, counts)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Likewise, for transactions under one stage configuration.
+    fn compare_run(
+        &mut self,
+        place: &Place<'_>,
+        run: &[Account],
+        counts: &mut OutputCounts,
+    ) -> Result<Option<(i64, Divergence)>, ReplayError> {
+        let (first, to) = (&run[0], run[run.len() - 1].range.next);
+        let next = self.next.unwrap_or(first.range.first);
+        if next >= to {
+            // It was compared before another partition's log could not be read.
+            return Ok(None);
+        }
+        let Some(Begun { rerun, read_from, from }) = self.begin(place, first, next, to)? else {
+            place.note_skipped(next, to);
+            (self.next, self.outputs) = (Some(to), None);
+            return Ok(None);
+        };
+        if from > next {
+            place.note_skipped(next, from);
+            self.outputs = None;
+        }
+        let mut outputs = place.outputs(self.outputs, from)?;
+        let ranges = whole_ranges(run, from);
+        let mut digests = DigestCheck::new(Covered { ranges, ..Covered::default() });
+        let range = OffsetRange { first: read_from, next: to };
+        let mut ticks = PartitionReader::open(place.log, place.source(&place.sources.ticks), range)?;
+        let segments = [Segment { from: read_from, to, config: 0 }];
+        let mut reruns = [SegmentRerun { config: 0, to, rerun }];
+        let other = loop {
+            let records = ticks.next_fetch()?;
+            if records.is_empty() {
+                break digests.close_before(to);
+            }
+            if let Some(other) = records.iter().find_map(|record| digests.add(record)) {
+                break Some(other);
+            }
+            process(&records, &segments, &mut reruns, &mut outputs)?;
+            counts.tick_records += records.iter().filter(|record| record.offset >= from).count() as u64;
+            if outputs.is_decided() {
+                break None;
+            }
+        };
+        if let Some(other) = other {
+            let found = run.iter().find(|account| account.range.first == other.first);
+            let divergence = divergence(ticks.source, other);
+            return Ok(Some((found.unwrap_or(first).sequence, Divergence::Ticks(divergence))));
+        }
+        let identical = [&outputs.signals, &outputs.late, &outputs.dead_letter].map(Comparison::identical);
+        counts.signals += identical[0];
+        counts.late += identical[1];
+        counts.dead_letters += identical[2];
+        let sequence = sequence_of(run, &outputs);
+        let kept = outputs.next_offsets();
+        outputs.stop_at(to);
+        if let Some(divergence) = outputs.finish()? {
+            return Ok(Some((sequence, Divergence::Output(divergence))));
+        }
+        let [SegmentRerun { mut rerun, .. }] = reruns;
+        counts.ticks += std::mem::take(&mut rerun.ticks);
+        let repeated = std::mem::take(&mut rerun.repeated);
+        counts.repeated_trades += repeated.repeated;
+        counts.untold_trades += repeated.untold;
+        (self.next, self.outputs) = (Some(to), Some(kept));
+        self.state = Some((first.config.clone(), rerun));
+        Ok(None)
+    }
+
+    /// The stages before the next tick record: as they are, or from a snapshot on. `None` where the ticks that they would be the fold of
+    /// were removed.
+    fn begin(
+        &mut self,
+        place: &Place<'_>,
+        account: &Account,
+        next: i64,
+        to: i64,
+    ) -> Result<Option<Begun>, ReplayError> {
+        let there = place.range(&place.sources.ticks)?.first;
+        // What fails from here on begins with a snapshot again.
+        if let Some((config, rerun)) = self.state.take()
+            && is_same(&config, &account.config)
+            && there <= next
+        {
+            return Ok(Some(Begun { rerun, read_from: next, from: next }));
+        }
+        let config = segments::parse(account.sequence, &account.config)?;
+        let (log, source, isa) = (place.log, place.source(&place.sources.snapshots), place.sources.isa);
+        let newest = snapshot::newest_before(log, source.clone(), next, &config, isa)?;
+        let restored = match newest.offset >= there {
+            true => Some(newest),
+            false => snapshot::earliest(log, source, next.max(there)..=to, &config, isa)?,
+        };
+        Ok(restored.map(|restored| {
+            let read_from = restored.offset;
+            let from = read_from.max(next);
+            Begun { rerun: place.rerun(&config, restored), read_from, from }
+        }))
+    }
+}
+
+/// Where a comparison begins.
+struct Begun {
+    rerun: Rerun,
+    /// The first tick record that is read.
+    read_from: i64,
+    /// The first one whose outputs are compared.
+    from: i64,
+}
+
+/// A partition of a log, and how far its topics reach.
+struct Place<'a> {
+    log: &'a dyn EventLog,
+    sources: &'a OutputOptions,
+    partition: i32,
+    shelf: &'a Shelf,
+}
+
+impl Place<'_> {
+    fn source(&self, topic: &str) -> TopicPartition {
+        TopicPartition { topic: topic.to_owned(), partition: self.partition }
+    }
+
+    fn range(&self, topic: &str) -> Result<OffsetRange, ReplayError> {
+        let ranges = self.shelf.get(topic).and_then(|ranges| ranges.get(self.partition as usize));
+        ranges.copied().ok_or_else(|| ReplayError::NoTopic {
+            url: self.log.url(),
+            topic: format!("{topic}/{}", self.partition),
+            known: self.shelf.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    fn rerun(&self, config: &StageConfig, restored: warptape_engine::Restored) -> Rerun {
+        Rerun::from_snapshot(self.source(&self.sources.ticks), config, self.sources, restored)
+    }
+
+    fn note_skipped(&self, from: i64, to: i64) {
+        let (topic, partition) = (&self.sources.ticks, self.partition);
+        tracing::warn!(
+            topic,
+            partition,
+            "outputs of offsets {from} to {to} are not compared: ticks before them were removed, and no snapshot is of there"
+        );
+    }
+
+    /// The outputs from the next records on, or from those on that the tick record at `from` caused.
+    fn outputs(&self, kept: Option<[i64; 3]>, from: i64) -> Result<Outputs, ReplayError> {
+        let OutputOptions { signals, late, dead_letter, .. } = self.sources;
+        let open = |index: usize, topic: &str, cause_of: CauseOf| {
+            self.comparison(topic, kept.map(|kept| kept[index]), from, cause_of)
+        };
+        Ok(Outputs {
+            signals: open(0, signals, cause::of_signal)?,
+            late: open(1, late, cause::of_late_tick)?,
+            dead_letter: open(2, dead_letter, cause::of_dead_letter)?,
+        })
+    }
+
+    fn comparison(
+        &self,
+        topic: &str,
+        kept: Option<i64>,
+        from: i64,
+        cause_of: CauseOf,
+    ) -> Result<Comparison, ReplayError> {
+        let (range, source) = (self.range(topic)?, self.source(topic));
+        let first = match kept {
+            Some(kept) => kept,
+            None => self.first_caused(source.clone(), range, from, cause_of)?,
+        };
+        Ok(if range.first > 0 && first <= range.first {
+            // Of its first records some may have been removed.
+            Comparison::open(self.log, source, range, from, cause_of)?
+        } else {
+            Comparison::resume(self.log, source, OffsetRange { first, ..range }, from)?
+        })
+    }
+
+    /// Offset of the first record that was caused by the tick record at `from` or a later one. Records are in the order of their causes.
+    fn first_caused(
+        &self,
+        source: TopicPartition,
+        range: OffsetRange,
+        from: i64,
+        cause_of: CauseOf,
+    ) -> Result<i64, ReplayError> {
+        let mut reader = PartitionReader::open(self.log, source, range)?;
+        let (mut low, mut high) = (range.first, range.next);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            reader.seek(middle)?;
+            match reader.next()? {
+                Some(record) if cause_of(&record.value).is_some_and(|cause| cause < from) => {
+                    low = record.offset + 1;
+                }
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// The ranges of transactions whose ticks are all read from an offset on, one after the other. One that was left out and made again in
+/// other pieces overlaps with these.
+fn whole_ranges(run: &[Account], from: i64) -> Vec<SealedRange> {
+    let (mut reached, mut whole) = (from, Vec::new());
+    for range in run.iter().map(|account| account.range) {
+        if range.first >= reached {
+            whole.push(range);
+        }
+        reached = reached.max(range.next);
+    }
+    whole
+}
+
+/// How many records of an output a transaction is to have.
+type Count = fn(&SealedRange) -> i64;
+
+/// The sequence of the entry that sealed the transaction in which the first output differs; of the last one where none does yet.
+fn sequence_of(run: &[Account], outputs: &Outputs) -> i64 {
+    let counts: [(&Comparison, Count); 3] = [
+        (&outputs.signals, |range| range.signals),
+        (&outputs.late, |range| range.late),
+        (&outputs.dead_letter, |range| range.dead_letters),
+    ];
+    let differs = counts.into_iter().find(|(comparison, _)| comparison.differs());
+    let found = differs.and_then(|(comparison, count)| {
+        let mut before = 0;
+        run.iter().find(|account| {
+            before += count(&account.range);
+            before > comparison.identical() as i64
+        })
+    });
+    found.unwrap_or(&run[run.len() - 1]).sequence
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::journal::SealedPartition;
+
+    use super::*;
+
+    fn account(journal: i32, first_offset: i64, next_offset: i64, state: AccountState) -> Account {
+        let sealed = SealedPartition { first_offset, next_offset, ..SealedPartition::default() };
+        let (offset, sequence) = (next_offset, next_offset);
+        Account { journal, offset, sequence, config: "".into(), range: SealedRange::of(&sealed), state }
+    }
+
+    fn of(accounts: impl IntoIterator<Item = Account>) -> PartitionFollower {
+        let mut follower = PartitionFollower::default();
+        accounts.into_iter().for_each(|account| follower.add(account));
+        follower
+    }
+
+    /// Ranges of the chain that is taken, as if they were compared.
+    fn taken(follower: &mut PartitionFollower) -> Vec<(i64, i64)> {
+        let chain = follower.take_chain(true, false).unwrap_or_else(|_| panic!("no gap is expected"));
+        let ranges: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();
+        follower.next = chain.last().map_or(follower.next, |last| Some(last.range.next));
+        ranges
+    }
+
+    use AccountState::{Asked, Committed, InFlight};
+
+    #[test]
+    fn a_transaction_is_compared_once_it_is_known_to_be_committed() {
+        let mut follower = of([account(0, 0, 5, Committed), account(0, 5, 9, InFlight)]);
+        assert_eq!(taken(&mut follower), [(0, 5)]);
+        assert_eq!((taken(&mut follower), follower.waits_for(0)), (vec![], Some(9)));
+        follower.confirm(0);
+        assert_eq!(taken(&mut follower), [(5, 9)]);
+        assert_eq!(follower.waits_for(0), None);
+    }
+
+    #[test]
+    fn a_transaction_that_was_left_out_is_made_again_by_another_process() {
+        let mut follower = of([account(0, 0, 5, Committed), account(0, 5, 9, InFlight)]);
+        follower.doubt(0);
+        assert_eq!(taken(&mut follower), [(0, 5)]);
+        follower.add(account(1, 5, 8, Committed));
+        follower.add(account(1, 8, 12, Committed));
+        assert_eq!(taken(&mut follower), [(5, 8), (8, 12)]);
+        assert_eq!((follower.waiting.len(), taken(&mut follower)), (0, vec![]));
+    }
+
+    #[test]
+    fn digests_are_of_transactions_that_do_not_overlap() {
+        // The first was left out, and its ticks are in the next two, of which the group has committed the last before it was asked.
+        let mut follower = of([account(0, 5, 9, Committed)]);
+        follower.add(account(1, 5, 8, Committed));
+        follower.add(account(1, 8, 12, Committed));
+        follower.add(account(1, 12, 14, Committed));
+        let chain = follower.take_chain(true, false).unwrap_or_else(|_| panic!("no gap is expected"));
+        let of_chain: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();
+        assert_eq!(of_chain, [(5, 9), (8, 12), (12, 14)]);
+        let whole =
+            |from| whole_ranges(&chain, from).iter().map(|of| (of.first, of.next)).collect::<Vec<_>>();
+        assert_eq!(whole(5), [(5, 9), (12, 14)]);
+        assert_eq!(whole(6), [(12, 14)]);
+    }
+
+    #[test]
+    fn entries_of_another_process_may_be_read_earlier() {
+        let mut follower = of([account(0, 0, 5, Committed)]);
+        assert_eq!(taken(&mut follower), [(0, 5)]);
+        follower.add(account(1, 9, 12, Committed));
+        assert_eq!(taken(&mut follower), []);
+        follower.add(account(0, 5, 9, Committed));
+        assert_eq!(taken(&mut follower), [(5, 9), (9, 12)]);
+    }
+
+    #[test]
+    fn ticks_that_nobody_accounts_for_are_a_gap() {
+        let mut follower = of([account(0, 0, 5, Committed)]);
+        assert_eq!(taken(&mut follower), [(0, 5)]);
+        follower.add(account(1, 9, 12, Committed));
+        // Before the journals are read to their ends it means nothing.
+        assert!(follower.take_chain(false, false).is_ok_and(|chain| chain.is_empty()));
+        assert_eq!(taken(&mut follower), []);
+        let gap = follower.take_chain(true, false).err().expect("a gap");
+        assert_eq!((gap.sequence, gap.from, gap.to), (12, 5, 9));
+        // Processes of old versions account for nothing.
+        let mut follower = of([account(0, 0, 5, Committed)]);
+        assert_eq!(taken(&mut follower), [(0, 5)]);
+        follower.add(account(1, 9, 12, Committed));
+        for expected in [vec![], vec![(9, 12)]] {
+            let chain = follower.take_chain(true, true).unwrap_or_else(|_| panic!("no gap is expected"));
+            assert_eq!(chain.iter().map(|of| (of.range.first, of.range.next)).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_before_the_entries_that_are_read_is_passed_over() {
+        let mut follower =
+            of([account(0, 3, 5, Committed), account(0, 9, 12, Committed), account(1, 12, 13, Asked)]);
+        assert_eq!(taken(&mut follower), [(9, 12)]);
+        assert_eq!(follower.next, Some(12));
+    }
+}

@@ -1,0 +1,187 @@
+//! A run that is verified as it grows.
+
+use warptape_eventlog::{EventLog, Record};
+use warptape_replay::{Divergence, Followed, Follower, OutputProblem, VerifyOptions};
+use warptape_schemas::journal::Input;
+use warptape_schemas::{decode_journal_entry, decode_signal, encode_signal};
+
+use crate::recording::{PARTITIONS, Plan, Recording, empty, feed, options, record, records, run};
+use crate::tampered::Tampered;
+use crate::{journal_only, verified};
+
+/// A plan with everything that a verifier may begin at: lives under two configurations, checkpoints and snapshots.
+const LONG: Plan = Plan {
+    seed: 31,
+    records: 20,
+    lives: 3,
+    lateness_ms: &[500, 500, 100],
+    idle: None,
+    older_lives: 0,
+    checkpoint: Some(9),
+    outcomes: true,
+    snapshot: Some(8),
+    placement_seed: 7,
+    loss: None,
+};
+
+/// Follows until everything is verified, or a difference is found.
+#[track_caller]
+fn followed(log: &dyn EventLog, options: VerifyOptions, from_beginning: bool) -> Followed {
+    let mut follower = Follower::new(log, options, from_beginning);
+    finish(log, &mut follower);
+    follower.followed().clone()
+}
+
+#[track_caller]
+fn finish(log: &dyn EventLog, follower: &mut Follower<'_>) {
+    let end =
+        log.topics().unwrap().iter().find(|topic| topic.spec.name == "journal").unwrap().offsets[0].next;
+    for _ in 0..10 {
+        follower.round().unwrap();
+        let followed = follower.followed();
+        if followed.report.divergence.is_some() || followed.places.get(&0) == Some(&end) {
+            return;
+        }
+    }
+    panic!("{:?} of {end} in ten rounds", follower.followed().places);
+}
+
+/// Records of all partitions of a topic.
+fn count(recording: &Recording, topic: &str) -> u64 {
+    (0..PARTITIONS).map(|partition| records(&recording.log, topic, partition).len() as u64).sum()
+}
+
+#[test]
+fn what_a_run_commits_is_verified_as_it_does() {
+    let recording = empty();
+    feed(&recording.log, LONG);
+    let mut follower = Follower::new(&recording.log, options(), true);
+    let mut rounds_with_news = 0;
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&recording.log, LONG));
+        while !running.is_finished() {
+            let before = follower.followed().report.entries;
+            follower.round().unwrap();
+            rounds_with_news += u64::from(follower.followed().report.entries > before);
+            assert_eq!(follower.followed().report.divergence, None);
+        }
+    });
+    finish(&recording.log, &mut follower);
+    println!("{rounds_with_news} rounds with news");
+    let report = &follower.followed().report;
+    let whole = verified(&recording.log, &options()).unwrap();
+    assert_eq!(report.divergence, None, "{report}");
+    assert_eq!(
+        (report.entries, report.decisions, report.processes),
+        (whole.entries, whole.decisions, whole.processes)
+    );
+    let (outputs, expected) = (report.outputs.unwrap(), whole.outputs.unwrap());
+    assert_eq!(outputs.tick_records, expected.tick_records);
+    assert_eq!(
+        (outputs.signals, outputs.late, outputs.dead_letters),
+        (expected.signals, expected.late, expected.dead_letters)
+    );
+    assert!(outputs.signals > 100 && outputs.late > 0 && outputs.dead_letters > 0);
+}
+
+#[test]
+fn a_verifier_begins_at_the_last_checkpoint_with_the_newest_snapshots() {
+    let recording = record(LONG);
+    let report = followed(&recording.log, options(), false).report;
+    let journal = records(&recording.log, "journal", 0);
+    let is_checkpoint = |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Checkpoint(part) if part.part == 0);
+    let begin = journal.iter().rposition(is_checkpoint).unwrap();
+    assert_eq!(report.entries, (journal.len() - begin) as u64, "{report}");
+    // The last life's records from the tenth on.
+    let (outputs, records) = (report.outputs.unwrap(), 11 * PARTITIONS as u64);
+    assert_eq!((report.divergence, outputs.tick_records), (None, records));
+    assert!(outputs.signals > 10 && outputs.signals < count(&recording, "signals") / 2);
+    let alone = followed(&recording.log, journal_only(), false).report;
+    assert_eq!((alone.entries, alone.outputs, alone.divergence), (report.entries, None, None));
+}
+
+#[test]
+fn a_signal_that_is_not_what_it_should_be_is_named_with_its_entry() {
+    let recording = record(LONG);
+    for (partition, from_end, from_beginning) in [(0, 3, false), (1, 1, false), (1, 400, true)] {
+        let mut signals = records(&recording.log, "signals", partition);
+        let index = signals.len() - from_end.min(signals.len());
+        let mut signal = decode_signal(&signals[index].value).unwrap().into_owned();
+        let source_offset = signal.source_offset;
+        signal.value += 1.0;
+        signals[index].value.clear();
+        encode_signal(&signal, &mut signals[index].value);
+        let tampered = Tampered::new(&recording.log, "signals", partition, signals);
+        let Followed { report, sequence, .. } = followed(&tampered, options(), from_beginning);
+        let Some(Divergence::Output(found)) = report.divergence else { panic!("{report}") };
+        assert!(matches!(found.problem, OutputProblem::Changed { .. }), "{found}");
+        assert_eq!(
+            (found.topic.as_str(), found.partition, found.offset),
+            ("signals", partition, index as i64)
+        );
+        let sealed = |record: &Record| {
+            let entry = decode_journal_entry(&record.value).unwrap();
+            let Input::Sealed(sealed) = &entry.input else { return None };
+            let has = |of: &warptape_schemas::journal::SealedPartition| {
+                of.partition == partition && (of.first_offset..of.next_offset).contains(&source_offset)
+            };
+            sealed.partitions.iter().any(has).then_some(entry.sequence)
+        };
+        let expected = records(&recording.log, "journal", 0).iter().find_map(sealed);
+        assert_eq!(sequence, expected, "{found}");
+    }
+}
+
+#[test]
+fn records_that_are_missing_or_too_many_are_found() {
+    let recording = record(LONG);
+    let signals = records(&recording.log, "signals", 0);
+    let found = |changed: Vec<Record>| {
+        let tampered = Tampered::new(&recording.log, "signals", 0, changed);
+        let report = followed(&tampered, options(), false).report;
+        let Some(Divergence::Output(found)) = report.divergence else { panic!("{report}") };
+        found.problem
+    };
+    let missing = found(signals[..signals.len() - 2].to_vec());
+    assert!(matches!(missing, OutputProblem::Missing { count: 2, .. }), "{missing:?}");
+    let last = signals.last().unwrap();
+    let surplus = Record { offset: last.offset + 1, ..last.clone() };
+    let surplus = found([signals.as_slice(), &[surplus]].concat());
+    assert!(matches!(surplus, OutputProblem::Surplus { count: 1, .. }), "{surplus:?}");
+}
+
+#[test]
+fn a_journal_or_ticks_that_were_changed_are_found() {
+    let recording = record(LONG);
+    let mut journal = records(&recording.log, "journal", 0);
+    let index = journal.len() - 4;
+    *journal[index].value.last_mut().unwrap() ^= 1;
+    let sequence = journal[index].offset;
+    let Followed { report, sequence: found, .. } =
+        followed(&Tampered::new(&recording.log, "journal", 0, journal), options(), false);
+    assert!(matches!(report.divergence, Some(Divergence::Journal(_))), "{report}");
+    assert_eq!(found, Some(sequence));
+
+    let mut ticks = records(&recording.log, "ticks", 1);
+    let last = ticks.len() - 2;
+    let middle = ticks[last].value.len() / 2;
+    ticks[last].value[middle] ^= 1;
+    let report = followed(&Tampered::new(&recording.log, "ticks", 1, ticks), options(), false).report;
+    let Some(Divergence::Ticks(found)) = report.divergence else { panic!("{report}") };
+    assert_eq!((found.partition, found.first_offset), (1, last as i64));
+}
+
+#[test]
+fn a_log_without_a_journal_is_waited_for() {
+    let recording = empty();
+    let mut follower = Follower::new(&recording.log, options(), false);
+    assert!(follower.round().unwrap());
+    feed(&recording.log, Plan::small(3));
+    run(&recording.log, Plan::small(3));
+    finish(&recording.log, &mut follower);
+    let report = &follower.followed().report;
+    assert_eq!(
+        (report.divergence.as_ref(), report.outputs.unwrap().signals),
+        (None, count(&recording, "signals"))
+    );
+}
