@@ -6,7 +6,7 @@
 //!     └─────► what is sealed ──► committed offsets, digests of ticks ──────────┤
 //!                                                                             ├──► Report, with the first Divergence
 //!  ticks ──► PartitionIntake ──► GroupStage ──► SignalMerge ──► signals ───────┤
-//!     └──┬──────────└──────────────────────────────────────────► late, dead ───┤
+//!     └──┬──────────└────────────────└─► snapshots ────────────► late, dead ───┤
 //!        └► PartitionIntake, as of a task's decision ─► RiskTask ──► results ───┘
 //! ```
 //!
@@ -20,6 +20,7 @@ mod asides;
 mod cause;
 pub mod chain;
 mod comparison;
+mod controls;
 mod cut;
 pub mod debugger;
 pub mod diff;
@@ -41,6 +42,8 @@ mod rerun;
 mod risk;
 mod segments;
 mod snapshot;
+mod states;
+mod tenures;
 mod unaccounted;
 mod verify;
 mod why;
