@@ -35,6 +35,7 @@ mod journal;
 mod market_fold;
 mod options;
 mod outputs;
+mod outside;
 mod partition_reader;
 mod recorded;
 mod report;
@@ -60,6 +61,7 @@ pub use export::{
     SCHEMA_ID_KEY, SCHEMA_KEY, Window, export, planned,
 };
 pub use options::{OutputOptions, VerifyOptions};
+pub use outside::{JournalReach, utc};
 pub use partition_reader::PartitionReader;
 pub use recorded::{Recorded, read_recorded};
 pub use report::{OutputCounts, Phase, Progress, Report};

@@ -12,9 +12,10 @@ use super::{ExportOptions, partition_point};
 use crate::accounts::Accounts;
 use crate::cause::{self, CauseOf};
 use crate::cut::{Cut, PartitionCut};
+use crate::entries::Entries;
 use crate::partition_reader::PartitionReader;
 use crate::segments::Segments;
-use crate::{ReplayError, VerifyOptions};
+use crate::{ReplayError, VerifyOptions, outside};
 
 /// What is copied.
 #[derive(Debug, Default)]
@@ -58,6 +59,12 @@ impl Plan {
             return Ok(planning.plan);
         }
         let wanted = window::wanted(log, &options.journal, &cut.journal, &options.window)?;
+        let all = Entries::open_all(log, &options.journal)?;
+        let within = |entries: &Entries<'_>| {
+            let Wanted { since, until } = wanted[entries.partition() as usize];
+            OffsetRange { first: since, next: until }
+        };
+        outside::refuse(&all.iter().map(|entries| (entries, within(entries))).collect::<Vec<_>>())?;
         let scan = match planning.scan(&wanted, true)? {
             scan if scan.is_consistent(&cut) => scan,
             // Clocks of processes may differ, so that one has gone on with what another has sealed later by its own clock.
