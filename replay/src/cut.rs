@@ -22,7 +22,7 @@ const UNDECIDED_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 
 /// What is verified, as of one moment between two transactions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Cut {
     /// By partition: each process of a group writes one.
     pub(crate) journal: Vec<OffsetRange>,
@@ -37,6 +37,8 @@ pub(crate) struct Cut {
     pub(crate) risk: Vec<RiskCut>,
     /// Whether the beginning of risk requests, of their results or of the ticks was removed.
     pub(crate) is_risk_gone: bool,
+    /// By process; empty in a log from before there were commands.
+    pub(crate) controls: Vec<ControlCut>,
 }
 
 /// Ticks and outputs of a partition.
@@ -47,6 +49,8 @@ pub(crate) struct PartitionCut {
     pub(crate) signals: OffsetRange,
     pub(crate) late: OffsetRange,
     pub(crate) dead_letter: OffsetRange,
+    /// `None` where there is no such topic.
+    pub(crate) snapshots: Option<OffsetRange>,
 }
 
 /// Risk requests and results of a partition.
@@ -60,13 +64,28 @@ pub(crate) struct RiskCut {
     pub(crate) results: OffsetRange,
 }
 
+/// Operators' commands to a process, and its answers.
+#[derive(Debug)]
+pub(crate) struct ControlCut {
+    pub(crate) commands: OffsetRange,
+    /// Every command before it has its answer; `None` where the group has committed nothing of them, or no longer.
+    pub(crate) answered: Option<i64>,
+    pub(crate) results: OffsetRange,
+}
+
 impl Cut {
     /// Looks until nothing was committed in between.
     pub(crate) fn take(log: &dyn EventLog, options: &VerifyOptions) -> Result<Self, ReplayError> {
-        let mut written = vec![options.journal.as_str()];
+        let mut written = vec![options.journal.as_str(), options.sources.control_results.as_str()];
         if options.outputs {
             let outputs = &options.sources;
-            let topics = [&outputs.signals, &outputs.late, &outputs.dead_letter, &outputs.risk_results];
+            let topics = [
+                &outputs.signals,
+                &outputs.late,
+                &outputs.dead_letter,
+                &outputs.snapshots,
+                &outputs.risk_results,
+            ];
             written.extend(topics.map(String::as_str));
         }
         let mut shelf = decided(log, &written)?;
@@ -103,11 +122,13 @@ impl Cut {
         let sources = &options.sources;
         let committed_of = |topic| committed(log, &sources.group, topic, shelf);
         let (journal_ends, committed) = (committed_of(&options.journal)?, committed_of(&sources.ticks)?);
-        let (partitions, (risk, is_risk_gone)) = match options.outputs {
-            true => (partitions(log, sources, shelf, &committed)?, risk(log, sources, shelf)?),
-            false => (Vec::new(), (Vec::new(), false)),
-        };
-        Ok(Self { journal, journal_ends, committed, partitions, risk, is_risk_gone })
+        let controls = controls(log, sources, shelf)?;
+        let mut cut = Self { journal, journal_ends, committed, controls, ..Self::default() };
+        if options.outputs {
+            cut.partitions = partitions(log, sources, shelf, &cut.committed)?;
+            (cut.risk, cut.is_risk_gone) = risk(log, sources, shelf)?;
+        }
+        Ok(cut)
     }
 }
 
@@ -207,6 +228,15 @@ fn risk(
     Ok((cuts, false))
 }
 
+/// Operators' commands and their answers, by process.
+fn controls(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Vec<ControlCut>, LogError> {
+    let topics = [&outputs.control, &outputs.control_results];
+    let [Some(commands), Some(results)] = topics.map(|topic| shelf.get(topic)) else { return Ok(Vec::new()) };
+    let answered = committed(log, &outputs.group, &outputs.control, shelf)?;
+    let cuts = commands.iter().zip(results).zip(answered);
+    Ok(cuts.map(|((&commands, &results), answered)| ControlCut { commands, answered, results }).collect())
+}
+
 /// What a group has committed of each partition of a topic.
 fn committed(
     log: &dyn EventLog,
@@ -240,6 +270,7 @@ fn partitions(
             signals: signals[partition],
             late: late[partition],
             dead_letter: dead_letter[partition],
+            snapshots: shelf.get(&outputs.snapshots).and_then(|ranges| ranges.get(partition)).copied(),
         };
         cuts.push(cut);
     }

@@ -11,6 +11,7 @@ use warptape_schemas::journal::{Checkpoint, Input, JournalEntry, Started};
 
 use crate::ReplayError;
 use crate::history::Moment;
+use crate::outside::JournalReach;
 use crate::partition_reader::PartitionReader;
 
 /// Offsets that are read at once on the way back to what is looked for.
@@ -229,6 +230,11 @@ impl<'a> Entries<'a> {
             partition: self.source.partition,
             first: self.range.first,
         }
+    }
+
+    /// The error that a window has nothing of the journal, of which this is there.
+    pub(crate) fn outside(&self, there: Vec<JournalReach>) -> ReplayError {
+        ReplayError::OutsideJournal { url: self.log.url(), topic: self.source.topic.clone(), there }
     }
 
     /// The error that a record was removed that was there before.

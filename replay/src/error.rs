@@ -2,6 +2,8 @@
 
 use warptape_eventlog::LogError;
 
+use crate::outside::JournalReach;
+
 /// Why nothing can be said about a log.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -201,6 +203,16 @@ pub enum ReplayError {
         /// Number of lanes.
         lanes: usize,
     },
+    /// A window has nothing of the journal.
+    #[error("{url}: nothing of the journal {topic:?} lies within this window: {}; name times, offsets or sequences of these", listed(.there))]
+    OutsideJournal {
+        /// The log.
+        url: String,
+        /// The journal.
+        topic: String,
+        /// What its partitions have.
+        there: Vec<JournalReach>,
+    },
     /// The journal begins behind what was asked for.
     #[error(
         "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal --from-beginning --exit-at-end` lists what there is"
@@ -324,4 +336,8 @@ pub enum ReplayError {
         /// How long its end was waited for, in seconds.
         waited_s: u64,
     },
+}
+
+fn listed(there: &[JournalReach]) -> String {
+    there.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -11,8 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::JournalDivergence;
 use crate::accounts::Accounts;
 use crate::admissions::Admissions;
+use crate::controls::Controls;
 use crate::difference::{Difference, differences};
 use crate::segments::Segments;
+use crate::tenures::Tenures;
 
 /// A journal whose beginning was removed.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,9 @@ pub(crate) struct JournalCheck {
     pub(crate) processes: u64,
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
+    pub(crate) tenures: Tenures,
+    /// Operators' commands that were given to the scheduler.
+    pub(crate) controls: Controls,
     /// The journals whose beginning was removed.
     pub(crate) trimmed: Vec<Trimmed>,
     /// The admissions of risk requests, where these are verified.
@@ -77,6 +82,8 @@ impl JournalCheck {
             processes: 0,
             segments: Segments::default(),
             accounts: Accounts::default(),
+            tenures: Tenures::default(),
+            controls: Controls::default(),
             trimmed: Vec::new(),
             admissions,
         }
@@ -93,6 +100,8 @@ impl JournalCheck {
         self.software = None;
         self.segments.begin();
         self.accounts.begin();
+        self.tenures.begin();
+        self.controls.begin(partition, self.is_headless);
         if self.is_headless {
             self.accounts.is_trimmed = true;
             self.trimmed.push(Trimmed { partition, first_offset, first_sequence: None });
@@ -192,7 +201,10 @@ impl JournalCheck {
         self.entries += before.len() as u64;
         self.decisions += before.iter().map(|part| part.decisions.len() as u64).sum::<u64>();
         self.processes += 1;
-        before.iter().for_each(|part| self.segments.add(part));
+        for part in before {
+            self.segments.add(part);
+            self.controls.add(part);
+        }
         parts.iter().flat_map(|part| self.step(part)).collect()
     }
 
@@ -232,6 +244,8 @@ impl JournalCheck {
         self.processes += u64::from(matches!(entry.input, Input::Started(_)));
         self.segments.add(entry);
         self.accounts.add(record, entry);
+        self.tenures.add(entry);
+        self.controls.add(entry);
         if let Some(admissions) = &mut self.admissions {
             admissions.add(entry, self.segments.current());
         }

@@ -6,7 +6,7 @@
 //!     └─────► what is sealed ──► committed offsets, digests of ticks ──────────┤
 //!                                                                             ├──► Report, with the first Divergence
 //!  ticks ──► PartitionIntake ──► GroupStage ──► SignalMerge ──► signals ───────┤
-//!     └──┬──────────└──────────────────────────────────────────► late, dead ───┤
+//!     └──┬──────────└────────────────└─► snapshots ────────────► late, dead ───┤
 //!        └► PartitionIntake, as of a task's decision ─► RiskTask ──► results ───┘
 //! ```
 //!
@@ -20,6 +20,7 @@ mod asides;
 mod cause;
 pub mod chain;
 mod comparison;
+mod controls;
 mod cut;
 pub mod debugger;
 pub mod diff;
@@ -35,6 +36,7 @@ mod journal;
 mod market_fold;
 mod options;
 mod outputs;
+mod outside;
 mod partition_reader;
 mod recorded;
 mod report;
@@ -42,6 +44,8 @@ mod rerun;
 mod risk;
 mod segments;
 mod snapshot;
+mod states;
+mod tenures;
 mod unaccounted;
 mod verify;
 mod why;
@@ -59,6 +63,7 @@ pub use export::{
 };
 pub use follower::{Followed, Follower};
 pub use options::{OutputOptions, VerifyOptions};
+pub use outside::{JournalReach, utc};
 pub use partition_reader::PartitionReader;
 pub use recorded::{Recorded, read_recorded};
 pub use report::{OutputCounts, Phase, Progress, Report};

@@ -158,6 +158,8 @@ mod tests {
             snapshots: topic(),
             risk_requests: topic(),
             risk_results: topic(),
+            control: topic(),
+            control_results: topic(),
             group: topic(),
             isa: Isa::Baseline,
         };

@@ -29,6 +29,8 @@ impl VerifyOptions {
             snapshots: topics.snapshots.clone(),
             risk_requests: topics.risk_requests.clone(),
             risk_results: topics.risk_results.clone(),
+            control: topics.control.clone(),
+            control_results: topics.control_results.clone(),
             group: group.to_owned(),
             schemas: None,
             isa: Isa::detect(),
@@ -48,12 +50,16 @@ pub struct OutputOptions {
     pub late: String,
     /// Topic of dead letters.
     pub dead_letter: String,
-    /// Topic of snapshots, from which outputs are compared where the first ticks were removed. It may be missing.
+    /// Topic of snapshots, which are compared, and from which outputs are where the first ticks were removed. It may be missing.
     pub snapshots: String,
     /// Topic of risk requests. It and that of their results may both be missing: then there were none.
     pub risk_requests: String,
     /// Topic of their results.
     pub risk_results: String,
+    /// Topic of operators' commands. It and that of the answers may be missing.
+    pub control: String,
+    /// Topic of the answers.
+    pub control_results: String,
     /// Consumer group of the run: outputs exist up to its committed offsets.
     pub group: String,
     /// Writer schemas of ticks in a schema registry's frame.

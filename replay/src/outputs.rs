@@ -1,9 +1,11 @@
-//! The output topics against a rerun of the stages, partition by partition.
+//! The output topics and the snapshots against a rerun of the stages, partition by partition.
+
+use std::collections::BTreeMap;
 
 use warptape_engine::Restored;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::Describer;
-use warptape_stages::RepeatedTrades;
+use warptape_stages::{QuoteOrder, RepeatedTrades};
 
 use crate::accounts::{Covered, DigestCheck, OtherTicks};
 use crate::cause::{self, CauseOf};
@@ -13,6 +15,8 @@ use crate::partition_reader::PartitionReader;
 use crate::rerun::{Outputs, Rerun};
 use crate::segments::{ConfigId, Segment, Segments};
 use crate::snapshot;
+use crate::states::StateCheck;
+use crate::tenures::Tenures;
 use crate::{Divergence, OutputCounts, OutputDivergence, OutputOptions, ReplayError, TicksDivergence};
 
 /// Compares the outputs of partitions with what their ticks give, from the first tick on, or from a snapshot where the first ticks were
@@ -29,11 +33,17 @@ pub(crate) struct OutputCheck<'a> {
     pub(crate) begins: Vec<String>,
     /// A partition whose first ticks were removed and of which there is no snapshot that its outputs could be compared from.
     pub(crate) gone: Option<(i32, i64)>,
+    /// Who had partitions when.
+    pub(crate) tenures: &'a Tenures,
+    /// Whether the beginning of a journal was removed.
+    pub(crate) is_trimmed: bool,
 }
 
 /// A partition under one of its configurations, from its beginning to the end of the last segment under it.
 pub(crate) struct SegmentRerun {
     pub(crate) config: ConfigId,
+    /// Of the configuration; `None` where no snapshots are taken under it.
+    pub(crate) fingerprint: Option<u64>,
     pub(crate) to: i64,
     pub(crate) rerun: Rerun,
 }
@@ -63,20 +73,35 @@ impl OutputCheck<'_> {
             dead_letter: compare(&self.options.dead_letter, cut.dead_letter, cause::of_dead_letter)?,
         };
         self.note_begin(partition, from, &outputs);
-        let mut reruns = self.reruns(&ticks.source, &segments, begin)?;
+        let mut states = self.states(partition, cut, from)?;
+        let wanted = states.as_ref().map(StateCheck::fingerprints).unwrap_or_default();
+        let mut reruns = self.reruns(&ticks.source, &segments, begin, &wanted)?;
         let mut digests = DigestCheck::new(covered.from(from));
         // Outputs that differ are still no reason to stop before it is known whether the ticks are those that were processed.
         let mut read_to = i64::MAX;
         let other = loop {
             let records = ticks.next_fetch()?;
             let Some(last) = records.last().filter(|_| records[0].offset < read_to) else {
+                if let (Some(states), i64::MAX) = (&mut states, read_to) {
+                    compare_states(states, cut.ticks.next, &mut reruns)?;
+                }
                 break digests.close_before(cut.ticks.next.min(read_to));
             };
             if let Some(other) = records.iter().find_map(|record| digests.add(record)) {
                 break Some(other);
             }
             if read_to == i64::MAX {
-                process(&records, &segments, &mut reruns, &mut outputs)?;
+                let mut rest = &records[..];
+                while let Some(states) = &mut states
+                    && let Some(place) = states.next_place(last.offset)
+                {
+                    let (before, behind) =
+                        rest.split_at(rest.partition_point(|record| record.offset < place));
+                    process(before, &segments, &mut reruns, &mut outputs)?;
+                    compare_states(states, place, &mut reruns)?;
+                    rest = behind;
+                }
+                process(rest, &segments, &mut reruns, &mut outputs)?;
                 self.counts.tick_records += records.len() as u64;
                 progress(records.len() as u64);
             }
@@ -89,32 +114,86 @@ impl OutputCheck<'_> {
         self.counts.signals += outputs.signals.identical();
         self.counts.late += outputs.late.identical();
         self.counts.dead_letters += outputs.dead_letter.identical();
-        match other {
-            Some(other) => Ok(Some(Divergence::Ticks(divergence(ticks.source, other)))),
-            None => Ok(outputs.finish()?.map(Divergence::Output)),
+        if let Some(other) = other {
+            return Ok(Some(Divergence::Ticks(divergence(ticks.source, other))));
         }
+        let divergence = match (outputs.finish()?, states) {
+            (None, Some(states)) => self.finish_states(states, cut.ticks.next),
+            (divergence, _) => divergence,
+        };
+        Ok(divergence.map(Divergence::Output))
     }
 
+    /// The snapshots of a partition that are taken at an offset or behind it; `None` where the log has no such topic.
+    fn states(
+        &self,
+        partition: i32,
+        cut: &PartitionCut,
+        from: i64,
+    ) -> Result<Option<StateCheck>, ReplayError> {
+        let Some(range) = cut.snapshots else { return Ok(None) };
+        let source = TopicPartition { topic: self.options.snapshots.clone(), partition };
+        let mut states = StateCheck::open(self.log, source, range, self.segments, self.is_trimmed)?;
+        states.begin(from);
+        Ok(Some(states))
+    }
+
+    /// The first difference of snapshots whose places were all come to.
+    fn finish_states(&mut self, states: StateCheck, committed: i64) -> Option<OutputDivergence> {
+        self.counts.snapshots += states.identical();
+        let (passed, source) = (states.passed(), states.source.clone());
+        let divergence = states.finish(committed, self.tenures);
+        if passed > 0 && divergence.is_none() {
+            let TopicPartition { topic, partition } = source;
+            self.begins.push(format!(
+                "{topic}/{partition}: {passed} records were not compared: they were written by other software, or under a stage \
+                 configuration whose beginning is not known"
+            ));
+        }
+        divergence
+    }
+
+    /// A rerun for each configuration under which there are outputs, or snapshots, of which `wanted` has fingerprints and last places.
     fn reruns(
         &self,
         source: &TopicPartition,
         segments: &[Segment],
         mut begin: Option<Restored>,
+        wanted: &BTreeMap<u64, i64>,
     ) -> Result<Vec<SegmentRerun>, ReplayError> {
-        let mut reruns: Vec<SegmentRerun> = Vec::new();
-        // Of what lies before a snapshot nothing is rerun.
+        // Of what lies before a snapshot nothing is rerun, and from it on under its own configuration alone.
         let from = begin.as_ref().map_or(0, |restored| restored.offset);
+        let mut ends: Vec<(ConfigId, i64)> = Vec::new();
         for &Segment { to, config, .. } in segments.iter().filter(|segment| segment.to > from) {
-            match reruns.iter_mut().find(|rerun| rerun.config == config) {
-                Some(rerun) => rerun.to = to,
-                None => {
-                    let (stages, source) = (self.segments.config(config)?, source.clone());
-                    let rerun = match begin.take() {
-                        Some(restored) => Rerun::from_snapshot(source, &stages, self.options, restored),
-                        None => Rerun::new(source, &stages, self.options),
-                    };
-                    reruns.push(SegmentRerun { config, to, rerun });
-                }
+            match ends.iter_mut().find(|(known, _)| *known == config) {
+                Some((_, end)) => *end = to,
+                None => ends.push((config, to)),
+            }
+        }
+        let others = if begin.is_some() || wanted.is_empty() { 0..0 } else { self.segments.all() };
+        for config in others {
+            if !ends.iter().any(|(known, _)| *known == config) {
+                ends.push((config, 0));
+            }
+        }
+        let mut reruns: Vec<SegmentRerun> = Vec::new();
+        for (config, end) in ends {
+            let stages = match self.segments.config(config) {
+                Ok(stages) => stages,
+                // Nothing was processed under it.
+                Err(_) if end == 0 => continue,
+                Err(error) => return Err(error),
+            };
+            // Under the rule of former logs no snapshots are taken.
+            let fingerprint = (stages.quotes == QuoteOrder::EventTime).then(|| stages.fingerprint());
+            let last_place = fingerprint.and_then(|fingerprint| wanted.get(&fingerprint)).copied();
+            let to = end.max(last_place.unwrap_or(0));
+            if to > 0 {
+                let rerun = match begin.take() {
+                    Some(restored) => Rerun::from_snapshot(source.clone(), &stages, self.options, restored),
+                    None => Rerun::new(source.clone(), &stages, self.options),
+                };
+                reruns.push(SegmentRerun { config, fingerprint, to, rerun });
             }
         }
         Ok(reruns)
@@ -185,6 +264,25 @@ impl OutputCheck<'_> {
     }
 }
 
+/// Compares snapshots at an offset and before it, up to which all records were processed, with the states there.
+fn compare_states(
+    states: &mut StateCheck,
+    up_to: i64,
+    reruns: &mut [SegmentRerun],
+) -> Result<(), ReplayError> {
+    while let Some(place) = states.next_place(up_to) {
+        for SegmentRerun { fingerprint, to, rerun, .. } in &mut *reruns {
+            if let Some(fingerprint) = fingerprint.filter(|fingerprint| states.wants(*fingerprint))
+                && place <= *to
+            {
+                states.compare(fingerprint, rerun.state(place))?;
+            }
+        }
+        states.pass();
+    }
+    Ok(())
+}
+
 /// Processes records under every configuration that is still to come or in force; outputs are of the one in force.
 pub(crate) fn process(
     records: &[Record],
@@ -199,7 +297,7 @@ pub(crate) fn process(
         let begun = |record: &Record| begins.map(|begin| begin <= record.offset);
         for piece in piece.chunk_by(|record, next| begun(record) == begun(next)) {
             outputs.reach(piece[0].offset);
-            for SegmentRerun { config, to, rerun } in &mut *reruns {
+            for SegmentRerun { config, to, rerun, .. } in &mut *reruns {
                 if segment.from < *to {
                     rerun.process(piece, (*config == segment.config).then_some(&mut *outputs))?;
                 }

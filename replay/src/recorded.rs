@@ -6,7 +6,7 @@ use warptape_schemas::journal::{JournalEntry, Started};
 
 use crate::entries::Entries;
 use crate::history::Window;
-use crate::{Phase, Progress, ReplayError};
+use crate::{Phase, Progress, ReplayError, outside};
 
 /// Entries between two calls of what is told of progress.
 const PROGRESS_ENTRIES: u64 = 1_024;
@@ -24,7 +24,8 @@ pub enum Recorded {
 /// left where the window has no beginning.
 ///
 /// # Errors
-/// If the log cannot be read, has no journal of this process, or nothing that the entries could begin at; and where `each` fails.
+/// If the log cannot be read, has no journal of this process, nothing of it within the window, or nothing that the entries could begin at; and
+/// where `each` fails.
 pub fn read_recorded<E: From<ReplayError>>(
     log: &dyn EventLog,
     (journal, partition): (&str, i32),
@@ -33,8 +34,9 @@ pub fn read_recorded<E: From<ReplayError>>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), E> {
     let entries = Entries::open(log, journal, partition)?;
-    let from = entries.bound(window.from)?;
-    let next = entries.bound(window.to)?.unwrap_or(entries.range.next);
+    let within = entries.within(window)?;
+    outside::refuse(&[(&entries, within)])?;
+    let (from, next) = (window.from.map(|_| within.first), within.next);
     let begin = match from {
         Some(from) => entries.begin_before(from + 1)?,
         None => entries.first_begin()?,

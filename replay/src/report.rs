@@ -42,6 +42,10 @@ pub struct OutputCounts {
     pub untold_trades: u64,
     /// Risk results.
     pub risk_results: u64,
+    /// Records of snapshots.
+    pub snapshots: u64,
+    /// Answers to operators' commands.
+    pub control_results: u64,
 }
 
 impl Report {

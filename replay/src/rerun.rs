@@ -72,15 +72,19 @@ impl Rerun {
         Self { intake, stages, ..Self::new(source, config, options) }
     }
 
-    /// The state before the record at an offset, which is the next one.
-    pub(crate) fn state(&self, offset: i64) -> Vec<Snapshot> {
+    /// The state before the record at an offset, which is the next one, as an engine takes it. No rows wait.
+    pub(crate) fn state(&mut self, offset: i64) -> Vec<Snapshot> {
         let mut intake = Vec::new();
         self.intake.write(&mut intake);
         let mut pending = PendingSnapshot::new(offset, intake, self.stages.len());
-        for (group, stage) in (0..).zip(&self.stages) {
-            let mut state = Vec::new();
-            stage.write(&mut state);
-            pending.add(offset, group, state);
+        self.intake.barrier(offset, offset, &mut self.queues);
+        for ((group, stage), queue) in (0..).zip(&mut self.stages).zip(&mut self.queues) {
+            let mut output = GroupOutput::default();
+            stage.run(queue.take(queue.rows.len()), &mut output);
+            let states = output.snapshots.into_iter();
+            states.for_each(|(barrier, state)| {
+                pending.add(barrier, group, state);
+            });
         }
         snapshot_records(self.source.partition, pending)
     }

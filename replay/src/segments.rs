@@ -106,6 +106,16 @@ impl Segments {
         self.configs.is_empty()
     }
 
+    /// Whether some process of the journal had this configuration.
+    pub(crate) fn knows(&self, config: &str) -> bool {
+        self.configs.iter().any(|(_, known)| is_same(known, config))
+    }
+
+    /// All configurations.
+    pub(crate) fn all(&self) -> std::ops::Range<ConfigId> {
+        0..self.configs.len()
+    }
+
     /// The configuration of the process life that is read.
     pub(crate) fn current(&self) -> ConfigId {
         self.config

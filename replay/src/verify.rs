@@ -6,6 +6,7 @@ use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 use warptape_stages::RepeatedTrades;
 
 use crate::admissions::Admissions;
+use crate::controls::ControlCheck;
 use crate::cut::Cut;
 use crate::journal::{JournalCheck, Trimmed};
 use crate::outputs::OutputCheck;
@@ -20,12 +21,14 @@ use crate::{
 /// Verifies a recorded run: every journal entry is stepped again and compared, and what entries account for with the offsets that
 /// were committed. With [`VerifyOptions::outputs`] every tick is compared with the digest in the journal and processed again, under
 /// the stage configuration that it was processed under, and every output record compared, byte for byte; every risk request is
-/// answered again, and what is a function of the log compared. Stops at the first difference, which is part of the report.
+/// answered again, and what is a function of the log compared; snapshots are compared with the states that the ticks before them come to, and
+/// operators' commands and the answers to them with what the journal says of both. Stops at the first difference, which is part of the report.
 ///
 /// The log may be written meanwhile: it is verified as of one moment between two transactions. Memory is bounded by a
 /// few fetches, the state of one partition under each of its configurations, and some 60 bytes for each of the transactions of
-/// a partition, of which no more than 65,536 are told apart; where there are risk requests, by some hundred bytes for each of
-/// them, and by what all partitions keep of the market.
+/// a partition, of which no more than 65,536 are told apart; by some hundred bytes for each record of a snapshot, and by the commands of
+/// operators with their answers; where there are risk requests, by some hundred bytes for each of them, and by what all partitions keep of
+/// the market.
 ///
 /// # Errors
 /// If nothing can be said about the log: it cannot be read, or there is nothing to compare.
@@ -56,6 +59,9 @@ pub fn verify(
     }
     if report.divergence.is_none() && options.outputs {
         check_outputs(log, options, &cut, &check, &mut report, progress)?;
+    }
+    if report.divergence.is_none() && options.outputs {
+        check_controls(log, options, &cut, &check, &mut report)?;
     }
     if report.divergence.is_none()
         && options.outputs
@@ -173,8 +179,18 @@ fn check_outputs(
     let (segments, counts) = (&check.segments, OutputCounts::default());
     let repeated = RepeatedTrades::default();
     let (begins, gone) = (Vec::new(), None);
-    let mut outputs =
-        OutputCheck { log, options: &options.sources, segments, counts, repeated, begins, gone };
+    let (tenures, is_trimmed) = (&check.tenures, check.accounts.is_trimmed);
+    let mut outputs = OutputCheck {
+        log,
+        options: &options.sources,
+        segments,
+        counts,
+        repeated,
+        begins,
+        gone,
+        tenures,
+        is_trimmed,
+    };
     for (partition, cut) in (0..).zip(&cut.partitions) {
         let mut advance = |records: u64| {
             done += records;
@@ -201,6 +217,25 @@ fn check_outputs(
     if !outputs.repeated.is_empty() {
         report.notes.push(outputs.repeated.to_string());
     }
+    Ok(())
+}
+
+fn check_controls(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    cut: &Cut,
+    check: &JournalCheck,
+    report: &mut Report,
+) -> Result<(), ReplayError> {
+    let mut controls = ControlCheck::new(log, &options.sources, &check.controls);
+    for (partition, cut) in (0..).zip(&cut.controls) {
+        report.divergence = controls.check_partition(partition, cut)?.map(Divergence::Output);
+        if report.divergence.is_some() {
+            break;
+        }
+    }
+    report.outputs.as_mut().expect("they were just compared").control_results = controls.identical;
+    report.notes.append(&mut controls.notes);
     Ok(())
 }
 

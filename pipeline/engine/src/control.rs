@@ -4,7 +4,7 @@
 //! of the journal entry that has the effects, with the offset behind it: so a command is obeyed once, and one that was not committed is
 //! read again by the next life.
 
-use warptape_events::control::{Control, ControlOutcome, ControlResult, TEXT_BYTES_MAX};
+use warptape_events::control::{Control, ControlResult, TEXT_BYTES_MAX};
 use warptape_events::{DecodeError, encode_control_result};
 use warptape_record::TopicPartition;
 
@@ -22,6 +22,30 @@ pub struct ReadControl {
     pub offset: i64,
     /// What it says, or why it cannot be read.
     pub control: Result<Control, DecodeError>,
+}
+
+/// A command that comes to no decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlRefusal {
+    /// Its id; empty where it cannot be read.
+    pub id: String,
+    /// Why it is refused, in words.
+    pub detail: String,
+}
+
+impl ControlRefusal {
+    /// The refusal of what was read, if the scheduler is not asked about it: it cannot be read, or it has a text that is too long.
+    pub fn of(control: &Result<Control, DecodeError>) -> Option<Self> {
+        let (id, detail) = match control {
+            Err(error) => (String::new(), format!("it cannot be read: {error}")),
+            Ok(control) => {
+                let (what, bytes) = control.long_text()?;
+                let detail = format!("{what} has {bytes} bytes; it may have up to {TEXT_BYTES_MAX}");
+                (control.id.clone(), detail)
+            }
+        };
+        Some(Self { id: cut(id, TEXT_BYTES_MAX), detail: cut(detail, DETAIL_BYTES_MAX) })
+    }
 }
 
 /// Answers of a transaction.
@@ -78,8 +102,7 @@ impl ControlDesk {
 
     /// A command comes to no decision.
     pub(crate) fn refuse(&mut self, topic: &str, result: ControlResult) {
-        let (id, detail) = (cut(result.id, TEXT_BYTES_MAX), cut(result.detail, DETAIL_BYTES_MAX));
-        self.push(topic, ControlResult { id, detail, outcome: ControlOutcome::Refused, ..result });
+        self.push(topic, result);
     }
 
     fn push(&mut self, topic: &str, result: ControlResult) {

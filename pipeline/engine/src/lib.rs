@@ -37,7 +37,7 @@ pub use answered::Answered;
 pub use asides::{dead_letter_of, encode_dead_letter_of, encode_late_tick_of};
 pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
 pub use config::{Config, Limits, Times};
-pub use control::{ControlAnswers, ReadControl};
+pub use control::{ControlAnswers, ControlRefusal, ReadControl};
 pub use error::CoreError;
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
 pub use machine::{

@@ -1,7 +1,7 @@
 //! Text in aligned columns, and times as they stand there.
 
 use indicatif::HumanCount;
-use time::OffsetDateTime;
+pub use warptape_replay::utc;
 
 use crate::printable::printable_line;
 
@@ -60,22 +60,6 @@ pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> 
 /// Named facts, each printable and in a line of its own.
 pub fn facts(facts: &[(&str, String)]) -> String {
     facts.iter().map(|(name, fact)| format!("{name:<10} {}\n", printable_line(fact))).collect()
-}
-
-/// UTC with microseconds; a time that no calendar has is printed as the number it is.
-pub fn utc(ns: i64) -> String {
-    let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
-    let (date, time) = (at.date(), at.time());
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
-        date.year(),
-        u8::from(date.month()),
-        date.day(),
-        time.hour(),
-        time.minute(),
-        time.second(),
-        time.microsecond()
-    )
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use super::window::{self, Wanted};
 use super::{ExportOptions, partition_point};
 use crate::accounts::Accounts;
 use crate::cause::{self, CauseOf};
-use crate::cut::Cut;
+use crate::cut::{Cut, PartitionCut};
+use crate::entries::Entries;
 use crate::partition_reader::PartitionReader;
 use crate::segments::Segments;
-use crate::{ReplayError, VerifyOptions};
+use crate::{ReplayError, VerifyOptions, outside};
 
 /// What is copied.
 #[derive(Debug, Default)]
@@ -58,6 +59,12 @@ impl Plan {
             return Ok(planning.plan);
         }
         let wanted = window::wanted(log, &options.journal, &cut.journal, &options.window)?;
+        let all = Entries::open_all(log, &options.journal)?;
+        let within = |entries: &Entries<'_>| {
+            let Wanted { since, until } = wanted[entries.partition() as usize];
+            OffsetRange { first: since, next: until }
+        };
+        outside::refuse(&all.iter().map(|entries| (entries, within(entries))).collect::<Vec<_>>())?;
         let scan = match planning.scan(&wanted, true)? {
             scan if scan.is_consistent(&cut) => scan,
             // Clocks of processes may differ, so that one has gone on with what another has sealed later by its own clock.
@@ -220,6 +227,7 @@ impl Planning<'_> {
             }
         }
         self.plan_risk(scan)?;
+        self.plan_controls(scan);
         for topic in others {
             let all = self.topics.get(topic).map(|info| info.offsets.clone()).unwrap_or_default();
             for partition in 0..all.len() as i32 {
@@ -265,10 +273,10 @@ impl Planning<'_> {
         for (planned, (topic, _)) in planned.into_iter().zip(outputs) {
             self.plan_topic(topic, planned);
         }
-        let all = self.topics.get(&sources.snapshots).map(|info| info.offsets.clone()).unwrap_or_default();
         // Those of a window are made.
-        let none = all.iter().map(|_| OffsetRange { first: 0, next: 0 }).collect();
-        self.plan_topic(&sources.snapshots, if scan.is_none() { all } else { none });
+        let none = OffsetRange { first: 0, next: 0 };
+        let of = |cut: &PartitionCut| cut.snapshots.filter(|_| scan.is_none()).unwrap_or(none);
+        self.plan_topic(&sources.snapshots, self.cut.partitions.iter().map(of).collect());
         Ok(())
     }
 
@@ -374,6 +382,23 @@ impl Planning<'_> {
         self.plan_topic(&sources.risk_requests, requests);
         self.plan_topic(&sources.risk_results, results);
         Ok(())
+    }
+
+    /// Operators' commands and the answers to them; none in a window that ends early, whose journal has both as far as it goes.
+    fn plan_controls(&mut self, scan: Option<&Scan>) {
+        let sources = &self.options.sources;
+        if scan.is_some_and(|scan| scan.is_cut) || self.cut.controls.is_empty() {
+            for topic in [&sources.control, &sources.control_results] {
+                self.plan_topic(topic, self.nothing_of(topic));
+            }
+            return;
+        }
+        let cuts = &self.cut.controls;
+        for (process, cut) in (0..).zip(cuts) {
+            self.commit(&sources.control, process, cut.answered);
+        }
+        self.plan_topic(&sources.control, cuts.iter().map(|cut| cut.commands).collect());
+        self.plan_topic(&sources.control_results, cuts.iter().map(|cut| cut.results).collect());
     }
 
     /// Offset behind the first `count` records of a range.

@@ -6,7 +6,7 @@ use warptape_schemas::journal::Started;
 
 use super::{History, Item, Moment};
 use crate::entries::{Begin, Entries, EntryReader};
-use crate::{Phase, Progress, ReplayError};
+use crate::{Phase, Progress, ReplayError, outside};
 
 /// Entries between two words on how far a reading is.
 const PROGRESS_ENTRIES: u64 = 4_096;
@@ -59,7 +59,7 @@ pub struct HistoryOptions {
 /// or where the journal does if these are gone.
 ///
 /// # Errors
-/// If the log cannot be read, there is no such journal, or `each` fails.
+/// If the log cannot be read, there is no such journal, the window has nothing of it, or `each` fails.
 pub fn read_history(
     log: &dyn EventLog,
     options: &HistoryOptions,
@@ -73,12 +73,14 @@ pub fn read_history(
     if journals.is_empty() {
         return Err(ReplayError::EmptyJournal { url: log.url(), topic: options.journal.clone() });
     }
-    let mut parts = Vec::with_capacity(journals.len());
+    let mut windows = Vec::with_capacity(journals.len());
     for entries in &journals {
-        let first = entries.bound(options.window.from)?.unwrap_or(entries.range.first);
-        let next = entries.bound(options.window.to)?.unwrap_or(entries.range.next);
-        let begin = entries.begin_early(first)?;
-        parts.push((entries, begin, OffsetRange { first, next }));
+        windows.push((entries, entries.within(options.window)?));
+    }
+    outside::refuse(&windows)?;
+    let mut parts = Vec::with_capacity(journals.len());
+    for (entries, range) in windows {
+        parts.push((entries, entries.begin_early(range.first)?, range));
     }
     let begin_of = |begin: &Option<Begin>, entries: &Entries<'_>| {
         begin.as_ref().map_or(entries.range.first, |begin| begin.offset)
@@ -167,6 +169,13 @@ impl Entries<'_> {
             return Ok(Some(last));
         }
         Ok(self.begin_before(last.offset)?.or(Some(last)))
+    }
+
+    /// The offsets of a window.
+    pub(crate) fn within(&self, window: Window) -> Result<OffsetRange, ReplayError> {
+        let first = self.bound(window.from)?.unwrap_or(self.range.first);
+        let next = self.bound(window.to)?.unwrap_or(self.range.next);
+        Ok(OffsetRange { first, next })
     }
 
     /// The offset of the first entry behind a bound.

@@ -4,53 +4,42 @@ use std::collections::BTreeMap;
 
 use warptape_eventlog::Record;
 use warptape_replay::{Divergence, ReplayError, Report};
+use warptape_schemas::control::{Control, ControlResult};
+use warptape_schemas::{decode_control, decode_control_result};
 
+use crate::corruption::{ALL, Corruption, Corruption::*, corrupt};
 use crate::recording::{Plan, Random, options, record};
 use crate::tampered::Tampered;
 use crate::{records, verified};
 
 const CORRUPTIONS: usize = 100;
 
-/// What is done to a record of a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Corruption {
-    Flipped,
-    TailCut,
-    HeadCut,
-    Emptied,
-    Removed,
-    Duplicated,
-    Swapped,
-}
-
-use Corruption::*;
-
-const ALL: [Corruption; 7] = [Flipped, TailCut, HeadCut, Emptied, Removed, Duplicated, Swapped];
-
-/// Corrupts a record; false where that changes nothing.
-fn corrupt(records: &mut Vec<Record>, at: usize, corruption: Corruption, random: &mut Random) -> bool {
-    let length = records[at].value.len();
-    match corruption {
-        Flipped => records[at].value[random.below(length as u64) as usize] ^= random.below(255) as u8 + 1,
-        TailCut => records[at].value.truncate(random.below(length as u64) as usize),
-        HeadCut => drop(records[at].value.drain(..=random.below(length as u64 - 1) as usize)),
-        Emptied => records[at].value.clear(),
-        Removed => drop(records.remove(at)),
-        Duplicated => {
-            let copy = records[at].clone();
-            records.insert(at + 1, copy);
-            records[at + 1..].iter_mut().for_each(|record| record.offset += 1);
+/// Whether nothing in the log depends on what was changed: nobody could notice.
+fn is_unrecorded(topic: &str, before: &[Record], after: &[Record]) -> bool {
+    let is_alike = |(before, after): (&Record, &Record)| match topic {
+        // When a command was sent is nowhere else. What comes to no decision is nowhere else than in its answer.
+        "control" => {
+            let [before, after] = [before, after].map(|record| decode_control(&record.value));
+            let Ok(Control { id, by, deadline_ns, command, .. }) = before else { return true };
+            let same = Control {
+                at_ns: after.as_ref().map_or(0, |after| after.at_ns),
+                id,
+                by,
+                deadline_ns,
+                command,
+            };
+            same.long_text().is_some() || after.is_ok_and(|after| after == same)
         }
-        Swapped => {
-            let Some([one, other]) = records.get_mut(at..at + 2) else { return false };
-            if (&one.key, &one.value) == (&other.key, &other.value) {
-                return false;
-            }
-            std::mem::swap(&mut one.value, &mut other.value);
-            std::mem::swap(&mut one.key, &mut other.key);
+        // Nor is when a refusal was written that came to no decision.
+        "control.results" => {
+            let [before, after] = [before, after].map(|record| decode_control_result(&record.value));
+            let (Ok(before), Ok(after)) = (before, after) else { return false };
+            after == ControlResult { at_ns: after.at_ns, ..before } && after.sequence.is_none()
         }
-    }
-    true
+        _ => false,
+    };
+    before.len() == after.len()
+        && before.iter().zip(after).filter(|(before, after)| before != after).all(is_alike)
 }
 
 /// Whether the one that is blamed is the corrupted record, or the one that stands in its place or behind its copy.
@@ -62,6 +51,8 @@ fn is_blamed(
     let near = |offset: i64| match corruption {
         // Where several records are alike, which of them is gone, or which one is the copy, nobody can say.
         Removed | Duplicated => offset >= at,
+        // Where some may be missing, or one is known by its answer alone, the second one stands out.
+        Swapped if ["snapshots", "control"].contains(&topic) => (at..=at + 1).contains(&offset),
         _ => offset == at,
     };
     match found {
@@ -90,26 +81,39 @@ fn is_blamed(
 
 #[track_caller]
 fn check(topic: &str, seed: u64) {
-    let recording = record(Plan { records: 8, outcomes: true, snapshot: Some(3), ..Plan::small(seed) });
+    check_with(topic, Plan { records: 8, outcomes: true, snapshot: Some(3), ..Plan::small(seed) });
+}
+
+#[track_caller]
+fn check_with(topic: &str, plan: Plan) {
+    let (recording, seed) = (record(plan), plan.seed);
+    let whole = verified(&recording.log, &options()).unwrap();
+    assert!(whole.is_identical() && whole.notes.is_empty(), "{whole}");
     let mut random = Random(seed);
     let mut counts: BTreeMap<Corruption, usize> = BTreeMap::new();
     let mut done = 0;
     while done < CORRUPTIONS {
-        let partition = if topic == "journal" { 0 } else { random.below(2) as i32 };
-        let mut all = records(&recording.log, topic, partition);
-        if all.is_empty() {
+        let is_of_process = ["journal", "control", "control.results"].contains(&topic);
+        let partition = if is_of_process { 0 } else { random.below(2) as i32 };
+        let before = records(&recording.log, topic, partition);
+        if before.is_empty() {
             continue;
         }
+        let mut all = before.clone();
         let at = random.below(all.len() as u64) as usize;
         let corruption = ALL[random.below(ALL.len() as u64) as usize];
         // Behind the last tick a copy is one more, which has not been processed yet.
-        let is_further = topic == "ticks" && corruption == Duplicated && at + 1 == all.len();
-        if is_further || !corrupt(&mut all, at, corruption, &mut random) {
+        let is_further =
+            ["ticks", "control"].contains(&topic) && corruption == Duplicated && at + 1 == all.len();
+        if is_further || !corrupt(&mut all, at, corruption, &mut |end| random.below(end)) {
+            continue;
+        }
+        if is_unrecorded(topic, &before, &all) {
             continue;
         }
         let log = Tampered::new(&recording.log, topic, partition, all);
         let found = verified(&log, &options());
-        let place = (topic, partition, at as i64);
+        let place = (topic, partition, before[at].offset);
         assert!(
             is_blamed(&found, place, corruption),
             "{corruption:?} of {place:?} (seed {seed}, number {done}): {}",
@@ -144,4 +148,22 @@ fn corrupted_late_ticks_are_found_and_blamed() {
 #[test]
 fn corrupted_dead_letters_are_found_and_blamed() {
     check("dead-letter", 75);
+}
+
+#[test]
+fn corrupted_snapshots_are_found_and_blamed() {
+    for keeps_snapshots in [false, true] {
+        let plan = Plan { records: 8, outcomes: true, snapshot: Some(3), lives: 3, ..Plan::small(76) };
+        check_with("snapshots", Plan { keeps_snapshots, ..plan });
+    }
+}
+
+#[test]
+fn corrupted_commands_are_found_and_blamed() {
+    check_with("control", Plan { records: 8, outcomes: true, commands: 8, ..Plan::small(77) });
+}
+
+#[test]
+fn corrupted_answers_to_commands_are_found_and_blamed() {
+    check_with("control.results", Plan { records: 8, outcomes: true, commands: 8, ..Plan::small(78) });
 }

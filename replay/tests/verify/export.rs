@@ -187,8 +187,30 @@ fn bounds_are_times_offsets_or_sequences() {
     assert_eq!(copied(Bound::Sequence(entry.sequence)), by_offset);
     assert!(by_offset.0.len() < journal.len() && by_offset.1.len() < journal.len());
     // A window in which nothing happened is that of the moment.
-    let (none, _) = copied(Bound::TimeNs(i64::MAX));
-    assert!(!none.is_empty() && none.last() == journal.last());
+    let window = Window {
+        since: Some(Bound::TimeNs(entry.at_ns + 1)),
+        until: Some(Bound::TimeNs(entry.at_ns + 2)),
+        ..Window::default()
+    };
+    assert!(!records(&file_of(&recording.log, window, false).log, "journal", 0).is_empty());
+    let (first, last) = (journal.first().unwrap(), journal.last().unwrap());
+    let [first, last] = [first, last].map(|record| decode_journal_entry(&record.value).unwrap());
+    let outside = [
+        (Some(Bound::TimeNs(last.at_ns + 1)), None),
+        (Some(Bound::Sequence(last.sequence + 1)), None),
+        (Some(Bound::Offset(last.sequence + 1)), Some(Bound::Offset(last.sequence + 9))),
+        (None, Some(Bound::TimeNs(first.at_ns))),
+        (None, Some(Bound::Sequence(0))),
+        (None, Some(Bound::Offset(0))),
+    ];
+    for (since, until) in outside {
+        let window = Window { since, until, ..Window::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("export.db");
+        let error = export(&recording.log, &path, &asked(window, false), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, ReplayError::OutsideJournal { .. }), "{window:?}: {error}");
+        assert!(!path.exists(), "{window:?}");
+    }
 }
 
 /// What is changed in a file is found in it, as in the log that it is of; and nothing of a window is.

@@ -8,6 +8,7 @@ use warptape_replay::history::{
     Batch, BatchEnd, Bound, History, HistoryOptions, Item, LevelOf, Stay, StayEnd, Transaction, Window,
     read_history,
 };
+use warptape_replay::{ReplayError, read_recorded};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{
@@ -150,11 +151,65 @@ fn a_window_begins_and_ends_anywhere() {
             };
             assert_eq!(without_placed(begun), without_placed(expected), "from {bound:?}");
 
+            if entry.sequence == 0 {
+                // Nothing is before the first entry.
+                continue;
+            }
             let earlier = batches(&items(&recording.log, Window { from: None, to: Some(bound) }));
             let ended = |batch: &&Arc<Batch>| matches!(batch.end, BatchEnd::Completed { at, .. } if at.sequence < entry.sequence);
             let expected: Vec<_> = all.iter().filter(ended).collect();
             assert_eq!(earlier.iter().filter(ended).collect::<Vec<_>>(), expected, "to {bound:?}");
         }
+    }
+}
+
+/// A window that has nothing of the journal is refused, with what the journal has.
+#[test]
+fn a_window_outside_of_the_journal_is_refused() {
+    let recording = record(plan(45));
+    let entries = entries(&recording.log);
+    let (first, last) = (entries.first().unwrap(), entries.last().unwrap());
+    let read = |from: Option<Bound>, to: Option<Bound>| {
+        let window = Window { from, to };
+        let options = HistoryOptions { journal: "journal".to_owned(), partition: None, window };
+        let of_history = read_history(&recording.log, &options, &mut |_| Ok(()), &mut |_| {});
+        let mut each = |_| Ok::<(), ReplayError>(());
+        let of_records = read_recorded(&recording.log, ("journal", 0), window, &mut each, &mut |_| {});
+        [of_history, of_records]
+    };
+    let (next_offset, later_ns) = (last.sequence + 1, last.at_ns + 1);
+    let outside = [
+        (Some(Bound::Time(later_ns)), None),
+        (Some(Bound::Sequence(next_offset)), None),
+        (Some(Bound::Offset(next_offset)), None),
+        (Some(Bound::Time(i64::MAX - 1)), Some(Bound::Time(i64::MAX))),
+        (None, Some(Bound::Time(first.at_ns))),
+        (None, Some(Bound::Sequence(0))),
+        (Some(Bound::Offset(0)), Some(Bound::Offset(0))),
+    ];
+    for (from, to) in outside {
+        for found in read(from, to) {
+            let error = found.unwrap_err();
+            let ReplayError::OutsideJournal { there, .. } = &error else {
+                panic!("{from:?} to {to:?}: {error}")
+            };
+            let [reach] = there[..] else { panic!("{there:?}") };
+            assert_eq!((reach.first.sequence, reach.first.at_ns), (first.sequence, first.at_ns));
+            assert_eq!((reach.last.sequence, reach.last.at_ns), (last.sequence, last.at_ns));
+            let words = format!("has the sequences 0 to {}, from 1970-01-01T00:00:0", last.sequence);
+            assert!(error.to_string().contains(&words), "{error}");
+        }
+    }
+    // The first and the last entry are within, and so is a moment between two.
+    let inside = [
+        (Some(Bound::Time(last.at_ns)), None),
+        (Some(Bound::Sequence(last.sequence)), None),
+        (None, Some(Bound::Sequence(1))),
+        (None, Some(Bound::Time(first.at_ns + 1))),
+        (Some(Bound::Time(first.at_ns + 1)), Some(Bound::Time(first.at_ns + 2))),
+    ];
+    for (from, to) in inside {
+        read(from, to).into_iter().for_each(|found| found.unwrap());
     }
 }
 

@@ -77,7 +77,8 @@ fn a_forged_decision_is_named_by_its_field() {
         "{text}"
     );
     assert!(
-        text.contains("PartitionAssigned") && text.contains("the entry was written so by warptape test;"),
+        text.contains("PartitionAssigned")
+            && text.contains(concat!("written so by warptape ", env!("CARGO_PKG_VERSION"), ";")),
         "{text}"
     );
 }

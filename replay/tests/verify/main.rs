@@ -2,6 +2,7 @@
 
 mod accounts;
 mod chain;
+mod corruption;
 mod corruptions;
 mod debugger;
 mod diff;
@@ -13,6 +14,7 @@ mod outputs;
 mod recording;
 mod scheduled;
 mod segments;
+mod states;
 mod tampered;
 mod why;
 
@@ -107,7 +109,11 @@ fn logs_that_cannot_be_verified_say_why() {
     check(&empty().log, &options(), "the journal \"journal\" has no entries");
     let recording = record(Plan { records: 2, ..Plan::small(11) });
     let other = VerifyOptions { journal: "other".to_owned(), ..journal_only() };
-    check(&recording.log, &other, "no topic \"other\"; the log has dead-letter, journal,");
+    check(
+        &recording.log,
+        &other,
+        "no topic \"other\"; the log has control, control.results, dead-letter, journal,",
+    );
     let with = |change: fn(&mut OutputOptions)| {
         let mut options = options();
         change(&mut options.sources);

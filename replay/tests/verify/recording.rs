@@ -5,23 +5,27 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use warptape_engine::{
-    PendingSnapshot, SnapshotPlace, Topics, encode_dead_letter_of, encode_late_tick_of, snapshot_records,
-    tick_record_digest,
+    ControlRefusal, PendingSnapshot, SnapshotPlace, Topics, encode_dead_letter_of, encode_late_tick_of,
+    snapshot_records, tick_record_digest,
 };
 use warptape_eventlog::{
     Durability, EventLog, Fetched, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
 };
 use warptape_replay::VerifyOptions;
 use warptape_scheduler::Scheduler;
+use warptape_schemas::control::{
+    BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, ControlResult, DrainLane, SetBreaker,
+    WeighLane, WeighTenant,
+};
 use warptape_schemas::journal::{
-    Arrived, AutoscaleConfig, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Draining,
-    GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, PartitionAssigned, RiskConfig,
-    SchedulerConfig, Sealed, SealedPartition, Started, StateBytes,
+    self, Arrived, AutoscaleConfig, Checkpoint, CommitEnded, CommitOutcome, Completed, Controlled, Decision,
+    Draining, GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, PartitionAssigned,
+    RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started, StateBytes,
 };
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    HEADER_SIZE, JournalWriter, TickColumns, TickDecoder, decode_journal_entry, encode_journal_entry,
-    encode_snapshot, encode_tick_batch, known,
+    HEADER_SIZE, JournalWriter, TickColumns, TickDecoder, decode_control, decode_journal_entry,
+    encode_control, encode_control_result, encode_journal_entry, encode_snapshot, encode_tick_batch, known,
 };
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, SignalMerge, StageConfig};
 
@@ -60,6 +64,10 @@ pub struct Plan {
     pub placement_seed: i64,
     /// Records of a life after which a lane is lost and comes back.
     pub loss: Option<usize>,
+    /// Operators' commands in each life, no more than its records.
+    pub commands: usize,
+    /// Whether older snapshots stay where there are newer ones, as on a broker that has not compacted the topic yet.
+    pub keeps_snapshots: bool,
 }
 
 impl Plan {
@@ -76,6 +84,8 @@ impl Plan {
             snapshot: None,
             placement_seed: 7,
             loss: None,
+            commands: 0,
+            keeps_snapshots: false,
         }
     }
 }
@@ -88,7 +98,7 @@ pub fn options() -> VerifyOptions {
 }
 
 pub fn record(plan: Plan) -> Recording {
-    let recording = empty();
+    let recording = empty_with(!plan.keeps_snapshots);
     feed(&recording.log, plan);
     run(&recording.log, plan);
     recording
@@ -126,6 +136,10 @@ pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
 
 /// A log with the topics and nothing in them.
 pub fn empty() -> Recording {
+    empty_with(true)
+}
+
+fn empty_with(compacted: bool) -> Recording {
     let folder = tempfile::tempdir().unwrap();
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).unwrap();
     let spec =
@@ -133,7 +147,8 @@ pub fn empty() -> Recording {
     let mut topics: Vec<_> =
         ["ticks", "signals", "late", "dead-letter"].iter().map(|name| spec(name, PARTITIONS)).collect();
     topics.push(spec("journal", 1));
-    topics.push(TopicSpec { compacted: true, ..spec("snapshots", PARTITIONS) });
+    topics.push(TopicSpec { compacted, ..spec("snapshots", PARTITIONS) });
+    topics.extend(["control", "control.results"].map(|name| spec(name, 1)));
     log.create_topics(&topics).unwrap();
     Recording { log, _folder: folder }
 }
@@ -175,7 +190,30 @@ pub fn feed(log: &SqliteLog, plan: Plan) {
             producer.send(new_record("ticks", partition, None, value)).unwrap();
         }
     }
+    for number in 0..plan.commands * plan.lives {
+        producer.send(new_record("control", 0, None, command(number))).unwrap();
+    }
     producer.commit().unwrap();
+}
+
+/// A command of a kind that moves no groups, which lanes of this run do not give back; some are refused.
+fn command(number: usize) -> Vec<u8> {
+    let command = match number % 7 {
+        0 => ControlCommand::WeighLane(WeighLane { lane: 1, weight: 2 + number as i32 }),
+        1 => ControlCommand::DrainLane(DrainLane { lane: 9 }),
+        2 => ControlCommand::WeighTenant(WeighTenant { tenant: "desk".to_owned(), weight: 3 }),
+        3 => ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".to_owned(), name: "fair".to_owned() }),
+        4 => ControlCommand::SetBreaker(SetBreaker { lane: 0, to: BreakerMode::Closed }),
+        // It comes to no decision.
+        5 => ControlCommand::WeighTenant(WeighTenant { tenant: "x".repeat(300), weight: 3 }),
+        _ => return b"not Avro".to_vec(),
+    };
+    let (id, by) = (format!("command-{number}"), "operator".to_owned());
+    let deadline_ns = if number % 14 == 0 { 5 } else { i64::MAX };
+    let control = Control { id, at_ns: 1_000 + number as i64, by, deadline_ns, command };
+    let mut value = Vec::new();
+    encode_control(&control, &mut value);
+    value
 }
 
 fn tick(partition: i32, random: &mut Random, time_ns: &mut i64) -> Tick {
@@ -249,6 +287,8 @@ struct Run<'a> {
     is_older: bool,
     outcomes: bool,
     entries: Vec<Vec<u8>>,
+    /// The command that is to be obeyed next.
+    next_command: i64,
 }
 
 impl<'a> Run<'a> {
@@ -266,6 +306,7 @@ impl<'a> Run<'a> {
             is_older: false,
             outcomes: false,
             entries: Vec::new(),
+            next_command: 0,
         }
     }
 
@@ -279,7 +320,7 @@ impl<'a> Run<'a> {
         let lane = |lane: i32| LaneSpec::new(lane, format!("cpu:{lane}"), 1);
         let started = Started {
             node: "node".to_owned(),
-            software: "test".to_owned(),
+            software: env!("CARGO_PKG_VERSION").to_owned(),
             stage_config: config.to_json(),
             scheduler: SchedulerConfig { placement_seed: plan.placement_seed, ..scheduler_config() },
             lanes: vec![lane(0), lane(1)],
@@ -311,12 +352,46 @@ impl<'a> Run<'a> {
             for partition in 0..PARTITIONS {
                 self.process(partition, offset as i64);
             }
+            if number < plan.commands {
+                self.obey();
+            }
             if plan.snapshot == Some(number) {
                 self.write_snapshots(offset as i64 + 1);
             }
         }
         self.step(Input::Draining(Draining {}));
         self.commit(Vec::new(), &[]);
+    }
+
+    /// Answers the next command.
+    fn obey(&mut self) {
+        let offset = self.next_command;
+        self.next_command += 1;
+        let source = TopicPartition { topic: "control".to_owned(), partition: 0 };
+        let control = decode_control(&read_one(self.log, &source, offset).value);
+        let at_ns = self.at_ns + 1_000_000;
+        let (id, outcome, detail, sequence) = match (ControlRefusal::of(&control), control) {
+            (None, Ok(Control { id, by, deadline_ns, command, .. })) => {
+                let (sequence, entry) = (self.writer.next_sequence(), self.entries.len());
+                let control = journal::Control { offset, id, by, deadline_ns, command };
+                self.step(Input::Control(control));
+                let decisions = decode_journal_entry(&self.entries[entry]).unwrap().decisions;
+                let Decision::Controlled(Controlled { id, outcome, detail }) = decisions[0].clone() else {
+                    panic!("{decisions:?}")
+                };
+                (id, outcome, detail, Some(sequence))
+            }
+            (refusal, _) => {
+                let ControlRefusal { id, detail } = refusal.unwrap();
+                (id, ControlOutcome::Refused, detail, None)
+            }
+        };
+        let (ordinal, node) = (0, "node".to_owned());
+        let result = ControlResult { id, ordinal, node, offset, at_ns, outcome, detail, sequence };
+        let mut value = Vec::new();
+        encode_control_result(&result, &mut value);
+        let record = new_record("control.results", 0, Some(result.id.as_bytes()), value);
+        self.commit(vec![record], &[]);
     }
 
     /// Writes the scheduler's state, in several parts, of which the first one has nothing of it, as engines do.
@@ -463,6 +538,8 @@ impl<'a> Run<'a> {
             self.producer.send(record).unwrap();
         }
         self.producer.send_offsets(GROUP, offsets).unwrap();
+        let control = TopicPartition { topic: "control".to_owned(), partition: 0 };
+        self.producer.send_offsets(GROUP, &[(control, self.next_command)]).unwrap();
         if offsets.is_empty() && !self.is_older {
             let journal = TopicPartition { topic: "journal".to_owned(), partition: 0 };
             self.producer.send_position(GROUP, &journal, self.writer.next_sequence()).unwrap();

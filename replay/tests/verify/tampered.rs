@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, LogError, OffsetRange, Producer, Record, SqliteLog, TopicInfo,
-    TopicPartition, TopicSpec,
+    Consumer, EventLog, Fetched, LogError, OffsetRange, Producer, Record, TopicInfo, TopicPartition,
+    TopicSpec,
 };
 
 /// Shows other records of one partition than the log holds.
 pub struct Tampered<'a> {
-    log: &'a SqliteLog,
+    log: &'a dyn EventLog,
     source: TopicPartition,
     records: Vec<Record>,
     /// Offsets of the partition, where they are not those of the log.
@@ -18,12 +18,12 @@ pub struct Tampered<'a> {
 
 impl<'a> Tampered<'a> {
     /// Shows `records` in the place of those of the partition.
-    pub fn new(log: &'a SqliteLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
+    pub fn new(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
         Self { log, source: TopicPartition { topic: topic.to_owned(), partition }, records, range: None }
     }
 
     /// Likewise, and says that the partition begins and ends where the records do: such is a log that was trimmed.
-    pub fn trimmed(log: &'a SqliteLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
+    pub fn trimmed(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
         let range = records.first().zip(records.last());
         let range = range.map(|(first, last)| OffsetRange { first: first.offset, next: last.offset + 1 });
         Self { range, ..Self::new(log, topic, partition, records) }

@@ -196,6 +196,8 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
         snapshots: topics.snapshots,
         risk_requests: topics.risk_requests,
         risk_results: topics.risk_results,
+        control: topics.control,
+        control_results: topics.control_results,
         group,
         isa: Isa::detect(),
         schemas: None,

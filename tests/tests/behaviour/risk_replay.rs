@@ -140,6 +140,8 @@ fn verified(log: &Log) -> Report {
         snapshots: "snapshots".to_owned(),
         risk_requests: "risk.requests".to_owned(),
         risk_results: "risk.results".to_owned(),
+        control: "control".to_owned(),
+        control_results: "control.results".to_owned(),
         group: config(1).core.group,
         isa: Isa::Baseline,
         schemas: None,

@@ -32,6 +32,8 @@ fn options(window: Window) -> ExportOptions {
         snapshots: topic("snapshots"),
         risk_requests: topic("risk.requests"),
         risk_results: topic("risk.results"),
+        control: topic("control"),
+        control_results: topic("control.results"),
         group: topic("warptape"),
         schemas: None,
         isa: Isa::Baseline,

@@ -221,6 +221,8 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
         snapshots: "snapshots".to_owned(),
         risk_requests: "risk.requests".to_owned(),
         risk_results: "risk.results".to_owned(),
+        control: "control".to_owned(),
+        control_results: "control.results".to_owned(),
         group: config().core.group,
         isa: Isa::detect(),
         schemas: None,

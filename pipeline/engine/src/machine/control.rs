@@ -5,7 +5,7 @@ use warptape_events::journal::{Controlled, Input};
 
 use super::Core;
 use crate::RecordError;
-use crate::control::ReadControl;
+use crate::control::{ControlRefusal, ReadControl};
 
 impl Core {
     /// Commands were read from the partition of this process's number.
@@ -16,28 +16,14 @@ impl Core {
         controls: Vec<ReadControl>,
     ) -> Result<(), RecordError> {
         for ReadControl { offset, control } in controls {
-            let refusal = |id: String, detail: String| ControlResult {
-                id,
-                ordinal,
-                node: self.config.node.clone(),
-                offset,
-                at_ns: now_ns,
-                outcome: ControlOutcome::Refused,
-                detail,
-                sequence: None,
+            let Some(ControlRefusal { id, detail }) = ControlRefusal::of(&control) else {
+                let control = control.expect("what cannot be read is refused");
+                self.obey_control(now_ns, ordinal, offset, control)?;
+                continue;
             };
-            let refused = match control {
-                Err(error) => refusal(String::new(), format!("it cannot be read: {error}")),
-                Ok(control) => match control.long_text() {
-                    Some((what, bytes)) => {
-                        refusal(control.id, format!("{what} has {bytes} bytes; it may have up to 256"))
-                    }
-                    None => {
-                        self.obey_control(now_ns, ordinal, offset, control)?;
-                        continue;
-                    }
-                },
-            };
+            let node = self.config.node.clone();
+            let (at_ns, outcome, sequence) = (now_ns, ControlOutcome::Refused, None);
+            let refused = ControlResult { id, ordinal, node, offset, at_ns, outcome, detail, sequence };
             self.control.refuse(&self.config.topics.control, refused);
         }
         Ok(())

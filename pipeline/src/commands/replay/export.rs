@@ -23,8 +23,7 @@ pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCod
     }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let topics = &settings.topics.names;
-    let others =
-        [&topics.control, &topics.control_results, &topics.lifecycle, &topics.feeds].map(String::clone);
+    let others = [&topics.lifecycle, &topics.feeds].map(String::clone);
     let options = ExportOptions {
         journal: topics.journal.clone(),
         sources: sources(settings, schemas).sources,

@@ -1,0 +1,456 @@
+//! Operators' commands and the answers to them, against what the journal says of both.
+//!
+//! ```text
+//!  journal ──► commands as the scheduler was given them, with what it decided ──┬──► each command of the topic is the one that was given
+//!                                                                               │
+//!  commands ──► those that are refused without a decision ──────────────────────┴──► the answers there must be, in order
+//! ```
+//!
+//! When a command was sent is not in the journal, and nothing depends on it. Of a refusal without a decision, time and process are taken as
+//! they are found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use warptape_engine::ControlRefusal;
+use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
+use warptape_schemas::control::{Control, ControlOutcome, ControlResult};
+use warptape_schemas::journal::{self, Checkpoint, Controlled, Decision, Input, JournalEntry, Started};
+use warptape_schemas::{
+    DecodeError, Describer, decode_control, decode_control_result, encode_control_result,
+};
+
+use crate::comparison::{Expected, changed};
+use crate::cut::ControlCut;
+use crate::difference::{Difference, differences};
+use crate::partition_reader::PartitionReader;
+use crate::{OutputDivergence, OutputOptions, OutputProblem, ReplayError};
+
+/// What the journals say of operators' commands.
+#[derive(Debug, Default)]
+pub(crate) struct Controls {
+    /// By process.
+    journals: BTreeMap<i32, JournalControls>,
+    /// The process whose journal is read.
+    journal: i32,
+}
+
+/// What the journal of one process says.
+#[derive(Debug, Default)]
+struct JournalControls {
+    lives: Vec<Life>,
+    /// In the order of their sequences.
+    obeyed: Vec<Obeyed>,
+    /// Whether older entries were removed, and the first sequence of which something is known.
+    is_headless: bool,
+    first_sequence: Option<i64>,
+}
+
+/// A process life.
+#[derive(Debug)]
+struct Life {
+    node: Arc<str>,
+    software: String,
+}
+
+/// A command that the scheduler was given, with what it decided.
+#[derive(Debug)]
+struct Obeyed {
+    sequence: i64,
+    at_ns: i64,
+    node: Arc<str>,
+    control: journal::Control,
+    controlled: Controlled,
+}
+
+impl Controls {
+    /// The journal of a process begins; its first entries may have been removed.
+    pub(crate) fn begin(&mut self, process: i32, is_headless: bool) {
+        self.journal = process;
+        self.journals.insert(process, JournalControls { is_headless, ..JournalControls::default() });
+    }
+
+    /// The next entry.
+    pub(crate) fn add(&mut self, entry: &JournalEntry) {
+        let Some(journal) = self.journals.get_mut(&self.journal) else { return };
+        journal.first_sequence.get_or_insert(entry.sequence);
+        match &entry.input {
+            Input::Started(started) => journal.lives.push(Life::of(started)),
+            Input::Checkpoint(Checkpoint { started: Some(started), .. }) if journal.lives.is_empty() => {
+                journal.lives.push(Life::of(started));
+            }
+            Input::Control(control) => {
+                let controlled = entry.decisions.iter().find_map(|decision| match decision {
+                    Decision::Controlled(controlled) => Some(controlled.clone()),
+                    _ => None,
+                });
+                // An entry that is identical has both.
+                if let (Some(controlled), Some(life)) = (controlled, journal.lives.last()) {
+                    let (sequence, at_ns, node) = (entry.sequence, entry.at_ns, life.node.clone());
+                    let control = control.clone();
+                    journal.obeyed.push(Obeyed { sequence, at_ns, node, control, controlled });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Life {
+    fn of(started: &Started) -> Self {
+        Self { node: started.node.as_str().into(), software: started.software.clone() }
+    }
+}
+
+impl JournalControls {
+    /// Whether another version of this software may have judged what can be read.
+    fn has_other_software(&self) -> bool {
+        self.is_headless || self.lives.iter().any(|life| life.software != env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Whether the process that is named is one of them, as far as anybody knows.
+    fn has_node(&self, node: &str) -> bool {
+        self.is_headless || self.lives.iter().any(|life| *life.node == *node)
+    }
+}
+
+/// Compares the commands and answers of all processes.
+pub(crate) struct ControlCheck<'a> {
+    log: &'a dyn EventLog,
+    options: &'a OutputOptions,
+    controls: &'a Controls,
+    describer: Describer,
+    /// Answers found identical.
+    pub(crate) identical: u64,
+    /// What could not be compared, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Commands to one process, as its topic has them.
+#[derive(Default)]
+struct Commands {
+    /// Those that are refused without a decision, by offset.
+    refused: BTreeMap<i64, ControlRefusal>,
+    /// Those that could have been obeyed, and that the journal knows nothing of, by offset.
+    unknown: BTreeMap<i64, Control>,
+    /// Offsets of the others.
+    obeyed: BTreeSet<i64>,
+}
+
+/// An answer that there must be.
+enum Answer<'a> {
+    Obeyed(&'a Obeyed),
+    Refused(i64, &'a ControlRefusal),
+}
+
+impl<'a> ControlCheck<'a> {
+    pub(crate) fn new(log: &'a dyn EventLog, options: &'a OutputOptions, controls: &'a Controls) -> Self {
+        Self { log, options, controls, describer: Describer::new(), identical: 0, notes: Vec::new() }
+    }
+
+    /// Compares commands and answers of a process.
+    pub(crate) fn check_partition(
+        &mut self,
+        process: i32,
+        cut: &ControlCut,
+    ) -> Result<Option<OutputDivergence>, ReplayError> {
+        let nothing = JournalControls::default();
+        let journal = self.controls.journals.get(&process).unwrap_or(&nothing);
+        let commands = match self.check_commands(process, cut, journal)? {
+            Ok(commands) => commands,
+            Err(divergence) => return Ok(Some(*divergence)),
+        };
+        self.check_results(process, cut, journal, &commands)
+    }
+
+    /// Compares the commands that were answered with those that the scheduler was given.
+    fn check_commands(
+        &self,
+        process: i32,
+        cut: &ControlCut,
+        journal: &JournalControls,
+    ) -> Result<Result<Commands, Box<OutputDivergence>>, ReplayError> {
+        let OffsetRange { first, next } = cut.commands;
+        let range = OffsetRange { first, next: next.min(answered(cut, journal)) };
+        let source = self.commands_of(process);
+        let mut reader = PartitionReader::open(self.log, source.clone(), range)?;
+        // Commands behind what was committed are still to be obeyed.
+        let mut given: BTreeMap<i64, &journal::Control> = journal
+            .obeyed
+            .iter()
+            .map(|obeyed| (obeyed.control.offset, &obeyed.control))
+            .filter(|(offset, _)| *offset >= first)
+            .collect();
+        let mut commands = Commands::default();
+        while let Some(record) = reader.next()? {
+            let missing = given.first_key_value().filter(|(offset, _)| **offset < record.offset);
+            if let Some((offset, control)) = missing {
+                return Ok(Err(lacking(&source, *offset, control)));
+            }
+            let command = decode_control(&record.value);
+            match given.remove(&record.offset) {
+                Some(control) => {
+                    if let Some(problem) = other_command(control, &command) {
+                        return Ok(Err(Box::new(divergence(&source, record.offset, problem))));
+                    }
+                    commands.obeyed.insert(record.offset);
+                }
+                None => match (ControlRefusal::of(&command), command) {
+                    (None, Ok(command)) => drop(commands.unknown.insert(record.offset, command)),
+                    (refusal, _) => commands.refused.extend(refusal.map(|refusal| (record.offset, refusal))),
+                },
+            }
+        }
+        Ok(match given.first_key_value() {
+            Some((offset, control)) => Err(lacking(&source, *offset, control)),
+            None => Ok(commands),
+        })
+    }
+
+    /// Compares the answers with those that there must be.
+    fn check_results(
+        &mut self,
+        process: i32,
+        cut: &ControlCut,
+        journal: &JournalControls,
+        commands: &Commands,
+    ) -> Result<Option<OutputDivergence>, ReplayError> {
+        let source = TopicPartition { topic: self.options.control_results.clone(), partition: process };
+        let mut results = Vec::new();
+        let mut reader = PartitionReader::open(self.log, source.clone(), cut.results)?;
+        let mut passed = 0_u64;
+        while let Some(record) = reader.next()? {
+            match decode_control_result(&record.value) {
+                Ok(result) if is_gone(&result, cut, journal) => passed += 1,
+                Ok(result) => results.push((record, result)),
+                Err(error) => {
+                    let (error, expected) = (error.to_string(), "an answer to a command".into());
+                    let problem = OutputProblem::Unreadable { error, expected };
+                    return Ok(Some(divergence(&source, record.offset, problem)));
+                }
+            }
+        }
+        if passed > 0 {
+            self.notes.push(format!(
+                "{}/{process}: {passed} answers were not compared: their commands, or the decisions on these, were removed",
+                source.topic
+            ));
+        }
+        let mut answers = answers(journal, commands);
+        if cut.results.first > 0 {
+            // Their answers were removed.
+            let first = results.first().map(|(_, result)| result.offset);
+            let is_left = |answer: &Answer<'_>| first == Some(answer.offset());
+            answers.drain(..answers.iter().position(is_left).unwrap_or(answers.len()));
+        }
+        let is = |answer: &Answer<'_>, (record, result): &(Record, ControlResult)| {
+            answer.is(process, (record, result), journal)
+        };
+        let mut next = 0;
+        for (index, found) in results.iter().enumerate() {
+            let (record, result) = found;
+            let answer = answers.get(next);
+            if answer.is_some_and(|answer| is(answer, found)) {
+                next += 1;
+                self.identical += 1;
+                continue;
+            }
+            // It is one too many, as if its command had been another one.
+            let is_surplus = results.len() - index > answers.len() - next;
+            if let Some(of_command) =
+                self.unfit_command(process, cut, (journal, commands), result).filter(|_| is_surplus)
+            {
+                if journal.has_other_software() {
+                    // It may have known less of commands.
+                    self.identical += 1;
+                    continue;
+                }
+                return Ok(Some(of_command));
+            }
+            let problem = match answer {
+                None => surplus(result),
+                Some(answer) => {
+                    let later = answers[next..].iter().position(|answer| is(answer, found));
+                    let is_next = results.get(index + 1).is_some_and(|next| is(answer, next));
+                    match later {
+                        Some(count) => OutputProblem::Missing { count: count as u64, first: answer.shown() },
+                        None if is_next => surplus(result),
+                        None => {
+                            let expected = answer.expected(process, (record, result), journal);
+                            changed(&self.describer, &expected, record)
+                        }
+                    }
+                }
+            };
+            return Ok(Some(divergence(&source, record.offset, problem)));
+        }
+        Ok(answers.get(next).map(|answer| {
+            let count = (answers.len() - next) as u64;
+            let problem = OutputProblem::Missing { count, first: answer.shown() };
+            divergence(&source, cut.results.next, problem)
+        }))
+    }
+
+    /// What is wrong with the command of an answer that no decision led to, where it would have been obeyed, or is not there.
+    fn unfit_command(
+        &self,
+        process: i32,
+        cut: &ControlCut,
+        (journal, commands): (&JournalControls, &Commands),
+        result: &ControlResult,
+    ) -> Option<OutputDivergence> {
+        let offset = result.offset;
+        if result.sequence.is_some() || result.outcome != ControlOutcome::Refused {
+            return None;
+        }
+        let problem = if let Some(command) = commands.unknown.get(&offset) {
+            let expected = format!("one that is refused: {}", result.detail);
+            let differences = vec![Difference::new("command", expected, to_value(command))];
+            OutputProblem::Changed { differences }
+        } else if (cut.commands.first..answered(cut, journal)).contains(&offset)
+            && !commands.refused.contains_key(&offset)
+            && !commands.obeyed.contains(&offset)
+        {
+            OutputProblem::Missing { count: 1, first: json!({"offset": offset, "id": result.id}) }
+        } else {
+            return None;
+        };
+        Some(divergence(&self.commands_of(process), offset, problem))
+    }
+
+    fn commands_of(&self, process: i32) -> TopicPartition {
+        TopicPartition { topic: self.options.control.clone(), partition: process }
+    }
+}
+
+impl Answer<'_> {
+    /// Offset of the command.
+    fn offset(&self) -> i64 {
+        match self {
+            Self::Obeyed(obeyed) => obeyed.control.offset,
+            Self::Refused(offset, _) => *offset,
+        }
+    }
+
+    /// The record that it must be, where `found` stands in its place, in `record`.
+    fn expected(
+        &self,
+        process: i32,
+        (record, found): (&Record, &ControlResult),
+        journal: &JournalControls,
+    ) -> Expected {
+        let result = match self {
+            Self::Obeyed(Obeyed { sequence, at_ns, node, control, controlled }) => ControlResult {
+                id: controlled.id.clone(),
+                ordinal: process,
+                node: node.to_string(),
+                offset: control.offset,
+                at_ns: *at_ns,
+                outcome: controlled.outcome,
+                detail: controlled.detail.clone(),
+                sequence: Some(*sequence),
+            },
+            Self::Refused(offset, refusal) => {
+                // Other versions have other words for what cannot be read.
+                let other = (journal.has_other_software() && found.offset == *offset)
+                    .then(|| ControlRefusal { id: found.id.clone(), detail: found.detail.clone() });
+                let ControlRefusal { id, detail } = other.unwrap_or_else(|| (*refusal).clone());
+                let known = journal.lives.last().map(|life| life.node.to_string()).unwrap_or_default();
+                let node = if journal.has_node(&found.node) { found.node.clone() } else { known };
+                let (ordinal, offset, at_ns) = (process, *offset, found.at_ns);
+                let (outcome, sequence) = (ControlOutcome::Refused, None);
+                ControlResult { id, ordinal, node, offset, at_ns, outcome, detail, sequence }
+            }
+        };
+        let mut value = Vec::new();
+        encode_control_result(&result, &mut value);
+        // Some logs know no difference between no key and one without bytes.
+        let key = Some(result.id.into_bytes()).filter(|key| !key.is_empty() || record.key.is_some());
+        Expected { key, value }
+    }
+
+    fn is(&self, process: i32, found: (&Record, &ControlResult), journal: &JournalControls) -> bool {
+        self.offset() == found.1.offset && self.expected(process, found, journal).is(found.0)
+    }
+
+    /// For people.
+    fn shown(&self) -> Value {
+        match self {
+            Self::Obeyed(Obeyed { sequence, control, controlled, .. }) => json!({
+                "offset": control.offset, "id": controlled.id, "outcome": controlled.outcome,
+                "detail": controlled.detail, "sequence": sequence,
+            }),
+            Self::Refused(offset, ControlRefusal { id, detail }) => {
+                json!({"offset": offset, "id": id, "outcome": ControlOutcome::Refused, "detail": detail})
+            }
+        }
+    }
+}
+
+/// The answers that there must be, in order.
+fn answers<'a>(journal: &'a JournalControls, commands: &'a Commands) -> Vec<Answer<'a>> {
+    let refused = |(offset, refusal): (&i64, &'a ControlRefusal)| Answer::Refused(*offset, refusal);
+    let mut refusals = commands.refused.iter().map(refused).peekable();
+    let mut answers = Vec::new();
+    for obeyed in &journal.obeyed {
+        while let Some(refused) = refusals.next_if(|refused| refused.offset() < obeyed.control.offset) {
+            answers.push(refused);
+        }
+        answers.push(Answer::Obeyed(obeyed));
+    }
+    answers.extend(refusals);
+    answers
+}
+
+/// Every command before this offset has its answer. Where the group says nothing of it, the journal says so of those that were obeyed.
+fn answered(cut: &ControlCut, journal: &JournalControls) -> i64 {
+    let of_journal = journal.obeyed.iter().map(|obeyed| obeyed.control.offset + 1).max();
+    cut.answered.or(of_journal).unwrap_or(0)
+}
+
+/// Whether that which an answer follows from was removed: an entry of the journal, or the command where that came to no decision.
+fn is_gone(result: &ControlResult, cut: &ControlCut, journal: &JournalControls) -> bool {
+    match (result.sequence, journal.first_sequence) {
+        (None, _) => {
+            let is_known = cut.answered.is_some() || result.offset < answered(cut, journal);
+            result.offset < cut.commands.first || !is_known
+        }
+        (Some(sequence), Some(first)) => journal.is_headless && sequence < first,
+        (Some(_), None) => journal.is_headless,
+    }
+}
+
+/// What is wrong with a command, if it is not the one that the scheduler was given.
+fn other_command(given: &journal::Control, found: &Result<Control, DecodeError>) -> Option<OutputProblem> {
+    let expected = to_value(given);
+    let found = match found {
+        Err(error) => return Some(OutputProblem::Unreadable { error: error.to_string(), expected }),
+        Ok(found) => found.clone(),
+    };
+    let Control { id, by, deadline_ns, command, .. } = found;
+    let found = journal::Control { offset: given.offset, id, by, deadline_ns, command };
+    (found != *given).then(|| {
+        let differences = differences("", &expected, &to_value(&found));
+        OutputProblem::Changed { differences }
+    })
+}
+
+/// A command that the scheduler was given is not there.
+fn lacking(source: &TopicPartition, offset: i64, given: &journal::Control) -> Box<OutputDivergence> {
+    let problem = OutputProblem::Missing { count: 1, first: to_value(given) };
+    Box::new(divergence(source, offset, problem))
+}
+
+fn surplus(result: &ControlResult) -> OutputProblem {
+    OutputProblem::Surplus { count: 1, first: to_value(result) }
+}
+
+fn divergence(source: &TopicPartition, offset: i64, problem: OutputProblem) -> OutputDivergence {
+    let TopicPartition { topic, partition } = source.clone();
+    OutputDivergence { topic, partition, offset, symbol: None, request_id: None, problem }
+}
+
+fn to_value(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).expect("records of commands are structs of numbers and texts")
+}

@@ -1,0 +1,456 @@
+//! The snapshots of a partition against the states that a rerun comes to at the same places.
+//!
+//! ```text
+//!  snapshots ──► which places, under which configurations ──┐
+//!      │                                                     ├──► each record is that of the state, or differs
+//!      │     ticks ──► Rerun ──► the state at these places ──┘
+//!      └──► each snapshot is there from its first record to its last, in order
+//! ```
+//!
+//! Records may be missing for two reasons. The topic is compacted: a record goes once there is a newer one with its key, but not before all
+//! older ones went that have newer ones as well. And a snapshot that goes out in several transactions ends early where its process does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use warptape_engine::SnapshotPlace;
+use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
+use warptape_schemas::{Snapshot, decode_snapshot};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::difference::Difference;
+use crate::partition_reader::{PartitionReader, RecordWindow};
+use crate::segments::Segments;
+use crate::tenures::Tenures;
+use crate::{OutputDivergence, OutputProblem, ReplayError};
+
+/// Compares the snapshots of one partition.
+pub(crate) struct StateCheck {
+    pub(crate) source: TopicPartition,
+    window: RecordWindow,
+    range: OffsetRange,
+    /// In the order of the log.
+    records: Vec<Found>,
+    /// Indexes of the records of each place that is still to be met.
+    places: BTreeMap<i64, Vec<usize>>,
+    /// What whole snapshots consist of, of those that were met.
+    met: Vec<Whole>,
+}
+
+/// A record of the topic.
+struct Found {
+    offset: i64,
+    at_ns: i64,
+    key: Vec<u8>,
+    place: SnapshotPlace,
+    what: What,
+}
+
+enum What {
+    /// Part of a state.
+    Part { at: i64, taken: Option<Taken>, seen: Seen },
+    /// A segment's beginning, as the journal tells it.
+    Segment,
+    /// Nothing that could be compared.
+    Passed,
+    /// It is wrong whatever the states are.
+    Wrong(OutputProblem),
+}
+
+/// How a part of a state compares.
+enum Seen {
+    /// Its state was not come to.
+    Unmet,
+    /// It is this part of this one.
+    Same {
+        whole: usize,
+        number: usize,
+    },
+    Differs(OutputProblem),
+    /// The state is written in another form, by other software, or nobody can say in which.
+    OtherVersion,
+}
+
+/// Under what a state was taken: its first part begins with that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Taken {
+    version: u32,
+    fingerprint: u64,
+}
+
+/// The records of a whole snapshot in order, without their states.
+struct Whole {
+    parts: Vec<Snapshot>,
+}
+
+/// The records of one snapshot, as far as they follow each other.
+#[derive(Clone, Copy)]
+struct Run {
+    whole: usize,
+    place: SnapshotPlace,
+    /// Index of its first record, and of its last one so far.
+    first: usize,
+    last: usize,
+    /// Number of the part that comes next.
+    next: usize,
+}
+
+impl StateCheck {
+    /// Reads which snapshots there are. Where the journal has lost its beginning, segments may have begun that it does not tell.
+    pub(crate) fn open(
+        log: &dyn EventLog,
+        source: TopicPartition,
+        range: OffsetRange,
+        segments: &Segments,
+        is_trimmed: bool,
+    ) -> Result<Self, LogError> {
+        let window = RecordWindow::open(log, source.clone(), range)?;
+        let mut reader = PartitionReader::open(log, source.clone(), range)?;
+        let mut records: Vec<Found> = Vec::new();
+        let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        let mut taken_by_group: BTreeMap<(i64, i32), Taken> = BTreeMap::new();
+        while let Some(record) = reader.next()? {
+            let key = record.key.unwrap_or_default();
+            let what = match decode_snapshot(&record.value) {
+                Err(error) => {
+                    let expected = "a snapshot".into();
+                    What::Wrong(OutputProblem::Unreadable { error: error.to_string(), expected })
+                }
+                Ok(part) if part.group == Snapshot::SEGMENT => {
+                    segment(&part, &key, source.partition, segments, is_trimmed)
+                }
+                Ok(part) => {
+                    let group = (part.offset, part.group);
+                    if let (0, Some(taken)) = (part.part, Taken::of(&part)) {
+                        taken_by_group.insert(group, taken);
+                    }
+                    places.entry(part.offset).or_default().push(records.len());
+                    let taken = taken_by_group.get(&group).copied();
+                    What::Part { at: part.offset, taken, seen: Seen::Unmet }
+                }
+            };
+            let (offset, at_ns, place) = (record.offset, record.timestamp_ns, SnapshotPlace::of_key(&key));
+            records.push(Found { offset, at_ns, key, place, what });
+        }
+        Ok(Self { source, window, range, records, places, met: Vec::new() })
+    }
+
+    /// Fingerprints of the configurations that states were taken under, with the last place of each.
+    pub(crate) fn fingerprints(&self) -> BTreeMap<u64, i64> {
+        let mut last = BTreeMap::new();
+        for found in &self.records {
+            if let What::Part { at, taken: Some(taken), .. } = found.what {
+                let known: &mut i64 = last.entry(taken.fingerprint).or_default();
+                *known = at.max(*known);
+            }
+        }
+        last
+    }
+
+    /// The places from an offset on are compared, and no earlier ones.
+    pub(crate) fn begin(&mut self, from: i64) {
+        let later = self.places.split_off(&from);
+        for index in std::mem::replace(&mut self.places, later).into_values().flatten() {
+            self.records[index].what = What::Passed;
+        }
+    }
+
+    /// The next place, if it is at an offset or before.
+    pub(crate) fn next_place(&self, up_to: i64) -> Option<i64> {
+        self.places.first_key_value().map(|(place, _)| *place).filter(|place| *place <= up_to)
+    }
+
+    /// Whether anything at the next place may be of a configuration.
+    pub(crate) fn wants(&self, fingerprint: u64) -> bool {
+        let of_next = self.places.first_key_value().map_or(&[][..], |(_, records)| records);
+        of_next.iter().any(|index| self.records[*index].may_be(fingerprint))
+    }
+
+    /// Compares the records of the next place with the state under a configuration.
+    pub(crate) fn compare(&mut self, fingerprint: u64, states: Vec<Snapshot>) -> Result<(), ReplayError> {
+        let indexes = self.places.first_key_value().map_or(Vec::new(), |(_, records)| records.clone());
+        for index in indexes {
+            if !self.records[index].may_be(fingerprint) {
+                continue;
+            }
+            let record = self.window.at(self.records[index].offset)?;
+            // It could be read before.
+            let Ok(part) = decode_snapshot(&record.value) else { continue };
+            let found = &mut self.records[index];
+            let What::Part { taken, seen, .. } = &mut found.what else { continue };
+            *seen = compared(&part, *taken, &found.key, found.place, self.met.len(), &states);
+        }
+        let parts = states.into_iter().map(|part| Snapshot { state: Vec::new(), ..part }).collect();
+        self.met.push(Whole { parts });
+        Ok(())
+    }
+
+    /// The next place was compared under all configurations that are known.
+    pub(crate) fn pass(&mut self) {
+        self.places.pop_first();
+    }
+
+    /// Records found identical.
+    pub(crate) fn identical(&self) -> u64 {
+        let is_same =
+            |found: &&Found| matches!(found.what, What::Segment | What::Part { seen: Seen::Same { .. }, .. });
+        self.records.iter().filter(is_same).count() as u64
+    }
+
+    /// Records that could not be compared though their ticks are there.
+    pub(crate) fn passed(&self) -> u64 {
+        let is_passed =
+            |found: &&Found| matches!(found.what, What::Part { seen: Seen::Unmet | Seen::OtherVersion, .. });
+        self.records.iter().filter(is_passed).count() as u64
+    }
+
+    /// The first difference, after all places before the committed offset were met.
+    pub(crate) fn finish(self, committed: i64, tenures: &Tenures) -> Option<OutputDivergence> {
+        let lacking = self.first_gap(tenures);
+        let differing = self.records.into_iter().find_map(|found| {
+            let problem = match found.what {
+                What::Wrong(problem) | What::Part { seen: Seen::Differs(problem), .. } => problem,
+                What::Part { at, .. } if at > committed => {
+                    let expected = format!("an offset up to {committed}, which is committed");
+                    OutputProblem::Changed { differences: vec![Difference::new("offset", expected, at)] }
+                }
+                _ => return None,
+            };
+            Some((found.offset, problem))
+        });
+        let first = differing.into_iter().chain(lacking).min_by_key(|(offset, _)| *offset);
+        let TopicPartition { topic, partition } = self.source;
+        first.map(|(offset, problem)| OutputDivergence {
+            topic,
+            partition,
+            offset,
+            symbol: None,
+            request_id: None,
+            problem,
+        })
+    }
+
+    /// The first place where a record is missing, too many or out of order, with what is wrong there.
+    fn first_gap(&self, tenures: &Tenures) -> Option<(i64, OutputProblem)> {
+        let gaps = Gaps::new(self, tenures);
+        let unclear: BTreeSet<i64> = self.records.iter().filter_map(Found::unclear_place).collect();
+        let mut run: Option<Run> = None;
+        for (index, found) in self.records.iter().enumerate() {
+            let What::Part { at, seen: Seen::Same { whole, number }, .. } = found.what else { continue };
+            if unclear.contains(&at) {
+                continue;
+            }
+            let before = run.filter(|run| (run.whole, run.place) == (whole, found.place));
+            let (first, next) = match before {
+                Some(run) if number >= run.next => (run.first, run.next),
+                Some(run) if number > 0 && number + 1 == run.next => {
+                    let first = self.met[whole].shown(number);
+                    return Some((found.offset, OutputProblem::Surplus { count: 1, first }));
+                }
+                _ => {
+                    let gap = run.and_then(|run| gaps.behind(run));
+                    if gap.is_some() {
+                        return gap;
+                    }
+                    (index, 0)
+                }
+            };
+            let missing =
+                (next..number).find(|missing| !gaps.is_excused(whole, *missing, found.place, index));
+            if let Some(missing) = missing {
+                return Some(match before {
+                    Some(run) if number < run.next => (found.offset, out_of_order("behind")),
+                    Some(run) => gaps.out_of_order(run, missing, index),
+                    None => (found.offset, gaps.missing(whole, missing, number - missing)),
+                });
+            }
+            run = Some(Run { whole, place: found.place, first, last: index, next: number + 1 });
+        }
+        run.and_then(|run| gaps.behind(run))
+    }
+}
+
+/// Where records are missing, and whether they may be.
+struct Gaps<'a> {
+    check: &'a StateCheck,
+    tenures: &'a Tenures,
+    /// Indexes of the records with each key, ascending.
+    by_key: BTreeMap<&'a [u8], Vec<usize>>,
+    /// Before each record: the least index of a record that has the key of an earlier one.
+    repeated: Vec<usize>,
+}
+
+impl<'a> Gaps<'a> {
+    fn new(check: &'a StateCheck, tenures: &'a Tenures) -> Self {
+        let mut by_key: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
+        for (index, found) in check.records.iter().enumerate() {
+            by_key.entry(&found.key).or_default().push(index);
+        }
+        let mut repeated = vec![usize::MAX; check.records.len() + 1];
+        for indexes in by_key.values() {
+            for pair in indexes.windows(2) {
+                repeated[pair[0] + 1] = pair[1];
+            }
+        }
+        for index in 1..repeated.len() {
+            repeated[index] = repeated[index].min(repeated[index - 1]);
+        }
+        Self { check, tenures, by_key, repeated }
+    }
+
+    /// Whether a part of a snapshot may be missing before the record with an index, because the topic is compacted or has lost its
+    /// beginning.
+    fn is_excused(&self, whole: usize, number: usize, place: SnapshotPlace, index: usize) -> bool {
+        let OffsetRange { first, .. } = self.check.range;
+        if index == 0 && first > 0 && self.check.records[0].offset == first {
+            return true;
+        }
+        let key = place.key(&self.check.met[whole].parts[number]);
+        let indexes = self.by_key.get(key.as_bytes()).map_or(&[][..], Vec::as_slice);
+        let later = indexes.get(indexes.partition_point(|other| *other < index));
+        later.is_some_and(|later| self.repeated[index] > *later)
+    }
+
+    /// What is missing at the end of a snapshot, and may not be.
+    fn behind(&self, run: Run) -> Option<(i64, OutputProblem)> {
+        let last = &self.check.records[run.last];
+        if !self.tenures.went_on(self.check.source.partition, last.at_ns) {
+            return None;
+        }
+        let count = self.check.met[run.whole].parts.len();
+        let missing =
+            (run.next..count).find(|number| !self.is_excused(run.whole, *number, run.place, run.last + 1))?;
+        Some((last.offset + 1, self.missing(run.whole, missing, count - missing)))
+    }
+
+    fn missing(&self, whole: usize, number: usize, count: usize) -> OutputProblem {
+        OutputProblem::Missing { count: count as u64, first: self.check.met[whole].shown(number) }
+    }
+
+    /// A part of the snapshot that records belong to is missing before the record with an index: it may be in another place.
+    fn out_of_order(&self, run: Run, missing: usize, index: usize) -> (i64, OutputProblem) {
+        let records = &self.check.records;
+        let is_it = |found: &&Found| {
+            found.place == run.place
+                && matches!(found.what, What::Part { seen: Seen::Same { whole, number }, .. }
+                    if (whole, number) == (run.whole, missing))
+        };
+        let from = run.first.saturating_sub(1);
+        match records[from..index].iter().rfind(is_it) {
+            Some(found) => (found.offset, out_of_order("before")),
+            None => (records[index].offset, self.missing(run.whole, missing, 1)),
+        }
+    }
+}
+
+/// A record does not follow those that come before it in its snapshot.
+fn out_of_order(found: &str) -> OutputProblem {
+    let place = |word: &str| format!("{word} the other records of its snapshot");
+    OutputProblem::Changed { differences: vec![Difference::new("order", place("among"), place(found))] }
+}
+
+impl Taken {
+    fn of(part: &Snapshot) -> Option<Self> {
+        let (version, rest) = part.state.split_first_chunk()?;
+        let fingerprint = rest.first_chunk()?;
+        Some(Self { version: u32::from_le_bytes(*version), fingerprint: u64::from_le_bytes(*fingerprint) })
+    }
+}
+
+impl Found {
+    /// Whether it is to be compared with a state under a configuration.
+    fn may_be(&self, fingerprint: u64) -> bool {
+        match &self.what {
+            What::Part { seen: Seen::Same { .. }, .. } => false,
+            What::Part { taken, .. } => taken.is_none_or(|taken| taken.fingerprint == fingerprint),
+            What::Segment | What::Passed | What::Wrong(_) => false,
+        }
+    }
+
+    /// The place of a state of which this record could not be compared, so that nobody knows which records it has.
+    fn unclear_place(&self) -> Option<i64> {
+        match self.what {
+            What::Part { at, seen: Seen::OtherVersion, .. } => Some(at),
+            _ => None,
+        }
+    }
+}
+
+impl Whole {
+    /// One of its records for people.
+    fn shown(&self, number: usize) -> Value {
+        shown(&self.parts[number])
+    }
+}
+
+fn shown(part: &Snapshot) -> Value {
+    let Snapshot { partition, group, offset, part, parts, .. } = part;
+    json!({"partition": partition, "group": group, "offset": offset, "part": part, "parts": parts})
+}
+
+/// How a record compares with the records of a state, which is the one with this index.
+fn compared(
+    found: &Snapshot,
+    taken: Option<Taken>,
+    key: &[u8],
+    place: SnapshotPlace,
+    whole: usize,
+    states: &[Snapshot],
+) -> Seen {
+    let same = |state: &&Snapshot| (state.group, state.part) == (found.group, found.part);
+    let first = states.iter().find(|state| state.group == found.group);
+    let version = first.and_then(Taken::of).map(|taken| taken.version);
+    let is_other = |taken: Taken| version.is_some_and(|version| version != taken.version);
+    if taken.is_some_and(is_other) || first.is_some_and(|first| first.state_version != found.state_version) {
+        return Seen::OtherVersion;
+    }
+    let Some(number) = states.iter().position(|state| same(&state)) else {
+        return Seen::Differs(OutputProblem::Surplus { count: 1, first: shown(found) });
+    };
+    let expected = &states[number];
+    let expected_key = place.key(expected);
+    if expected == found && expected_key.as_bytes() == key {
+        return Seen::Same { whole, number };
+    }
+    if taken.is_none() && found.part > 0 {
+        // The first part is gone, which says under which configuration the state was taken.
+        return Seen::OtherVersion;
+    }
+    let words = |state: &[u8]| format!("{} bytes with the digest {:016x}", state.len(), xxh3_64(state));
+    let texts = |part: &Snapshot, key: String| {
+        [
+            ("key", key.into()),
+            ("partition", part.partition.into()),
+            ("parts", part.parts.into()),
+            ("state", Value::from(words(&part.state))),
+        ]
+    };
+    let found_key = String::from_utf8_lossy(key).into_owned();
+    let pairs = texts(expected, expected_key).into_iter().zip(texts(found, found_key));
+    let differences = pairs.filter(|((_, expected), (_, found))| expected != found);
+    let difference = |((field, expected), (_, found))| Difference::new(field, expected, found);
+    Seen::Differs(OutputProblem::Changed { differences: differences.map(difference).collect() })
+}
+
+/// A record of a segment against the configurations that the journal has.
+fn segment(part: &Snapshot, key: &[u8], partition: i32, segments: &Segments, is_trimmed: bool) -> What {
+    let text = String::from_utf8_lossy(&part.state);
+    let mut differences = Vec::new();
+    if part.partition != partition {
+        differences.push(Difference::new("partition", partition, part.partition));
+    }
+    let expected_key = SnapshotPlace::default().key(part);
+    if expected_key.as_bytes() != key {
+        differences.push(Difference::new("key", expected_key, String::from_utf8_lossy(key)));
+    }
+    if !segments.knows(&text) {
+        if is_trimmed {
+            return What::Passed;
+        }
+        differences.push(Difference::new("state", "a stage configuration of the journal", text));
+    }
+    match differences.is_empty() {
+        true => What::Segment,
+        false => What::Wrong(OutputProblem::Changed { differences }),
+    }
+}
