@@ -321,14 +321,20 @@ impl Fields<'_> {
         let takes = self.fields["takes"].as_array().map_or(0, Vec::len);
         format!(
             "batch {} of {} rows of {takes} groups to lane {}: {why}; the oldest came {} ago, {} rows of {} batches are \
-             in flight there, the end is predicted in {}",
+             in flight there, {}",
             self.text("batch"),
             self.text("rows"),
             self.text("lane"),
             milliseconds(self.at_ns - self.number("oldest_arrival_ns")),
             text(&telemetry["in_flight_rows"]),
             text(&telemetry["in_flight_batches"]),
-            milliseconds(self.number("predicted_finish_ns") - self.at_ns),
+            match telemetry["service_ps_per_row"].as_i64() {
+                Some(0) => "and no end is predicted, since it has not been measured yet".to_owned(),
+                _ => {
+                    let in_ns = self.number("predicted_finish_ns") - self.at_ns;
+                    format!("the end is predicted in {}", milliseconds(in_ns))
+                }
+            },
         )
     }
 
