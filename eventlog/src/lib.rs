@@ -144,6 +144,10 @@ pub trait EventLog: Send + Sync {
     /// compression. On Kafka it is what the cluster and the client's settings say now; producers that are started later keep
     /// to the limits of all topics that were asked about.
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError>;
+    /// Whose clock the times of a topic's records are of; `None` where the log does not tell.
+    fn record_clock(&self, _topic: &str) -> Result<Option<RecordClock>, LogError> {
+        Ok(Some(RecordClock::Writer))
+    }
     /// Makes sure that this process alone acts under a name, until what is returned is dropped or the process ends. On
     /// Kafka there is nothing to hold, because a producer's transactional id fences.
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;
@@ -152,6 +156,15 @@ pub trait EventLog: Send + Sync {
     fn has_member(&self, group: &str) -> Result<bool, LogError>;
     /// How the log is named to users: `sqlite:PATH` or `kafka:HOST:PORT[,HOST:PORT…]`.
     fn url(&self) -> String;
+}
+
+/// Whose clock the time of a record is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordClock {
+    /// That of who wrote it.
+    Writer,
+    /// That of the log, which gives each record the time at which it takes it: `message.timestamp.type=LogAppendTime` of a Kafka topic.
+    Log,
 }
 
 /// Where a partition ends.

@@ -69,4 +69,4 @@ pub use recorded::{Recorded, read_recorded};
 pub use report::{OutputCounts, Phase, Progress, Report};
 pub use segments::{StageConfigChange, stage_config_changes};
 pub use verify::verify;
-pub use why::{Why, WhyOptions, why};
+pub use why::{Before, Explained, Why, WhyOptions, why};

@@ -1,12 +1,16 @@
 //! Why the scheduler decided something: a recorded entry, with each of its decisions explained.
 
 use serde::Serialize;
-use warptape_eventlog::EventLog;
+use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Explanation;
-use warptape_schemas::journal::JournalEntry;
+use warptape_schemas::journal::{Decision, Input, JournalEntry};
 
 use crate::ReplayError;
-use crate::entries::Entries;
+use crate::entries::{BACK_RECORDS, Entries};
+use crate::history::Moment;
+
+/// Offsets before an entry in which the decision of the same kind before it is looked for.
+const BEFORE_RECORDS_MAX: i64 = 1_000_000;
 
 /// A recorded entry, with each of its decisions explained.
 #[derive(Clone, Debug, Serialize)]
@@ -17,8 +21,35 @@ pub struct Why {
     pub offset: i64,
     /// The entry.
     pub entry: JournalEntry,
-    /// What each decision was chosen among, and what would have changed it, in their order.
-    pub explanations: Vec<Explanation>,
+    /// Its decisions, in their order.
+    pub explanations: Vec<Explained>,
+}
+
+/// Why a decision was made, and what had been decided before it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explained {
+    /// What it was chosen among, what it was held against, and what would have changed it.
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    /// The decision of the same kind about the same thing before it; none of kinds of which each stands for itself.
+    pub before: Option<Before>,
+}
+
+/// The decision of the same kind before one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Before {
+    /// This one.
+    Decided {
+        /// The entry.
+        at: Moment,
+        /// The decision.
+        decision: Decision,
+    },
+    /// There is none in the process life, which began then.
+    NoneSinceStart(Moment),
+    /// There is none in the entries from this one on: those before it were removed, or not looked at. None: no entry is before it.
+    NoneSince(Option<Moment>),
 }
 
 /// Where the journal is, and which of its entries is meant.
@@ -44,6 +75,94 @@ pub fn why(log: &dyn EventLog, options: &WhyOptions) -> Result<Why, ReplayError>
         let explanation = scheduler.explain(entry.at_ns, &entry.input, index);
         explanation.map_err(|error| entries.not_replayed(entry.sequence, error.to_string()))
     };
-    let explanations = (0..entry.decisions.len()).map(explain).collect::<Result<_, _>>()?;
+    let explanations: Vec<Explanation> = (0..entry.decisions.len()).map(explain).collect::<Result<_, _>>()?;
+    let before = before(&entries, offset, &entry)?;
+    let explanations = explanations
+        .into_iter()
+        .zip(before)
+        .map(|(explanation, before)| Explained { explanation, before })
+        .collect();
     Ok(Why { partition: options.partition, offset, entry, explanations })
+}
+
+/// What a decision is about whose kind is rare enough that the one before it says something: decisions with the same are of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Series<'a> {
+    Breaker(i32),
+    Headroom(i32),
+    FellBack(&'a str),
+    Scale,
+    /// Of a policy that gives tasks to lanes, or lanes tasks.
+    Shadow(i32, bool),
+}
+
+fn series(decision: &Decision) -> Option<Series<'_>> {
+    match decision {
+        Decision::Breaker(breaker) => Some(Series::Breaker(breaker.lane)),
+        Decision::Headroom(headroom) => Some(Series::Headroom(headroom.lane)),
+        Decision::FellBack(fell) => Some(Series::FellBack(&fell.policy)),
+        Decision::Scale(_) => Some(Series::Scale),
+        Decision::Shadow(shadow) => Some(Series::Shadow(shadow.policy, shadow.lane_instead.is_some())),
+        _ => None,
+    }
+}
+
+/// What was decided before each decision of an entry.
+fn before(
+    entries: &Entries<'_>,
+    offset: i64,
+    entry: &JournalEntry,
+) -> Result<Vec<Option<Before>>, ReplayError> {
+    let at = |entry: &JournalEntry| Moment { sequence: entry.sequence, at_ns: entry.at_ns };
+    let decided = |entry: &JournalEntry, decision: &Decision| {
+        Some(Before::Decided { at: at(entry), decision: decision.clone() })
+    };
+    let mut found: Vec<Option<Before>> = vec![None; entry.decisions.len()];
+    let mut open: Vec<(usize, Series<'_>)> = Vec::new();
+    for (index, decision) in entry.decisions.iter().enumerate() {
+        let Some(series_of) = series(decision) else { continue };
+        let mut earlier = entry.decisions[..index].iter().rev();
+        match earlier.find(|other| series(other) == Some(series_of)) {
+            Some(other) => found[index] = decided(entry, other),
+            None => open.push((index, series_of)),
+        }
+    }
+    let least = entries.range.first.max(offset - BEFORE_RECORDS_MAX);
+    let (mut next, mut first_seen, mut is_at_start) = (offset, None, false);
+    while !open.is_empty() && next > least && !is_at_start {
+        let first = (next - BACK_RECORDS).max(least);
+        let mut reader = entries.read(OffsetRange { first, next })?;
+        let mut last: Vec<Option<Before>> = vec![None; open.len()];
+        let mut seen = None;
+        while let Some((_, other)) = reader.next()? {
+            if matches!(other.input, Input::Started(_)) {
+                // What is before it is of another life.
+                (seen, is_at_start) = (Some(at(&other)), true);
+                last.iter_mut().for_each(|last| *last = None);
+            }
+            seen = seen.or(Some(at(&other)));
+            for decision in &other.decisions {
+                let Some(series_of) = series(decision) else { continue };
+                for ((_, wanted), last) in open.iter().zip(&mut last) {
+                    if *wanted == series_of {
+                        *last = decided(&other, decision);
+                    }
+                }
+            }
+        }
+        first_seen = seen.or(first_seen);
+        let mut ends = last.into_iter();
+        open.retain(|(index, _)| {
+            found[*index] = ends.next().flatten();
+            found[*index].is_none()
+        });
+        next = first;
+    }
+    for (index, _) in open {
+        found[index] = Some(match first_seen.filter(|_| is_at_start) {
+            Some(began) => Before::NoneSinceStart(began),
+            None => Before::NoneSince(first_seen),
+        });
+    }
+    Ok(found)
 }

@@ -12,6 +12,8 @@
 //! where all become slow together, as on a busy machine, none is. It owns the rule and each lane's record; which lanes get work is for
 //! `service`.
 
+mod account;
+
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,8 @@ use crate::lanes::Lane;
 use crate::life::Life;
 use crate::service::{self, Change, Serving};
 use crate::state_hash::{Component, StateHash, hash_component};
+
+pub(crate) use account::{account, headroom_account};
 
 /// A new batch moves a lane's slowness by this share: 1/8.
 const SMOOTHING: i64 = 8;

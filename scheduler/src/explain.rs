@@ -4,6 +4,8 @@
 //! rules looked at there is put into words that the rules have themselves.
 
 mod lane;
+mod measures;
+mod shadow;
 
 use serde::Serialize;
 use warptape_events::journal::{
@@ -15,9 +17,11 @@ use crate::error::StepError;
 use crate::life::Life;
 use crate::machine::Scheduler;
 use crate::partitions::GroupKey;
-use crate::{dispatch, placement, risk};
+use crate::{autoscale, breaker, dispatch, placement, risk};
 
 pub use lane::{GroupElsewhere, LaneExplanation};
+pub(crate) use measures::Account;
+pub use measures::{Comparison, Condition, Instead, Measure};
 
 /// Why a decision was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,6 +30,8 @@ pub struct Explanation {
     pub decision: Decision,
     /// All that it could have been, the choice itself among them. There is nothing of decisions that follow from their input alone.
     pub choices: Vec<Choice>,
+    /// What was measured, and what the rule held it against, where it did not choose among lanes or tasks alone.
+    pub measures: Vec<Measure>,
     /// What would have changed it.
     pub otherwise: Vec<Otherwise>,
 }
@@ -74,6 +80,8 @@ pub enum Otherwise {
     AtLatest(i64),
     /// A batch would have been full with so many rows more.
     FullWith(i64),
+    /// A measure would have changed it, all else being as it was.
+    With(Condition),
 }
 
 impl Scheduler {
@@ -85,22 +93,50 @@ impl Scheduler {
     /// # Panics
     /// If the step has no decision of this index.
     pub fn explain(&self, at_ns: i64, input: &Input, index: usize) -> Result<Explanation, StepError> {
-        let mut decisions = Vec::new();
-        self.clone().step(at_ns, input, &mut decisions)?;
-        let decision = decisions.swap_remove(index);
-        let (choices, otherwise) = match (&decision, input) {
-            // A start decides nothing, and of all else there is a state.
-            (_, Input::Started(_)) => (Vec::new(), Vec::new()),
+        let (mut after, mut decisions) = (self.clone(), Vec::new());
+        after.step(at_ns, input, &mut decisions)?;
+        let told = self.account(at_ns, input, index, (&decisions, &after))?;
+        let Account { choices, measures, otherwise } = told;
+        Ok(Explanation { decision: decisions.swap_remove(index), choices, measures, otherwise })
+    }
+
+    /// What is told of a decision of a step that makes these decisions and leads to this state.
+    fn account(
+        &self,
+        at_ns: i64,
+        input: &Input,
+        index: usize,
+        (decisions, after): (&[Decision], &Self),
+    ) -> Result<Account, StepError> {
+        // A start decides nothing, and of all else there is a state.
+        let (Some(before), Some(after)) = (&self.life, &after.life) else { return Ok(Account::default()) };
+        Ok(match (&decisions[index], input) {
             (Decision::Place(place), _) => of_place(&mut self.before(at_ns, input, index)?, place),
             (Decision::Dispatch(batch), _) => of_dispatch(&mut self.before(at_ns, input, index)?, batch),
             (Decision::Assign(assign), Input::TaskArrived(arrived)) => {
-                let life = self.life.as_ref().ok_or(StepError::NotStarted)?;
-                of_assign(&risk::sighted(life, at_ns, arrived), assign)
+                of_assign(&risk::sighted(before, at_ns, arrived, &before.config.risk.policy), assign)
             }
             (Decision::RunSlice(run), _) => of_slice(&mut self.before(at_ns, input, index)?, run),
-            _ => (Vec::new(), Vec::new()),
-        };
-        Ok(Explanation { decision, choices, otherwise })
+            (Decision::Breaker(turned), _) => breaker::account(before, after, at_ns, turned),
+            (Decision::Headroom(headroom), _) => breaker::headroom_account(before, headroom),
+            (Decision::FellBack(fell), _) => {
+                let bandit = before.learnt.bandit.as_ref();
+                bandit.map_or_else(Account::default, |bandit| bandit.account(fell.task, at_ns))
+            }
+            (Decision::Scale(_), _) => autoscale::account(before, at_ns),
+            (Decision::Shadow(told), Input::TaskArrived(arrived)) if told.lane_instead.is_some() => {
+                shadow::of_arrival(before, at_ns, arrived, told)
+            }
+            (Decision::Shadow(told), _) => {
+                // The slice beside which it is said.
+                let is_it = |other: &Decision| matches!(other, Decision::RunSlice(run) if Some(run.lane) == told.lane && run.task == told.task);
+                match decisions[..index].iter().rposition(is_it) {
+                    Some(run) => shadow::of_slice(&self.before(at_ns, input, run)?, told),
+                    None => Account::default(),
+                }
+            }
+            _ => Account::default(),
+        })
     }
 
     /// All lanes as placement would see them if a group had none now, with their scores. The one that it is on is the chosen one. Nothing
@@ -137,12 +173,12 @@ fn term(name: &'static str, value: i64) -> Term {
     Term { name, value }
 }
 
-fn of_place(life: &mut Life, place: &Place) -> (Vec<Choice>, Vec<Otherwise>) {
+fn of_place(life: &mut Life, place: &Place) -> Account {
     let key = GroupKey { partition: place.partition, group: place.group };
     let accounts = placement::account(life, key).unwrap_or_default();
     let choices = lane_choices(life, &accounts, Some(place.lane));
     let Some(chosen) = accounts.iter().find(|account| account.view.lane == place.lane) else {
-        return (choices, Vec::new());
+        return Account { choices, ..Account::default() };
     };
     let rank = |account: &&placement::LaneAccount| (account.score, -account.view.lane);
     let others = || accounts.iter().filter(|account| account.view.lane != place.lane);
@@ -157,7 +193,7 @@ fn of_place(life: &mut Life, place: &Place) -> (Vec<Choice>, Vec<Otherwise>) {
             account.excluded.map(|reason| Otherwise::Unless(account.view.lane, reason))
         }),
     );
-    (choices, otherwise)
+    Account { choices, otherwise, ..Account::default() }
 }
 
 /// Lanes in the choice of a lane for a group.
@@ -189,7 +225,7 @@ fn lane_choices(life: &Life, accounts: &[placement::LaneAccount], chosen: Option
     accounts.iter().map(choice).collect()
 }
 
-fn of_dispatch(life: &mut Life, batch: &Dispatch) -> (Vec<Choice>, Vec<Otherwise>) {
+fn of_dispatch(life: &mut Life, batch: &Dispatch) -> Account {
     let lane = &life.lanes[batch.lane as usize];
     let start_by_ns = dispatch::start_by_ns(life, lane);
     let waiting_rows = lane.waiting.rows;
@@ -208,14 +244,27 @@ fn of_dispatch(life: &mut Life, batch: &Dispatch) -> (Vec<Choice>, Vec<Otherwise
     if waiting_rows < life.config.batch_rows_max {
         otherwise.push(Otherwise::FullWith(life.config.batch_rows_max - waiting_rows));
     }
-    (vec![choice], otherwise)
+    Account { choices: vec![choice], otherwise, ..Account::default() }
 }
 
 /// Lanes in the choice of one for a task. What admits it does not change what the policy sees, so that the state before the step is enough.
-fn of_assign(lanes: &[risk::Sighted], assign: &Assign) -> (Vec<Choice>, Vec<Otherwise>) {
-    let choice = |lane: &risk::Sighted| Choice {
+fn of_assign(lanes: &[risk::Sighted], assign: &Assign) -> Account {
+    let score = |of: LaneId| lanes.iter().find(|lane| lane.view.lane == of).and_then(|lane| lane.score);
+    let others = lanes.iter().filter(|lane| lane.view.lane != assign.lane && lane.score.is_some());
+    let next = others.max_by_key(|lane| (lane.score, -lane.view.lane)).map(|next| {
+        let less = score(assign.lane).zip(next.score).map(|(chosen, next)| chosen - next);
+        // What was drawn is less than what it was drawn instead of.
+        Otherwise::Next(Subject::Lane(next.view.lane), less)
+    });
+    let choices = lanes.iter().map(|lane| lane_choice(lane, assign.lane)).collect();
+    Account { choices, otherwise: next.into_iter().collect(), ..Account::default() }
+}
+
+/// A lane in the choice of one for a task.
+fn lane_choice(lane: &risk::Sighted, chosen: LaneId) -> Choice {
+    Choice {
         subject: Subject::Lane(lane.view.lane),
-        is_chosen: lane.view.lane == assign.lane,
+        is_chosen: lane.view.lane == chosen,
         score: lane.score,
         excluded: lane.excluded,
         terms: vec![
@@ -226,18 +275,10 @@ fn of_assign(lanes: &[risk::Sighted], assign: &Assign) -> (Vec<Choice>, Vec<Othe
             term("utilization_ppm", lane.view.utilization_ppm),
             term("utilization_of_second_before_ppm", lane.older_ppm),
         ],
-    };
-    let score = |of: LaneId| lanes.iter().find(|lane| lane.view.lane == of).and_then(|lane| lane.score);
-    let others = lanes.iter().filter(|lane| lane.view.lane != assign.lane && lane.score.is_some());
-    let next = others.max_by_key(|lane| (lane.score, -lane.view.lane)).map(|next| {
-        let less = score(assign.lane).zip(next.score).map(|(chosen, next)| chosen - next);
-        // What was drawn is less than what it was drawn instead of.
-        Otherwise::Next(Subject::Lane(next.view.lane), less)
-    });
-    (lanes.iter().map(choice).collect(), next.into_iter().collect())
+    }
 }
 
-fn of_slice(life: &mut Life, run: &RunSlice) -> (Vec<Choice>, Vec<Otherwise>) {
+fn of_slice(life: &mut Life, run: &RunSlice) -> Account {
     let urgency = |class: TaskClass| class as i64;
     let choice = |account: &risk::TaskAccount| Choice {
         subject: Subject::Task(account.task),
@@ -274,5 +315,5 @@ fn of_slice(life: &mut Life, run: &RunSlice) -> (Vec<Choice>, Vec<Otherwise>) {
     }
     let next = risk::next_without(life, run.lane, run.task);
     let otherwise = next.map(|task| Otherwise::Next(Subject::Task(task), None)).into_iter().collect();
-    (choices, otherwise)
+    Account { choices, otherwise, ..Account::default() }
 }

@@ -97,7 +97,10 @@ pub use config::{
 };
 pub use dispatch::NextBatch;
 pub use error::StepError;
-pub use explain::{Choice, Explanation, GroupElsewhere, LaneExplanation, Otherwise, Subject, Term};
+pub use explain::{
+    Choice, Comparison, Condition, Explanation, GroupElsewhere, Instead, LaneExplanation, Measure, Otherwise,
+    Subject, Term,
+};
 pub use machine::Scheduler;
 pub use partitions::PartitionPhase;
 pub use policy::placement::PLACEMENT_POLICIES;

@@ -19,7 +19,7 @@ use super::figures::Board;
 use super::native::NativeConsumer;
 use super::options::{BatchBytes, GroupProtocol, KafkaOptions};
 use crate::topic::{check_spec, conflict_of};
-use crate::{LogError, OffsetRange, PartitionEnd, TopicInfo, TopicPartition, TopicSpec};
+use crate::{LogError, OffsetRange, PartitionEnd, RecordClock, TopicInfo, TopicPartition, TopicSpec};
 
 /// Wait of a first attempt; each further one waits twice as long. In between, what the client reported is looked at.
 const STEP: Duration = Duration::from_millis(500);
@@ -387,6 +387,22 @@ impl Cluster {
     ) -> Result<BTreeMap<String, bool>, LogError> {
         let policies = self.setting("cleanup.policy", names)?;
         Ok(policies.into_iter().map(|(name, policy)| (name, policy.contains("compact"))).collect())
+    }
+
+    /// Whose clock the times of a topic's records are of; `None` where this client may not ask, or there is no such topic.
+    pub(super) fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        let found = match self.setting("message.timestamp.type", std::iter::once(topic)) {
+            Err(error @ LogError::NotAuthorized { .. }) => {
+                tracing::warn!(%error, "whose clock the times of records are of is not known");
+                BTreeMap::new()
+            }
+            found => found?,
+        };
+        Ok(match found.get(topic).map(String::as_str) {
+            Some("CreateTime") => Some(RecordClock::Writer),
+            Some("LogAppendTime") => Some(RecordClock::Log),
+            _ => None,
+        })
     }
 
     /// A setting of topics, by topic; an empty text where the cluster has none of that name.

@@ -18,7 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::{
-    ClientFigures, Consumer, EventLog, LogError, PartitionEnd, Producer, TopicInfo, TopicPartition, TopicSpec,
+    ClientFigures, Consumer, EventLog, LogError, PartitionEnd, Producer, RecordClock, TopicInfo,
+    TopicPartition, TopicSpec,
 };
 
 mod caller;
@@ -150,6 +151,10 @@ impl EventLog for KafkaLog {
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         self.cluster.record_bytes_max(topics)
+    }
+
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        self.cluster.record_clock(topic)
     }
 
     /// Nothing to hold: of two processes that write under one transactional id, the newer one fences the older.

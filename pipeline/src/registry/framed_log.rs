@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use warptape_eventlog::{
     ClientFigures, Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, PartitionEnd, Producer,
-    Record, TopicInfo, TopicPartition, TopicSpec,
+    Record, RecordClock, TopicInfo, TopicPartition, TopicSpec,
 };
 use warptape_schemas::{fingerprint_of, registry_id_of, to_registry_frame, to_single_object};
 
@@ -80,6 +80,10 @@ impl EventLog for FramedLog {
     /// A registry's frame is the shorter one.
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         self.log.record_bytes_max(topics)
+    }
+
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        self.log.record_clock(topic)
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -48,6 +48,7 @@ impl Context {
             | Item::Lane(_)
             | Item::Breaker(_)
             | Item::Headroom(_)
+            | Item::Wanted(_)
             | Item::Round(_)
             | Item::Slice(_)
             | Item::Unassigned(_)

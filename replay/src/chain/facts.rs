@@ -161,8 +161,8 @@ pub struct BatchFacts {
     pub epoch: i64,
     /// When the group was placed there; `None` where the journal was read from a later entry on.
     pub placed: Option<Moment>,
-    /// When it was predicted to be done, ns since the epoch.
-    pub predicted_finish_ns: i64,
+    /// When it was predicted to be done, ns since the epoch; `None` where its lane had not been measured yet, so that nothing was.
+    pub predicted_finish_ns: Option<i64>,
     /// When it was done.
     pub completed: Option<Moment>,
     /// Time that the lane worked on it, in nanoseconds.

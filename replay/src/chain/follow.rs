@@ -50,6 +50,32 @@ pub(crate) fn find_sealed<'j, 'l>(
     Ok(None)
 }
 
+/// Finds the first `Sealed` with something of a partition at or behind a time of the process that worked on it, of all journals. `None` where there is
+/// none near.
+pub(crate) fn find_sealed_from<'j, 'l>(
+    journals: &'j [Entries<'l>],
+    from_ns: i64,
+    is_it: impl Fn(&SealedPartition) -> bool,
+) -> Result<Option<(&'j Entries<'l>, FoundSeal)>, ReplayError> {
+    let mut found: Option<(i64, _)> = None;
+    for entries in journals {
+        let first = entries.lower_bound(|entry| entry.at_ns < from_ns)?;
+        let mut reader = entries.read(OffsetRange { first, next: entries.range.next })?;
+        for _ in 0..SAME_TIME_ENTRIES_MAX {
+            let Some((offset, entry)) = reader.next()? else { break };
+            if found.as_ref().is_some_and(|(at_ns, _)| *at_ns <= entry.at_ns) {
+                break;
+            }
+            if let Some(account) = account_of(&entry.input, &is_it) {
+                let sealed = (entries, FoundSeal { offset, sequence: entry.sequence, account });
+                found = Some((entry.at_ns, sealed));
+                break;
+            }
+        }
+    }
+    Ok(found.map(|(_, sealed)| sealed))
+}
+
 /// Finds the latest `Sealed` with something of a partition in all of the journals: what is sealed twice was not committed the first time.
 pub(crate) fn find_sealed_anywhere<'j, 'l>(
     journals: &'j [Entries<'l>],

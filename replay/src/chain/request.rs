@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_eventlog::{EventLog, RecordClock, TopicPartition};
 use warptape_scheduler::Explanation;
 use warptape_schemas::decode_risk_result;
 use warptape_schemas::journal::{Decision, Input, SealedPartition, TaskClass};
@@ -11,7 +11,7 @@ use warptape_schemas::risk::RiskResult;
 
 use super::context::Context;
 use super::facts::{ProcessFacts, TransactionFacts};
-use super::follow::{FoundSeal, find_sealed, follow_to};
+use super::follow::{FoundSeal, find_sealed, find_sealed_from, follow_to};
 use super::signal::{explain_at, process_facts, read_record, transaction_facts};
 use super::waits::{RequestTimes, Wait, request_waits};
 use crate::entries::Entries;
@@ -35,8 +35,12 @@ pub struct RequestChain {
     pub partition: i32,
     /// Its offset.
     pub offset: i64,
-    /// When it was published, as its create time says, ns since the epoch; where the request is not there any more, when the engine had it.
+    /// When it was published, as its record says, ns since the epoch; where the request is not there any more, when the engine had it.
     pub created_ns: i64,
+    /// Whose clock that is of; all other times are of the process's. `None` where the log does not tell.
+    pub created_clock: Option<Clock>,
+    /// Where the waits begin: when it was published, or when the engine had it, where that is earlier by their clocks.
+    pub from_ns: i64,
     /// Partition of the result.
     pub result_partition: i32,
     /// Its offset.
@@ -57,6 +61,18 @@ pub struct RequestChain {
     pub is_to_commit: bool,
     /// What is not known, in words.
     pub unknown: Vec<String>,
+}
+
+/// Whose clock a time is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// That of who published the record.
+    Publisher,
+    /// That of the log, which gives records times of its own.
+    Log,
+    /// That of the process that worked on it.
+    Process,
 }
 
 /// A task.
@@ -107,13 +123,23 @@ pub fn why_request(
     let partition = found.result.partition;
     let is_it = |account: &SealedPartition| account.partition == partition && account.risk_results > 0;
     let no_journal = || ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() };
-    let sealed = find_sealed(&journals, found.sealed_ns, is_it)?;
+    // Where the log gives results times of its own, these do not tell when they were sealed: that was once the answer was known.
+    let sealed = match log.record_clock(&options.sources.risk_results)? {
+        Some(RecordClock::Writer) => find_sealed(&journals, found.sealed_ns, is_it)?,
+        Some(RecordClock::Log) | None => None,
+    };
+    let sealed = match sealed {
+        Some(sealed) => Some(sealed),
+        None => find_sealed_from(&journals, found.result.finished_ns, is_it)?,
+    };
     let (entries, sealed) = sealed.ok_or_else(no_journal)?;
     let (context, transaction, rounds) = follow_rounds(entries, &sealed, &found.result)?;
     let part = transaction.partitions.iter().find(|part| part.account.partition == partition);
     let part = part.ok_or_else(no_journal)?;
     let mut unknown = Vec::new();
-    let created_ns = created_ns(log, options, &found.result, &mut unknown)?;
+    let (created_ns, created_clock) = created(log, options, &found.result, &mut unknown)?;
+    let received_ns = found.result.received_ns;
+    let from_ns = begin(created_ns, created_clock, received_ns, &mut unknown);
     let task = task_facts(&rounds, &found.result);
     if task.is_none() && found.result.decision_sequence >= 0 {
         unknown.push("what the scheduler had of it: the entries that tell were removed".to_owned());
@@ -123,9 +149,9 @@ pub fn why_request(
     }
     let sealing = context.sealing(&transaction).ok_or_else(no_journal)?;
     let times = RequestTimes {
-        created_ns,
+        from_ns,
         began_ns: context.began_ns(),
-        received_ns: found.result.received_ns,
+        received_ns,
         arrived_ns: task.as_ref().map(|task| task.arrived.at_ns),
         first_slice_ns: task.as_ref().and_then(|task| task.first_slice).map(|at| at.at_ns),
         done_ns: task.as_ref().and_then(|task| task.ended).map(|at| at.at_ns),
@@ -142,6 +168,8 @@ pub fn why_request(
         partition,
         offset: result.offset,
         created_ns,
+        created_clock,
+        from_ns,
         result_partition,
         result_offset,
         process: process_facts(&context, partition),
@@ -149,24 +177,53 @@ pub fn why_request(
         explanation,
         transaction: transaction_facts(&transaction, part),
         waits,
-        total_ns: end_ns - created_ns,
+        total_ns: end_ns - from_ns,
         is_to_commit: transaction.committed_ns().is_some(),
         unknown,
     })
 }
 
-/// When a request was published; where it is not there any more, when the engine had it.
-fn created_ns(
+/// Where the waits begin of a request that was published at a time of one clock and had at a time of the process's.
+fn begin(created_ns: i64, clock: Option<Clock>, received_ns: i64, unknown: &mut Vec<String>) -> i64 {
+    if created_ns > received_ns {
+        unknown.push(format!(
+            "how long it waited to be read: {} is ahead of the process's by {} ns at least, so that the waits begin when the process had it",
+            words_of(clock),
+            created_ns.saturating_sub(received_ns)
+        ));
+    }
+    created_ns.min(received_ns)
+}
+
+/// A clock in words.
+fn words_of(clock: Option<Clock>) -> &'static str {
+    match clock {
+        Some(Clock::Publisher) => "the publisher's clock",
+        Some(Clock::Log) => "the log's clock",
+        Some(Clock::Process) => "the process's clock",
+        None => "the clock of the publisher or of the log",
+    }
+}
+
+/// When a request was published, and by whose clock; where it is not there any more, when the engine had it.
+fn created(
     log: &dyn EventLog,
     options: &VerifyOptions,
     result: &RiskResult,
     unknown: &mut Vec<String>,
-) -> Result<i64, ReplayError> {
-    match read_record(log, &options.sources.risk_requests, result.partition, result.offset) {
-        Ok(record) => Ok(record.timestamp_ns),
+) -> Result<(i64, Option<Clock>), ReplayError> {
+    let topic = &options.sources.risk_requests;
+    match read_record(log, topic, result.partition, result.offset) {
+        Ok(record) => {
+            let clock = log.record_clock(topic)?.map(|clock| match clock {
+                RecordClock::Writer => Clock::Publisher,
+                RecordClock::Log => Clock::Log,
+            });
+            Ok((record.timestamp_ns, clock))
+        }
         Err(ReplayError::NoRecord { .. }) => {
             unknown.push("when the request was published: it is not there any more".to_owned());
-            Ok(result.received_ns)
+            Ok((result.received_ns, Some(Clock::Process)))
         }
         Err(error) => Err(error),
     }

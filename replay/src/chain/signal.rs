@@ -227,7 +227,8 @@ pub(crate) fn batch_facts(batch: &Batch, context: &Context, (partition, group): 
         in_flight_batches: dispatch.telemetry.in_flight_batches,
         epoch: part.map_or(0, |part| part.epoch),
         placed: part.and_then(|part| part.placed),
-        predicted_finish_ns: dispatch.predicted_finish_ns,
+        predicted_finish_ns: (dispatch.telemetry.service_ps_per_row > 0)
+            .then_some(dispatch.predicted_finish_ns),
         completed,
         service_ns,
     }

@@ -163,7 +163,8 @@ pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_
 /// What is known of a request's way.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTimes<'a> {
-    pub(crate) created_ns: i64,
+    /// When it was published, or the process had it, where that is earlier.
+    pub(crate) from_ns: i64,
     pub(crate) began_ns: Option<i64>,
     pub(crate) received_ns: i64,
     /// When the scheduler was told of it, when its first slice began, and when the last one was done, as far as it came.
@@ -177,7 +178,7 @@ pub(crate) struct RequestTimes<'a> {
 
 /// The waits of a request, and the time at which they end.
 pub(crate) fn request_waits(times: &RequestTimes<'_>) -> (Vec<Wait>, i64) {
-    let mut cut = Cut::new(times.created_ns);
+    let mut cut = Cut::new(times.from_ns);
     cut.within(Step::Process, times.began_ns, times.received_ns);
     cut.until(Step::Read, times.received_ns);
     cut.within(Step::Preparation, times.arrived_ns, times.finished_ns);

@@ -191,6 +191,7 @@ impl Fold {
             | Item::Level(_)
             | Item::Breaker(_)
             | Item::Headroom(_)
+            | Item::Wanted(_)
             | Item::Round(_)
             | Item::Slice(_) => {}
         }

@@ -234,7 +234,7 @@ impl PartitionFollower {
         let range = OffsetRange { first: read_from, next: to };
         let mut ticks = PartitionReader::open(place.log, place.source(&place.sources.ticks), range)?;
         let segments = [Segment { from: read_from, to, config: 0 }];
-        let mut reruns = [SegmentRerun { config: 0, to, rerun }];
+        let mut reruns = [SegmentRerun { config: 0, fingerprint: None, to, rerun }];
         let other = loop {
             let records = ticks.next_fetch()?;
             if records.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use warptape_schemas::journal::{
     Breaker, CommitOutcome, Dispatch, GroupIndex, Headroom, Imbalance, LaneId, PartitionId, Pause, Place,
-    RejectReason, ReleaseCause, RunSlice, SealedPartition, Started, TaskArrived,
+    RejectReason, ReleaseCause, RunSlice, Scale, SealedPartition, Started, TaskArrived,
 };
 
 /// The entry at which something happened.
@@ -38,6 +38,8 @@ pub enum Item {
     Breaker(BreakerChange),
     /// A device came near to the temperature at which it throttles, or is cool again.
     Headroom(HeadroomChange),
+    /// Another number of lanes is wanted, or so many were when the life or the history began.
+    Wanted(Wanted),
     /// A round of a risk task ended.
     Round(Round),
     /// A slice of a task came back, or will not.
@@ -296,6 +298,17 @@ pub struct HeadroomChange {
     pub at: Moment,
     /// Its share now, and the temperature.
     pub headroom: Headroom,
+}
+
+/// How many lanes a process wants, from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Wanted {
+    /// When that was decided, or when the life or what is known of it began.
+    pub at: Moment,
+    /// Lanes.
+    pub lanes: i32,
+    /// The decision, with what it was judged on; `None` where there was none: so many were wanted before.
+    pub scale: Option<Scale>,
 }
 
 /// A round of a risk task.

@@ -31,7 +31,7 @@ use self::tasks::Tasks;
 pub use self::items::{
     Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, HeadroomChange, Item, LaneChange, Level,
     LevelOf, Life, Moment, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd,
-    Transaction, Trigger, Unassigned,
+    Transaction, Trigger, Unassigned, Wanted,
 };
 pub(crate) use self::window::HistoryReader;
 pub use self::window::{Bound, HistoryOptions, Window, read_history};
@@ -71,6 +71,13 @@ struct Lane {
     done_ns: Option<i64>,
 }
 
+/// Lanes that a process wants as it begins, where that is judged: those that it has, within their limits.
+fn lanes_wanted(started: &Started) -> Option<i32> {
+    let config = started.autoscale?;
+    let lanes = i32::try_from(started.lanes.len()).unwrap_or(i32::MAX);
+    Some(lanes.max(config.lanes_min).min(config.lanes_max))
+}
+
 impl History {
     /// The history of a partition of the journal. Before its first `Started` little is known.
     pub fn new(journal: i32) -> Self {
@@ -97,8 +104,10 @@ impl History {
             history.lanes.insert(load.lane, Lane { unknown, rows: load.in_flight_rows, ..Lane::default() });
             history.changed.insert(LevelOf::InFlight(load.lane));
         }
+        let wanted = scheduler.wish().map(|wish| wish.lanes).or(lanes_wanted(&started));
         let life = Arc::new(Life { journal, began: None, since: at, started });
         history.items.push(Item::Life(life.clone()));
+        history.items.extend(wanted.map(|lanes| Item::Wanted(Wanted { at, lanes, scale: None })));
         history.life = Some(life);
         let is_assigned = |phase| phase == PartitionPhase::Assigned;
         for load in scheduler.partition_loads().filter(|load| is_assigned(load.phase)) {
@@ -258,6 +267,10 @@ impl History {
             Decision::Headroom(headroom) => {
                 self.items.push(Item::Headroom(HeadroomChange { at, headroom: *headroom }));
             }
+            Decision::Scale(scale) => {
+                let wanted = Wanted { at, lanes: scale.lanes, scale: Some(*scale) };
+                self.items.push(Item::Wanted(wanted));
+            }
             Decision::Reject(reject) => self.tasks.reject(at, reject, &mut self.items),
             Decision::RunSlice(run) => self.tasks.run_slice(at, run, &mut self.items),
             Decision::Expire(expire) => self.tasks.end(at, expire.task, RoundEnd::Expired, &mut self.items),
@@ -274,7 +287,6 @@ impl History {
             | Decision::Controlled(_)
             | Decision::Drift(_)
             | Decision::FellBack(_)
-            | Decision::Scale(_)
             | Decision::Shadow(_) => {}
         }
     }
@@ -288,6 +300,9 @@ impl History {
         let (journal, started) = (self.journal, started.clone());
         let life = Arc::new(Life { journal, began, since, started });
         self.items.push(Item::Life(life.clone()));
+        // Of a journal that lost its beginning it is not known what was wished before.
+        let wanted = began.and(lanes_wanted(&life.started));
+        self.items.extend(wanted.map(|lanes| Item::Wanted(Wanted { at: since, lanes, scale: None })));
         self.life = Some(life);
         self.first_sequence = Some(since.sequence);
     }

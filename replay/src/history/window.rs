@@ -4,7 +4,7 @@ use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::Started;
 
-use super::{History, Item, Moment};
+use super::{History, Item, Moment, Wanted};
 use crate::entries::{Begin, Entries, EntryReader};
 use crate::{Phase, Progress, ReplayError, outside};
 
@@ -55,7 +55,8 @@ pub struct HistoryOptions {
 }
 
 /// Gives every item that ends within the window, of one partition of the journal after the other, and what is open at the window's end as it
-/// is there. Lives and assignments from before the window are given as well, which are in force within it. A history begins at the last start before the window or the last checkpoint but one, so that what waited at the last one is known,
+/// is there. Lives, assignments and numbers of wanted lanes from before the window are given as well, the last of which are in force within it; decisions
+/// of before it are not. A history begins at the last start before the window or the last checkpoint but one, so that what waited at the last one is known,
 /// or where the journal does if these are gone.
 ///
 /// # Errors
@@ -97,8 +98,12 @@ pub fn read_history(
             // What was over before the window is not of it, but for what is in force within it.
             let is_in_force =
                 |item: &Item| matches!(item, Item::Life(_) | Item::Assigned(_) | Item::Unassigned(_));
-            let is_within = |item: &Item| offset >= range.first || is_in_force(item);
-            items.into_iter().filter(is_within).try_for_each(&mut *each)?;
+            let within = |item: Item| match item {
+                _ if offset >= range.first => Some(item),
+                Item::Wanted(wanted) => Some(Item::Wanted(Wanted { scale: None, ..wanted })),
+                _ => is_in_force(&item).then_some(item),
+            };
+            items.into_iter().filter_map(within).try_for_each(&mut *each)?;
             seen += 1;
             if seen % PROGRESS_ENTRIES == 0 {
                 let done = done + (offset + 1 - first).max(0) as u64;

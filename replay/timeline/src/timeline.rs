@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use warptape_replay::history::{
     Assigned, HeadroomChange, Item, LaneChange, Level, LevelOf, Life, Moment, Paused, Stay, StayEnd,
-    Unassigned,
+    Unassigned, Wanted,
 };
 use warptape_schemas::journal::{Breaker, BreakerState, GroupIndex, LaneId, PartitionId};
 
@@ -46,6 +46,8 @@ struct Drawing {
     last_ns: i64,
     assigned: BTreeMap<PartitionId, (i64, Option<Assigned>)>,
     breakers: BTreeMap<LaneId, (Moment, Breaker)>,
+    /// Lanes that were wanted when the window began, which is not known yet.
+    wanted_before: Option<i32>,
     /// Flows of groups that have moved and were not placed again.
     moved: BTreeMap<(PartitionId, GroupIndex), u64>,
 }
@@ -76,6 +78,7 @@ impl<W: Write> Timeline<W> {
             self.begin(None, ended_ns(item).unwrap_or(0))?;
         }
         self.hear(item);
+        self.draw_wanted_before()?;
         match item {
             Item::Life(_) => Ok(()),
             Item::Assigned(assigned) => self.assigned(assigned),
@@ -86,6 +89,7 @@ impl<W: Write> Timeline<W> {
             Item::Lane(change) => self.lane(change),
             Item::Breaker(change) => self.breaker(change.at, change.breaker),
             Item::Headroom(change) => self.headroom(change),
+            Item::Wanted(wanted) => self.wanted(wanted),
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.task_slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
@@ -121,6 +125,7 @@ impl<W: Write> Timeline<W> {
             last_ns: at_ns,
             assigned: BTreeMap::new(),
             breakers: BTreeMap::new(),
+            wanted_before: None,
             moved: BTreeMap::new(),
         });
         Ok(())
@@ -147,7 +152,10 @@ impl<W: Write> Timeline<W> {
         if let Some(life) = &mut self.life {
             life.last_ns = life.last_ns.max(at_ns);
         }
-        let is_in_force = matches!(item, Item::Assigned(_) | Item::Unassigned(_));
+        let is_in_force = matches!(
+            item,
+            Item::Assigned(_) | Item::Unassigned(_) | Item::Wanted(Wanted { scale: None, .. })
+        );
         if let Some((_, begins_ns)) = self.journal.as_mut().filter(|_| self.is_window && !is_in_force) {
             begins_ns.get_or_insert(at_ns);
         }
@@ -313,6 +321,42 @@ impl<W: Write> Timeline<W> {
         self.instant(Of::LaneState(headroom.lane), at.at_ns, Name::Heat, Event { notes, ..Event::default() })
     }
 
+    fn wanted(&mut self, wanted: &Wanted) -> io::Result<()> {
+        let Wanted { at, lanes, scale } = wanted;
+        let begins_ns = self.journal.and_then(|(_, begins_ns)| begins_ns);
+        if let Some(life) = self.life.as_mut().filter(|_| self.is_window && begins_ns.is_none()) {
+            life.wanted_before = Some(*lanes);
+            return Ok(());
+        }
+        if let Some(row) = self.only(Of::Wanted)? {
+            self.out.count(row, self.within(at.at_ns), (*lanes).into())?;
+        }
+        let Some(scale) = scale else { return Ok(()) };
+        let notes = vec![
+            number(Key::Sequence, at.sequence),
+            text(Key::Reason, &words::of(&scale.reason)),
+            number(Key::Lanes, scale.lanes),
+            number(Key::LanesBefore, scale.lanes_before),
+            number(Key::LanesInService, scale.lanes_in_service),
+            number(Key::UtilizationPercent, scale.utilization_percent),
+            number(Key::LoadE6, scale.load_e6),
+            number(Key::Waiting, scale.waiting_ns),
+        ];
+        self.instant(Of::Wishes, at.at_ns, Name::Wish, Event { notes, ..Event::default() })
+    }
+
+    /// Draws how many lanes were wanted before the window from its beginning on, once that is known.
+    fn draw_wanted_before(&mut self) -> io::Result<()> {
+        let Some((_, Some(begins_ns))) = self.journal else { return Ok(()) };
+        let Some(lanes) = self.life.as_mut().and_then(|life| life.wanted_before.take()) else {
+            return Ok(());
+        };
+        match self.only(Of::Wanted)? {
+            Some(row) => self.out.count(row, self.within(begins_ns), lanes.into()),
+            None => Ok(()),
+        }
+    }
+
     fn breaker(&mut self, at: Moment, breaker: Breaker) -> io::Result<()> {
         let Some(life) = &mut self.life else { return Ok(()) };
         match life.breakers.insert(breaker.lane, (at, breaker)) {
@@ -379,6 +423,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Lane(change) => change.at,
         Item::Breaker(change) => change.at,
         Item::Headroom(change) => change.at,
+        Item::Wanted(wanted) => wanted.at,
         Item::Round(round) => round.end?.0,
         Item::Slice(slice) => slice.done?.0,
         Item::Transaction(transaction) => return transaction.attempts.last().map(|last| last.known_ns),

@@ -29,6 +29,8 @@ const RANKS: i32 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Of {
     Commits,
+    Wanted,
+    Wishes,
     Lane(LaneId),
     LaneTasks(LaneId),
     LaneState(LaneId),
@@ -162,7 +164,11 @@ impl Tracks {
         let Some(parent) = parent.filter(|_| self.count < TRACKS_MAX) else { return Ok(None) };
         self.count += 1;
         let uuid = numbers.next_track();
-        let unit = matches!(of, Of::Waiting(_) | Of::LaneInFlight(_)).then(|| "rows".to_owned());
+        let unit = match of {
+            Of::Waiting(_) | Of::LaneInFlight(_) => Some("rows".to_owned()),
+            Of::Wanted => Some("lanes".to_owned()),
+            _ => None,
+        };
         out.describe(TrackDescriptor {
             uuid: Some(uuid),
             name: Some(self.name(of)),
@@ -180,6 +186,8 @@ impl Tracks {
     fn name(&self, of: Of) -> String {
         match of {
             Of::Commits => "commits".to_owned(),
+            Of::Wanted => "lanes wanted".to_owned(),
+            Of::Wishes => "wishes for lanes".to_owned(),
             Of::Lane(lane) => match self.devices.get(&lane) {
                 Some(device) => format!("lane {lane} ({device})"),
                 None => format!("lane {lane}"),
@@ -212,7 +220,14 @@ fn name_of(life: &Life) -> String {
 /// The track that another one is shown below; `None`: the process.
 fn parent(of: Of) -> Option<Of> {
     match of {
-        Of::Commits | Of::Lane(_) | Of::Moves | Of::Placements | Of::Requests | Of::Partition(_) => None,
+        Of::Commits
+        | Of::Wanted
+        | Of::Wishes
+        | Of::Lane(_)
+        | Of::Moves
+        | Of::Placements
+        | Of::Requests
+        | Of::Partition(_) => None,
         Of::LaneTasks(lane) | Of::LaneState(lane) | Of::LaneBreaker(lane) | Of::LaneInFlight(lane) => {
             Some(Of::Lane(lane))
         }
@@ -227,11 +242,13 @@ fn parent(of: Of) -> Option<Of> {
 fn rank(of: Of) -> i32 {
     match of {
         Of::Commits => 0,
-        Of::Lane(lane) => 1 + lane.clamp(0, RANKS),
-        Of::Moves => RANKS + 2,
-        Of::Placements => RANKS + 3,
-        Of::Requests => RANKS + 4,
-        Of::Partition(partition) => RANKS + 5 + partition.clamp(0, RANKS),
+        Of::Wanted => 1,
+        Of::Wishes => 2,
+        Of::Lane(lane) => 3 + lane.clamp(0, RANKS),
+        Of::Moves => RANKS + 4,
+        Of::Placements => RANKS + 5,
+        Of::Requests => RANKS + 6,
+        Of::Partition(partition) => RANKS + 7 + partition.clamp(0, RANKS),
         Of::LaneTasks(_) | Of::Arrivals(_) => 0,
         Of::LaneInFlight(_) | Of::Waiting(_) => 1,
         Of::LaneState(_) | Of::Pauses(_) => 2,
@@ -245,6 +262,8 @@ fn description(of: Of) -> &'static str {
         Of::Commits => {
             "Transactions from being sealed until their outcome was known, with each attempt to commit them"
         }
+        Of::Wanted => "How many lanes the process wanted, by autoscaling",
+        Of::Wishes => "When another number of lanes was wanted, and why",
         Of::Lane(_) => {
             "Batches from when the lane could begin with them until they came back, with the time that it worked on them"
         }

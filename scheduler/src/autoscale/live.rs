@@ -18,6 +18,7 @@ use warptape_events::journal::{AutoscaleConfig, Decision, Scale};
 
 use super::{Autoscaler, Figures, Wish};
 use crate::config::{ConfigMistake, DURATION_NS_MAX, mistake};
+use crate::explain::Account;
 use crate::life::Life;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -197,38 +198,58 @@ fn waiting_ns(life: &Life, row_ps: i64, task_ns: i64) -> i64 {
     (of_rows + of_tasks).min(i128::from(i64::MAX / 4)) as i64
 }
 
-/// Judges the window that is under way if it has ended by a time, with the state as the steps within it left it.
-pub(crate) fn end_window(life: &mut Life, at_ns: i64, decisions: &mut Vec<Decision>) {
-    if life.clock.draining {
-        return;
-    }
-    let Some(live) = &life.learnt.later.autoscale else { return };
+/// A window that has ended.
+struct Ended {
+    figures: Figures,
+    row_ps: i64,
+    task_ns: i64,
+}
+
+/// The window that is under way if it has ended by a time, with the state as the steps within it left it.
+fn ended(life: &Life, at_ns: i64) -> Option<Ended> {
+    let live = life.learnt.later.autoscale.as_ref().filter(|_| !life.clock.draining)?;
     if at_ns < live.ends_ns() {
-        return;
+        return None;
     }
     let (row_ps, task_ns) = (live.rows.each(live.row_ps, NS_PS), live.tasks.each(live.task_ns, 1));
     let waiting_ns = waiting_ns(life, row_ps, task_ns);
     let serving = Serving::of(&life.lanes);
     let lanes = life.lanes.iter().filter(|lane| serving.has(lane)).count() as i32;
+    let arrived_ns = live.busy_ns.saturating_add(waiting_ns - live.waited_ns).max(0);
+    let figures = Figures { number: live.number, busy_ns: live.busy_ns, arrived_ns, waiting_ns, lanes };
+    Some(Ended { figures, row_ps, task_ns })
+}
+
+/// Judges the window that is under way if it has ended by a time.
+pub(crate) fn end_window(life: &mut Life, at_ns: i64, decisions: &mut Vec<Decision>) {
+    let Some(Ended { figures, row_ps, task_ns }) = ended(life, at_ns) else { return };
     let Life { learnt, hash, .. } = life;
     let Some(live) = &mut learnt.later.autoscale else { return };
     if live.is_whole {
-        let busy_ns = live.busy_ns;
-        let arrived_ns = busy_ns.saturating_add(waiting_ns - live.waited_ns).max(0);
         let before = live.scaler.lanes();
-        let figures = Figures { number: live.number, busy_ns, arrived_ns, waiting_ns, lanes };
         let wish = live.scaler.window(&figures);
         live.wish = Some(wish);
         if wish.lanes != before {
             decisions.push(Decision::Scale(wish.decision(before)));
         }
     }
-    (live.row_ps, live.task_ns, live.waited_ns) = (row_ps, task_ns, waiting_ns);
+    (live.row_ps, live.task_ns, live.waited_ns) = (row_ps, task_ns, figures.waiting_ns);
     (live.busy_ns, live.rows, live.tasks) = (0, Done::default(), Done::default());
     live.number = at_ns / live.scaler.config().window_ns;
     live.is_whole = true;
     live.digest = live.digest_now();
     live.refresh(hash);
+}
+
+/// Why another number of lanes is wanted as the window that is under way ends.
+pub(crate) fn account(life: &Life, at_ns: i64) -> Account {
+    let (Some(live), Some(ended)) = (&life.learnt.later.autoscale, ended(life, at_ns)) else {
+        return Account::default();
+    };
+    let mut account = live.scaler.account(&ended.figures);
+    account.figure("row_takes_ps", ended.row_ps);
+    account.figure("task_takes_ns", ended.task_ns);
+    account
 }
 
 /// When the window that is under way ends, so that somebody wakes for it.

@@ -17,6 +17,7 @@
 //! It owns the wish; but for `live`, which makes the windows of a running scheduler, it must not know lanes, tasks or who starts what. Windows come in
 //! with their figures, and all arithmetic is of integers.
 
+mod account;
 mod anomaly;
 mod forecast;
 mod live;
@@ -27,9 +28,9 @@ use serde::{Deserialize, Serialize};
 use warptape_events::journal::{AutoscaleConfig, AutoscalePolicy, ScaleReason};
 use xxhash_rust::xxh3::xxh3_64;
 
-use forecast::Forecast;
+use forecast::{Forecast, Seen};
 pub use live::{LANES_WANTED_MAX, check_autoscale};
-pub(crate) use live::{Live, end_window, wake_ns};
+pub(crate) use live::{Live, account, end_window, wake_ns};
 use reactive::Stabilizer;
 
 /// One lane, as a load.
@@ -106,6 +107,19 @@ fn load_e6(work_ns: i64, window_ns: i64) -> i64 {
     load_e6.min(i128::from(LANES_E6_MAX)) as i64
 }
 
+/// The load that lanes are wanted for, and what it is.
+fn load_that_counts(config: &AutoscaleConfig, seen: &Seen, busy_e6: i64) -> (i64, ScaleReason) {
+    let is_trusted =
+        seen.error_ppm.is_some_and(|error_ppm| error_ppm <= i64::from(config.error_percent_max) * 10_000);
+    match (config.policy, seen.forecast_e6) {
+        (AutoscalePolicy::Predictive, Some(forecast_e6)) if is_trusted => match seen.is_anomaly {
+            true => (forecast_e6.max(busy_e6), ScaleReason::Anomaly),
+            false => (forecast_e6, ScaleReason::Forecast),
+        },
+        _ => (busy_e6, ScaleReason::Utilization),
+    }
+}
+
 impl Autoscaler {
     /// One that has seen no window; so many lanes are wanted until then.
     pub fn new(config: AutoscaleConfig, lanes: i32) -> Self {
@@ -131,15 +145,7 @@ impl Autoscaler {
         let seen = self.forecast.observe(config, horizon, figures.number, arrived_e6);
         let busy_e6 = load_e6(figures.busy_ns, config.window_ns);
         let waiting_e6 = load_e6(figures.waiting_ns, config.clear_ns);
-        let is_trusted =
-            seen.error_ppm.is_some_and(|error_ppm| error_ppm <= i64::from(config.error_percent_max) * 10_000);
-        let (load_e6, cause) = match (config.policy, seen.forecast_e6) {
-            (AutoscalePolicy::Predictive, Some(forecast_e6)) if is_trusted => match seen.is_anomaly {
-                true => (forecast_e6.max(busy_e6), ScaleReason::Anomaly),
-                false => (forecast_e6, ScaleReason::Forecast),
-            },
-            _ => (busy_e6, ScaleReason::Utilization),
-        };
+        let (load_e6, cause) = load_that_counts(config, &seen, busy_e6);
         let (lanes, reason) = self.stabilizer.settle(config, load_e6, waiting_e6, cause);
         let in_service_e6 = i64::from(figures.lanes.max(1)) * LANE_E6;
         Wish {

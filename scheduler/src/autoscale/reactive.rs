@@ -32,6 +32,16 @@ impl Stabilizer {
         self.lanes
     }
 
+    /// Lanes that would do for a load and waiting work, and those that would have done with the hysteresis in each window of the hold, this one
+    /// included.
+    pub(super) fn lanes_for(&self, config: &AutoscaleConfig, load_e6: i64, waiting_e6: i64) -> (i32, i32) {
+        let &AutoscaleConfig { utilization_percent, hysteresis_percent, hold_windows, .. } = config;
+        let least = lanes_for(load_e6, waiting_e6, utilization_percent);
+        let enough = lanes_for(load_e6, waiting_e6, utilization_percent - hysteresis_percent);
+        let before = self.recent.iter().rev().take(hold_windows.max(0) as usize);
+        (least, before.copied().fold(enough, i32::max))
+    }
+
     /// Lanes that are wanted for a load and waiting work, and why; the cause is what the load is.
     pub(super) fn settle(
         &mut self,
@@ -41,13 +51,11 @@ impl Stabilizer {
         cause: ScaleReason,
     ) -> (i32, ScaleReason) {
         let &AutoscaleConfig { utilization_percent, hysteresis_percent, lanes_min, lanes_max, .. } = config;
-        let least = lanes_for(load_e6, waiting_e6, utilization_percent);
-        let enough = lanes_for(load_e6, waiting_e6, utilization_percent - hysteresis_percent);
-        self.recent.push_back(enough);
+        let (least, held) = self.lanes_for(config, load_e6, waiting_e6);
+        self.recent.push_back(lanes_for(load_e6, waiting_e6, utilization_percent - hysteresis_percent));
         while self.recent.len() > config.hold_windows.max(0) as usize + 1 {
             self.recent.pop_front();
         }
-        let held = self.recent.iter().copied().max().unwrap_or(enough);
         // Without a hysteresis both are the same.
         let wanted = if least > self.lanes { least } else { self.lanes.min(held) };
         let lanes = wanted.clamp(lanes_min, lanes_max);

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use warptape_events::journal::{FellBack, LaneId, TaskClass, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::explain::Account;
 use crate::log2::log2_16;
 use crate::policy::task::{LaneView, linucb};
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -177,6 +178,16 @@ impl Bandit {
             expected_milli: milli(expected),
             completions: learnt_from,
         })
+    }
+
+    /// What is judged as the last unit of a task is done at a time, which is not taken in yet.
+    pub(crate) fn account(&self, task: TaskId, at_ns: i64) -> Account {
+        let Some(pending) = self.pending.get(&task) else { return Account::default() };
+        let residual = pending.residual(at_ns);
+        let mut account = self.watch.account(residual - self.model.predict(&pending.features), residual);
+        account.figure("took_ns", at_ns - pending.at_ns);
+        account.figure("lane", pending.lane.into());
+        account
     }
 
     /// A task's deadline came before it was done: what it would have taken is not less than the time so far.

@@ -9,6 +9,8 @@
 //! then. Each has turns of its own. A policy that pulls chooses among what the lane may begin with, under the policy in force, of the class that was chosen,
 //! and sees the first [`WAITING_MAX`] tasks of each queue. A network that is not there says nothing.
 
+mod account;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,8 @@ use crate::config::{ConfigMistake, mistake};
 use crate::life::Life;
 use crate::policy::task::{Push, TaskPolicy, Turns};
 use crate::state_hash::{Component, StateHash, hash_component};
+
+pub(crate) use account::{Waiting, joins, would_begin};
 
 /// Most policies in the shadow.
 pub const SHADOWS_MAX: usize = 4;
@@ -205,24 +209,31 @@ pub(super) fn begins(life: &mut Life, lane: LaneId, splits: bool, class: TaskCla
     }
     let Some(shadows) = &life.learnt.later.shadows else { return Vec::new() };
     let waiting = candidates(life, lane, splits, class, WAITING_MAX);
-    let mut choices = Vec::new();
-    for (index, &policy) in (0..).zip(&shadows.policies) {
-        if matches!(policy, TaskPolicy::Push(_)) {
-            continue;
-        }
-        let mut queues: BTreeMap<Source, Queue> = BTreeMap::new();
-        for (id, source) in &waiting {
-            let task = &life.risk.tasks[id];
-            let rest_ns = life.risk.rest_ns_under(policy.order(), task, &life.lanes);
-            let due = task.due_with(policy.order(), rest_ns);
-            let turn = life.risk.turn_under(policy.order(), task);
-            let queue = queues.entry(*source).or_default();
-            queue.insert(&life.risk.kind_under(policy, task), &turn, due);
-        }
-        let heads = queues.values().filter_map(|queue| first_of(life, lane, queue, Some(class), policy));
-        choices.extend(heads.min_by(Head::order).map(|head| (index, head.due.task)));
+    let pulls = |(_, policy): &(i32, TaskPolicy)| !matches!(policy, TaskPolicy::Push(_));
+    let policies = (0..).zip(shadows.policies.iter().copied()).filter(pulls);
+    let choice = |(index, policy)| Some((index, first_under(life, lane, class, &waiting, policy)?));
+    policies.filter_map(choice).collect()
+}
+
+/// The task that a lane would be given under a policy that pulls, of some of a class.
+fn first_under(
+    life: &Life,
+    lane: LaneId,
+    class: TaskClass,
+    waiting: &BTreeMap<TaskId, Source>,
+    policy: TaskPolicy,
+) -> Option<TaskId> {
+    let mut queues: BTreeMap<Source, Queue> = BTreeMap::new();
+    for (id, source) in waiting {
+        let task = &life.risk.tasks[id];
+        let rest_ns = life.risk.rest_ns_under(policy.order(), task, &life.lanes);
+        let due = task.due_with(policy.order(), rest_ns);
+        let turn = life.risk.turn_under(policy.order(), task);
+        let queue = queues.entry(*source).or_default();
+        queue.insert(&life.risk.kind_under(policy, task), &turn, due);
     }
-    choices
+    let heads = queues.values().filter_map(|queue| first_of(life, lane, queue, Some(class), policy));
+    heads.min_by(Head::order).map(|head| head.due.task)
 }
 
 /// What policies that pull would have given to a lane, beside the task that it was given.

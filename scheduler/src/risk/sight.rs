@@ -101,11 +101,11 @@ pub(crate) struct Sighted {
     pub(crate) excluded: Option<ExclusionReason>,
 }
 
-/// All lanes, as the policy would see them if this task arrived now; the step is not taken yet.
-pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived) -> Vec<Sighted> {
+/// All lanes, as a policy would see them if this task arrived now; the step is not taken yet.
+pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived, policy: &str) -> Vec<Sighted> {
     let task = arriving(at_ns, arrived);
     let (of_task, states) = sight(life, at_ns, &task, life.risk.tasks.len());
-    let scores = network(life, &life.config.risk.policy).map(|network| network.scores(&of_task, &states));
+    let scores = network(life, policy).map(|network| network.scores(&of_task, &states));
     let of_lane = |(lane, state): (&Lane, &LaneState)| Sighted {
         view: view(life, at_ns, &task, lane),
         older_ppm: state.utilization_ppm[1],

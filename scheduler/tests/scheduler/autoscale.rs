@@ -1,7 +1,7 @@
 //! Autoscaling of a running process: what windows are made of, when it is decided, and that the state has all of it.
 
 use warptape_events::journal::*;
-use warptape_scheduler::{Scheduler, StepError};
+use warptape_scheduler::{Comparison, Condition, Explanation, Instead, Otherwise, Scheduler, StepError};
 
 use crate::script::{assigned, config, started};
 
@@ -93,6 +93,45 @@ fn lanes_are_wanted_by_what_they_did_in_whole_windows() {
     }
     let found: Vec<_> = world.scales.iter().map(|(at_ns, scale)| (*at_ns, scale.lanes)).collect();
     assert_eq!(found, [(2 * S, 4), (5 * S, 1)]);
+}
+
+/// Explains the wish after a window in which lanes worked so many times 100 ms, of two lanes.
+fn explained(parts: i64) -> Explanation {
+    let mut world = World::new(Some(autoscale()));
+    world.step(S, &Input::Woke(Woke {}));
+    world.work(S, parts * S / 10);
+    let (woke, mut decisions) = (Input::Woke(Woke {}), Vec::new());
+    world.scheduler.clone().step(2 * S, &woke, &mut decisions).expect("good input");
+    let index = decisions.iter().position(|decision| matches!(decision, Decision::Scale(_)));
+    world.scheduler.explain(2 * S, &woke, index.expect("it is decided")).expect("the step was taken")
+}
+
+/// What is said of other loads is what is decided at them.
+#[test]
+fn a_wish_says_with_which_load_it_would_have_been_another() {
+    let wish = explained(30);
+    let value =
+        |name: &str| wish.measures.iter().find(|one| one.name == name).map(|one| (one.value, one.threshold));
+    assert_eq!(value("utilization_percent"), Some((150, Some(80))));
+    assert_eq!(value("load_e6"), Some((3_000_000, None)));
+    assert_eq!(value("lanes_that_would_do"), Some((4, None)));
+    let with = |is, value, lanes| {
+        let instead = Instead::Lanes(lanes);
+        Otherwise::With(Condition { name: "load_e6", is, value, instead })
+    };
+    assert_eq!(
+        wish.otherwise,
+        [with(Comparison::Below, 2_400_001, 3), with(Comparison::AtLeast, 3_200_001, 5)]
+    );
+    for (parts, lanes) in [(24, 3), (25, 4), (32, 4), (33, 5)] {
+        let Decision::Scale(scale) = explained(parts).decision else { panic!("a wish") };
+        assert_eq!(scale.lanes, lanes, "{parts}");
+    }
+    // Below the load of three lanes it would have stayed at the two that were wanted.
+    let instead = Instead::Nothing;
+    let two =
+        Otherwise::With(Condition { name: "load_e6", is: Comparison::Below, value: 1_600_001, instead });
+    assert_eq!(explained(24).otherwise[0], two);
 }
 
 /// The step that is the first one after a window's end may bring work, which is none of that window's.

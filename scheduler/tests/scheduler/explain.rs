@@ -1,9 +1,12 @@
 //! Explanations of single decisions, as an engineer reads them.
 
 use warptape_events::journal::*;
-use warptape_scheduler::{Explanation, NextBatch, Otherwise, Scheduler, Subject};
+use warptape_scheduler::{
+    Comparison, Condition, Explanation, Instead, NextBatch, Otherwise, Scheduler, Subject,
+};
 
 use crate::script::{assigned, config, started, task};
+use crate::{drifting, shadow};
 
 struct Steps {
     scheduler: Scheduler,
@@ -137,4 +140,187 @@ fn lanes_of_a_placed_group_are_those_of_its_placement() {
     let placed = steps.explain(&assigned(0, 1), |decision| matches!(decision, Decision::Place(_)));
     assert_eq!(steps.scheduler.lanes_for(0, 0), placed.choices);
     assert!(steps.scheduler.lanes_for(0, 1).is_empty() && steps.scheduler.lanes_for(1, 0).is_empty());
+}
+
+/// A measure and what it was held against.
+#[track_caller]
+fn measured(explanation: &Explanation, name: &str) -> (i64, Option<i64>) {
+    let found = explanation.measures.iter().find(|measure| measure.name == name);
+    let found = found.unwrap_or_else(|| panic!("no {name} in {explanation:?}"));
+    (found.value, found.threshold)
+}
+
+fn with(name: &'static str, is: Comparison, value: i64, instead: Instead) -> Otherwise {
+    Otherwise::With(Condition { name, is, value, instead })
+}
+
+fn breakers() -> BreakerConfig {
+    BreakerConfig {
+        losses_max: 2,
+        window_ns: 1_000,
+        slow_percent: 300,
+        slow_ns: 1_000,
+        probe_ns: 500,
+        probe_ns_max: 5_000,
+        probes: 2,
+        headroom_c: 10,
+        memory_free_percent: 0,
+    }
+}
+
+#[test]
+fn a_breaker_says_what_was_counted_and_what_would_have_kept_it() {
+    let is_breaker = |decision: &Decision| matches!(decision, Decision::Breaker(_));
+    let mut steps = Steps::start(SchedulerConfig { breakers: Some(breakers()), ..config() }, &[1, 1]);
+    let lost = Input::LaneLost(LaneLost { lane: 1, reason: "gone".into(), kept: true });
+    steps.step(&lost);
+    steps.step(&Input::LaneReady(LaneReady { lane: 1 }));
+    let opened = steps.explain(&lost, is_breaker);
+    assert_eq!(measured(&opened, "losses_in_window"), (2, Some(2)));
+    assert_eq!(measured(&opened, "first_of_these_losses_ago_ns"), (20, Some(1_000)));
+    assert_eq!(measured(&opened, "other_lanes_in_full_service"), (1, Some(1)));
+    assert_eq!(measured(&opened, "time_to_probe_ns"), (500, None));
+    let nothing = |name, is, value| with(name, is, value, Instead::Nothing);
+    assert_eq!(
+        opened.otherwise,
+        [
+            nothing("losses_in_window", Comparison::Below, 2),
+            nothing("first_of_these_losses_ago_ns", Comparison::AtLeast, 1_000),
+            nothing("other_lanes_in_full_service", Comparison::Below, 1),
+        ]
+    );
+    let opened_ns = steps.at_ns;
+    steps.step(&Input::LaneReady(LaneReady { lane: 1 }));
+    steps.at_ns = opened_ns + 590;
+    let probed = steps.explain(&Input::Woke(Woke {}), is_breaker);
+    assert_eq!(measured(&probed, "out_of_service_ns"), (600, Some(500)));
+    assert_eq!(measured(&probed, "state_before_lasted_ns"), (600, None));
+    assert_eq!(probed.otherwise, [nothing("out_of_service_ns", Comparison::Below, 500)]);
+    let failed = steps.explain(&lost, is_breaker);
+    assert_eq!(measured(&failed, "losses_while_tried"), (1, Some(1)));
+    assert_eq!(measured(&failed, "time_to_probe_ns"), (1_000, None), "twice as long");
+}
+
+/// What is said of a first loss that is long ago is so: the same steps, later, open nothing.
+#[test]
+fn a_loss_that_has_left_the_window_opens_no_breaker() {
+    let mut steps = Steps::start(SchedulerConfig { breakers: Some(breakers()), ..config() }, &[1, 1]);
+    let lost = Input::LaneLost(LaneLost { lane: 1, reason: "gone".into(), kept: true });
+    steps.step(&lost);
+    steps.step(&Input::LaneReady(LaneReady { lane: 1 }));
+    steps.at_ns += 980;
+    let decisions = steps.step(&lost);
+    assert!(!decisions.iter().any(|decision| matches!(decision, Decision::Breaker(_))), "{decisions:?}");
+}
+
+#[test]
+fn a_hot_device_says_which_temperature_would_have_left_its_lane_more() {
+    let mut steps = Steps::start(SchedulerConfig { breakers: Some(breakers()), ..config() }, &[8, 8]);
+    let sampled = |temperature_c| {
+        let sample = DeviceSample {
+            temperature_c: Some(temperature_c),
+            slowdown_c: Some(90),
+            ..DeviceSample::default()
+        };
+        Input::Sampled(Sampled { lane: 1, sample })
+    };
+    let is_headroom = |decision: &Decision| matches!(decision, Decision::Headroom(_));
+    let warm = steps.explain(&sampled(82), is_headroom);
+    assert_eq!(measured(&warm, "degrees_to_throttling_c"), (8, Some(10)));
+    assert_eq!(measured(&warm, "weight_before_percent"), (100, None));
+    let temperature = |is, value, instead| with("temperature_c", is, value, instead);
+    assert_eq!(
+        warm.otherwise,
+        [
+            temperature(Comparison::AtMost, 80, Instead::Nothing),
+            temperature(Comparison::AtLeast, 86, Instead::WeightPercent(25)),
+        ]
+    );
+    let hot = steps.explain(&sampled(86), is_headroom);
+    assert_eq!(hot.otherwise, [temperature(Comparison::AtMost, 85, Instead::Nothing)]);
+    (0..9).for_each(|_| _ = steps.step(&sampled(70)));
+    let cool = steps.explain(&sampled(70), is_headroom);
+    assert_eq!(measured(&cool, "cool_samples"), (10, Some(10)));
+    assert_eq!(
+        cool.otherwise,
+        [
+            with("cool_samples", Comparison::Below, 10, Instead::Nothing),
+            temperature(Comparison::AtLeast, 81, Instead::WeightPercent(50)),
+            temperature(Comparison::AtLeast, 86, Instead::Nothing),
+        ]
+    );
+}
+
+/// Explains the first decision of a journal of which `is` holds.
+fn explain_first(journal: &[(i64, Input)], is: impl Fn(&Decision) -> bool) -> Explanation {
+    let mut scheduler = Scheduler::new();
+    for (at_ns, input) in journal {
+        let (before, mut decisions) = (scheduler.clone(), Vec::new());
+        scheduler.step(*at_ns, input, &mut decisions).expect("good input");
+        if let Some(index) = decisions.iter().position(&is) {
+            return before.explain(*at_ns, input, index).expect("the step was taken");
+        }
+    }
+    panic!("nothing of the kind was decided");
+}
+
+#[test]
+fn a_learner_says_by_how_much_its_errors_had_grown() {
+    let journal: Vec<_> =
+        drifting::run().journal.into_iter().map(|recorded| (recorded.at_ns, recorded.input)).collect();
+    let fell = explain_first(&journal, |one| matches!(one, Decision::FellBack(fell) if !fell.has_returned));
+    let Decision::FellBack(decided) = &fell.decision else { panic!("{fell:?}") };
+    assert_eq!(measured(&fell, "error_of_this_completion_milli"), (decided.error_milli, None));
+    assert_eq!(measured(&fell, "mean_error_milli"), (decided.expected_milli, None));
+    let (above, limit) = measured(&fell, "errors_above_their_mean_milli");
+    let (before, _) = measured(&fell, "errors_above_their_mean_before_milli");
+    assert!(before <= 8_000 && 8_000 < above && limit == Some(8_000), "{fell:?}");
+    // One error counts for two powers of two above the mean at most, of which a quarter is free.
+    let counted = (decided.error_milli - decided.expected_milli).min(2_000) - 250;
+    assert!((above - before - counted).abs() <= 3, "{fell:?}");
+    let [Otherwise::With(Condition { is: Comparison::AtMost, value, instead: Instead::Nothing, .. })] =
+        fell.otherwise[..]
+    else {
+        panic!("{fell:?}")
+    };
+    assert!((value - (decided.expected_milli + 8_250 - before)).abs() <= 3, "{fell:?}");
+
+    let returned =
+        explain_first(&journal, |one| matches!(one, Decision::FellBack(fell) if fell.has_returned));
+    let Decision::FellBack(decided) = &returned.decision else { panic!("{returned:?}") };
+    assert_eq!(measured(&returned, "good_windows"), (3, Some(3)));
+    let (error, limit) = measured(&returned, "mean_error_in_window_milli");
+    assert_eq!((error, limit), (decided.error_milli, Some(decided.expected_milli + 125)));
+}
+
+#[test]
+fn a_policy_in_the_shadow_says_what_it_chose_among() {
+    let is_shadow = |decision: &Decision| matches!(decision, Decision::Shadow(_));
+    let mut steps = Steps { scheduler: Scheduler::new(), at_ns: 0 };
+    steps.step(&shadow::starts("shortest-queue", &["round-robin"], 1));
+    steps.step(&assigned(0, 1));
+    let joined = steps.explain(&Input::TaskArrived(task(0)), is_shadow);
+    assert_eq!(joined.choices.len(), 3);
+    assert_eq!(measured(&joined, "number_of_arrival"), (1, Some(1)));
+    // Turns begin behind lane 0; without lane 1 it would be the turn of lane 2.
+    assert!(joined.choices[1].is_chosen);
+    assert_eq!(joined.otherwise, [Otherwise::Next(Subject::Lane(2), None)]);
+
+    let mut steps = Steps { scheduler: Scheduler::new(), at_ns: 0 };
+    steps.step(&shadow::starts("first-come", &["earliest-deadline"], 1));
+    steps.step(&assigned(0, 1));
+    let arrived =
+        |task_: TaskId, deadline_ns| TaskArrived { task: task_, offset: task_, deadline_ns, ..task(0) };
+    for (number, deadline_ns) in [None, None, None, None, Some(2_000_000), Some(1_000_000)].iter().enumerate()
+    {
+        steps.step(&Input::TaskArrived(arrived(number as TaskId, *deadline_ns)));
+    }
+    let done = Input::SliceDone(SliceDone { lane: 1, slice: 1, service_ns: 100 });
+    let begun = steps.explain(&done, is_shadow);
+    let Decision::Shadow(said) = &begun.decision else { panic!("{begun:?}") };
+    assert_eq!((said.task, said.task_instead), (3, Some(5)));
+    let tasks: Vec<_> = begun.choices.iter().map(|choice| (choice.subject, choice.is_chosen)).collect();
+    assert_eq!(tasks, [3, 4, 5].map(|task| (Subject::Task(task), task == 5)));
+    assert_eq!(begun.otherwise, [Otherwise::Next(Subject::Task(4), None)]);
+    assert_eq!(measured(&begun, "number_of_slice"), (4, Some(1)));
 }

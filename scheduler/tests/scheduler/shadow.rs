@@ -7,7 +7,8 @@ use warptape_scheduler::{Scheduler, StepError};
 use crate::learned::{network, trained};
 use crate::script::{assigned, config, started, task};
 
-fn starts(policy: &str, policies: &[&str], every: i32) -> Input {
+/// A start with a policy that decides, and others in its shadow.
+pub fn starts(policy: &str, policies: &[&str], every: i32) -> Input {
     let mut config = config();
     policy.clone_into(&mut config.risk.policy);
     config.risk.price_interval_ns = 1_000;

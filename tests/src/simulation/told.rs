@@ -111,7 +111,11 @@ impl Told {
                 Item::Breaker(_) => "breakers",
                 Item::Round(_) => "rounds",
                 Item::Slice(_) => "slices",
-                Item::Lane(_) | Item::Unassigned(_) | Item::Level(_) | Item::Headroom(_) => continue,
+                Item::Lane(_)
+                | Item::Unassigned(_)
+                | Item::Level(_)
+                | Item::Headroom(_)
+                | Item::Wanted(_) => continue,
                 Item::Batch(batch) => {
                     check_rows(batch)?;
                     "batches"

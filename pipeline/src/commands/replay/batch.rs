@@ -31,8 +31,11 @@ pub fn text(chain: &BatchChain) -> String {
     push_line(
         &mut text,
         &format!(
-            "{end}, and was predicted to be at {}; its oldest row took {}",
-            utc(batch.predicted_finish_ns),
+            "{end}, and {}; its oldest row took {}",
+            batch.predicted_finish_ns.map_or_else(
+                || "nothing was predicted of it, since its lane had not been measured yet".to_owned(),
+                |finish_ns| format!("was predicted to be at {}", utc(finish_ns))
+            ),
             milliseconds(chain.total_ns)
         ),
     );

@@ -1,6 +1,6 @@
 //! What led to the answer to a risk request, in words.
 
-use warptape_replay::chain::{RequestChain, Step};
+use warptape_replay::chain::{Clock, RequestChain, Step};
 
 use super::chain::{cause, milliseconds, name, push_line, push_paragraph, wait_rows};
 use super::why;
@@ -24,20 +24,29 @@ pub fn text(chain: &RequestChain) -> String {
     push_line(
         &mut text,
         &format!(
-            "request at offset {} of partition {}, published at {}",
+            "request at offset {} of partition {}, published at {}{}",
             chain.offset,
             chain.partition,
-            utc(chain.created_ns)
+            utc(chain.created_ns),
+            match chain.created_clock {
+                Some(Clock::Publisher) => " by the publisher's clock; all other times are of the process's",
+                Some(Clock::Log) => {
+                    " by the log's clock, which gives this topic's records their times; all other times are of the process's"
+                }
+                Some(Clock::Process) => "",
+                None => " by a clock that the log does not name; all other times are of the process's",
+            }
         ),
     );
     let end = if chain.is_to_commit { "the commit" } else { "the seal, behind which nothing is known" };
+    let begin = if chain.from_ns == chain.created_ns { "there" } else { "when the process had it" };
     let main = chain.waits.iter().max_by_key(|wait| wait.ns);
     let main = main.map_or_else(String::new, |main| {
         format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))
     });
-    push_line(&mut text, &format!("{} from there to {end}{main}", milliseconds(chain.total_ns)));
+    push_line(&mut text, &format!("{} from {begin} to {end}{main}", milliseconds(chain.total_ns)));
     text.push('\n');
-    text += &wait_rows(chain.created_ns, &chain.waits, |step| sentence(chain, step));
+    text += &wait_rows(chain.from_ns, &chain.waits, |step| sentence(chain, step));
     if let Some(explanation) = &chain.explanation {
         push_paragraph(&mut text, "why its first slice was next on its lane:");
         text += &why::choices(&explanation.choices);

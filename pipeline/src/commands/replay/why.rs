@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 use warptape_eventlog::EventLog;
 use warptape_replay::chain::{find_signal_of_symbol, why_batch, why_request, why_signal};
-use warptape_replay::{Progress, ReplayError, VerifyOptions, Why, WhyOptions, why};
-use warptape_scheduler::{Choice, Explanation, Otherwise, Subject};
+use warptape_replay::{Before, Progress, ReplayError, VerifyOptions, Why, WhyOptions, why};
+use warptape_scheduler::{Choice, Comparison, Condition, Explanation, Instead, Measure, Otherwise, Subject};
 
 use super::{batch, chain, request};
 use crate::cli::{VerifyFormat, WhyArgs, WhySubject};
@@ -91,14 +91,42 @@ fn text(why: &Why) -> anyhow::Result<String> {
     }
     for (reason, explanation) in reasons::of_decisions(&fields).zip(&why.explanations) {
         write!(text, "\n{reason}\n")?;
-        text.push_str(&explained(explanation));
+        text.push_str(&explained(&explanation.explanation));
+        if let Some(before) = &explanation.before {
+            writeln!(text, "  {}", said_before(before)?)?;
+        }
     }
     Ok(text)
 }
 
+/// What was decided of the same before.
+fn said_before(before: &Before) -> anyhow::Result<String> {
+    Ok(match before {
+        Before::Decided { at, decision } => format!(
+            "before it, entry {} at {} decided: {}",
+            at.sequence,
+            utc(at.at_ns),
+            reasons::of_decision(&serde_json::to_value(decision)?, at.at_ns)
+        ),
+        Before::NoneSinceStart(began) => format!(
+            "before it nothing of the kind was decided since the process began with entry {} at {}",
+            began.sequence,
+            utc(began.at_ns)
+        ),
+        Before::NoneSince(Some(first)) => format!(
+            "before it nothing of the kind was decided from entry {} at {} on, the first one that was looked at",
+            first.sequence,
+            utc(first.at_ns)
+        ),
+        Before::NoneSince(None) => {
+            "no entry before it is left that could tell what was decided before".to_owned()
+        }
+    })
+}
+
 /// What a decision was chosen among, and below it what would have changed it.
 pub(super) fn explained(explanation: &Explanation) -> String {
-    let mut text = choices(&explanation.choices);
+    let mut text = choices(&explanation.choices) + &measures(&explanation.measures);
     for otherwise in &explanation.otherwise {
         text.push_str(&format!("  {}\n", words(otherwise)));
     }
@@ -141,6 +169,25 @@ pub(super) fn choices(choices: &[Choice]) -> String {
     aligned(&header, &rows)
 }
 
+/// What was measured, a row each, with what it was held against.
+fn measures(measures: &[Measure]) -> String {
+    if measures.is_empty() {
+        return String::new();
+    }
+    let header = [
+        ("", Align::Left),
+        ("measure", Align::Left),
+        ("value", Align::Right),
+        ("held against", Align::Right),
+    ];
+    let row = |measure: &Measure| {
+        let threshold = measure.threshold.map_or_else(String::new, |threshold| threshold.to_string());
+        vec![String::new(), measure.name.to_owned(), measure.value.to_string(), threshold]
+    };
+    let rows: Vec<Vec<String>> = measures.iter().map(row).collect();
+    aligned(&header, &rows)
+}
+
 fn subject(subject: &Subject) -> String {
     match subject {
         Subject::Lane(lane) => format!("lane {lane}"),
@@ -162,5 +209,22 @@ pub(super) fn words(otherwise: &Otherwise) -> String {
             format!("on a busy lane, and without further rows, it would have left by {}", utc(*at_ns))
         }
         Otherwise::FullWith(rows) => format!("with {rows} rows more it would have been full"),
+        Otherwise::With(condition) => with(condition),
     }
+}
+
+fn with(condition: &Condition) -> String {
+    let Condition { name, is, value, instead } = condition;
+    let is = match is {
+        Comparison::Below => "below",
+        Comparison::AtMost => "at most",
+        Comparison::AtLeast => "at least",
+        Comparison::Above => "above",
+    };
+    let instead = match instead {
+        Instead::Nothing => "it would not have been decided".to_owned(),
+        Instead::Lanes(lanes) => format!("{lanes} lanes would have been wanted"),
+        Instead::WeightPercent(percent) => format!("the lane would count with {percent} % of its weight"),
+    };
+    format!("with {name} {is} {value}, {instead}")
 }

@@ -19,7 +19,7 @@ pub fn reasons(entry: &Value) -> impl Iterator<Item = String> + '_ {
 pub fn of_decisions(entry: &Value) -> impl Iterator<Item = String> + '_ {
     let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
     let decisions = entry["decisions"].as_array().into_iter().flatten();
-    decisions.map(move |decision| reason(decision, at_ns))
+    decisions.map(move |decision| of_decision(decision, at_ns))
 }
 
 /// The fields of a union's branch.
@@ -51,7 +51,8 @@ fn commit_ended(input: &Value, at_ns: i64) -> Option<String> {
     ))
 }
 
-fn reason(decision: &Value, at_ns: i64) -> String {
+/// A decision that was made at a time.
+pub fn of_decision(decision: &Value, at_ns: i64) -> String {
     let name = branch(decision);
     let fields = fields_of(decision);
     let of = Fields { fields, at_ns };
@@ -320,14 +321,20 @@ impl Fields<'_> {
         let takes = self.fields["takes"].as_array().map_or(0, Vec::len);
         format!(
             "batch {} of {} rows of {takes} groups to lane {}: {why}; the oldest came {} ago, {} rows of {} batches are \
-             in flight there, the end is predicted in {}",
+             in flight there, {}",
             self.text("batch"),
             self.text("rows"),
             self.text("lane"),
             milliseconds(self.at_ns - self.number("oldest_arrival_ns")),
             text(&telemetry["in_flight_rows"]),
             text(&telemetry["in_flight_batches"]),
-            milliseconds(self.number("predicted_finish_ns") - self.at_ns),
+            match telemetry["service_ps_per_row"].as_i64() {
+                Some(0) => "and no end is predicted, since it has not been measured yet".to_owned(),
+                _ => {
+                    let in_ns = self.number("predicted_finish_ns") - self.at_ns;
+                    format!("the end is predicted in {}", milliseconds(in_ns))
+                }
+            },
         )
     }
 
@@ -584,7 +591,7 @@ mod tests {
             let fields =
                 fields.map(|field| (field["name"].as_str().unwrap().to_owned(), value(field))).collect();
             let name = decision["name"].as_str().unwrap().to_owned();
-            let words = reason(&Value::Object([(name, Value::Object(fields))].into_iter().collect()), 0);
+            let words = of_decision(&Value::Object([(name, Value::Object(fields))].into_iter().collect()), 0);
             let is_route = |part: &str| part.contains("rows are predicted");
             let own: Vec<_> = words.split("; ").filter(|part| !is_route(part)).collect();
             // What is within a field is not there; a field that the schema does not have would be null.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use warptape_replay::chain::{Seen, Slowest};
 use warptape_replay::history::{
     Batch, BatchEnd, Bound, BreakerChange, HeadroomChange, Item, LaneChange, Life, Paused, Round, RoundEnd,
-    Slice, Stay, Transaction, Window,
+    Slice, Stay, Transaction, Wanted, Window,
 };
 use warptape_schemas::journal::{BreakerState, CommitOutcome, Headroom};
 
@@ -111,6 +111,10 @@ pub struct Totals {
     pub lanes_lost: u64,
     /// Changes of breakers.
     pub breakers: u64,
+    /// Changes of the number of lanes that are wanted.
+    pub wishes: u64,
+    /// Lives of which it is known how many lanes they wanted.
+    pub scaled: u64,
 }
 
 /// A process life.
@@ -154,13 +158,15 @@ pub struct Gathering {
     since_ns: Option<i64>,
     /// When the current life began, and the last time that was met in it.
     life_ns: (i64, i64),
+    /// Since when the life wants so many lanes.
+    wanted: Option<(i64, i32)>,
 }
 
 impl Gathering {
     /// Nothing yet, of a window.
     pub fn new(window: Window) -> Self {
         let since_ns = time_of(window.from);
-        Self { window, gathered: Gathered::default(), journal: -1, since_ns, life_ns: (0, 0) }
+        Self { window, gathered: Gathered::default(), journal: -1, since_ns, life_ns: (0, 0), wanted: None }
     }
 
     /// What is met next.
@@ -177,7 +183,8 @@ impl Gathering {
     }
 
     /// All of it.
-    pub fn finish(self, slowest: Slowest) -> Gathered {
+    pub fn finish(mut self, slowest: Slowest) -> Gathered {
+        self.end_wanted(self.life_ns.1);
         Gathered { slowest, ..self.gathered }
     }
 
@@ -197,6 +204,7 @@ impl Gathering {
             Item::Lane(change) => self.lane(change),
             Item::Breaker(change) => self.breaker(change),
             Item::Headroom(change) => self.headroom(change),
+            Item::Wanted(wanted) => self.wanted(wanted),
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
@@ -205,6 +213,7 @@ impl Gathering {
     }
 
     fn life(&mut self, life: &Life) {
+        self.end_wanted(self.life_ns.1);
         let is_further = life.journal == self.journal;
         if !is_further {
             self.journal = life.journal;
@@ -382,6 +391,36 @@ impl Gathering {
         self.event(EventKind::Headroom, change.at.at_ns, change.at.sequence, words);
     }
 
+    fn wanted(&mut self, wanted: &Wanted) {
+        let Wanted { at, lanes, scale } = wanted;
+        match self.wanted {
+            Some(_) => self.end_wanted(at.at_ns),
+            None => self.gathered.totals.scaled += 1,
+        }
+        self.wanted = Some((at.at_ns, *lanes));
+        let Some(scale) = scale else { return };
+        self.gathered.totals.wishes += 1;
+        let reason = serde_json::json!(scale.reason);
+        let words = format!(
+            "process {} wants {lanes} lanes, and wanted {}: {}; a load of {:.2} lanes counts, and {} lanes were in service",
+            self.journal,
+            scale.lanes_before,
+            reason.as_str().unwrap_or_default(),
+            scale.load_e6 as f64 / 1e6,
+            scale.lanes_in_service
+        );
+        self.event(EventKind::Wanted, at.at_ns, at.sequence, words);
+    }
+
+    /// So many lanes were wanted until a time.
+    fn end_wanted(&mut self, until_ns: i64) {
+        let Some((since_ns, lanes)) = self.wanted.take() else { return };
+        let lanes = u128::from(lanes.max(0).unsigned_abs());
+        self.spread(since_ns, until_ns, |slot, ns| {
+            slot.wanted_lane_ns = slot.wanted_lane_ns.saturating_add(u128::from(ns) * lanes);
+        });
+    }
+
     fn round(&mut self, round: &Round) {
         let totals = &mut self.gathered.totals;
         let (count, word) = match round.end.map(|(_, end)| end) {
@@ -457,6 +496,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Lane(change) => Some(change.at),
         Item::Breaker(change) => Some(change.at),
         Item::Headroom(change) => Some(change.at),
+        Item::Wanted(wanted) => wanted.scale.map(|_| wanted.at),
         Item::Round(round) => round.end.map(|(at, _)| at),
         Item::Slice(slice) => slice.done.map(|(at, _)| at),
         Item::Transaction(transaction) => {

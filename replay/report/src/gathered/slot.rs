@@ -32,6 +32,8 @@ pub struct Slot {
     pub groups: BTreeMap<GroupKey, BTreeMap<LaneKey, u64>>,
     /// How long each partition was paused, in nanoseconds.
     pub paused: BTreeMap<PartitionId, u64>,
+    /// Lanes that were wanted, each by how long it was in this slot, in nanoseconds.
+    pub wanted_lane_ns: u128,
     /// Numbers of events, by [`EventKind`].
     pub events: [u32; EventKind::ALL.len()],
 }
@@ -56,13 +58,16 @@ pub enum EventKind {
     Breaker,
     /// The temperature of a device changed the weight of its lanes.
     Headroom,
+    /// Another number of lanes was wanted.
+    Wanted,
     /// An attempt to commit was aborted.
     Aborted,
 }
 
 impl EventKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::Life, Self::LaneLost, Self::Breaker, Self::Headroom, Self::Aborted];
+    pub const ALL: [Self; 6] =
+        [Self::Life, Self::LaneLost, Self::Breaker, Self::Headroom, Self::Wanted, Self::Aborted];
 }
 
 impl Merge for Slot {
@@ -71,6 +76,7 @@ impl Merge for Slot {
         add(&mut self.signals, other.signals);
         self.latency.merge(other.latency);
         self.waiting_row_ns = self.waiting_row_ns.saturating_add(other.waiting_row_ns);
+        self.wanted_lane_ns = self.wanted_lane_ns.saturating_add(other.wanted_lane_ns);
         for (lane, of) in other.lanes {
             let lane = self.lanes.entry(lane).or_default();
             add(&mut lane.busy_ns, of.busy_ns);

@@ -94,7 +94,7 @@ fn events(page: &mut Markup, timeline: &Timeline<'_>, gathered: &Gathered) {
         page.element(
             "p",
             "none",
-            "No process began, no lane was lost, no breaker changed and no commit was aborted.",
+            "No process began, no lane was lost, no breaker changed, no other lanes were wanted and no commit was aborted.",
         );
     } else {
         let is_named = strips::cells(&strips) <= strips::CELLS_NAMED_MAX / 4;
@@ -149,6 +149,17 @@ fn rates(page: &mut Markup, timeline: &Timeline<'_>, gathered: &Gathered) {
         values,
     };
     area(page, totals.rows == 0, chart, "No row waited.");
+    if totals.scaled > 0 {
+        let values = timeline.rates(|slot| slot.wanted_lane_ns as f64 / 1e9);
+        let chart = Area {
+            title: "Lanes wanted",
+            unit: "mean in each slot, of all processes together",
+            what: "lanes wanted",
+            class: "wanted",
+            values,
+        };
+        charts::area(page, timeline, &chart);
+    }
 }
 
 /// How the page was made, and what to do next.

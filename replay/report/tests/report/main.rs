@@ -4,6 +4,8 @@ mod hostile;
 mod pages;
 #[path = "../../../tests/verify/recording.rs"]
 mod recording;
+#[path = "../../../tests/verify/scheduled.rs"]
+mod scheduled;
 mod sizes;
 
 use roxmltree::{Document, Node, ParsingOptions};

@@ -4,10 +4,11 @@ use warptape_eventlog::{EventLog, SqliteLog};
 use warptape_replay::history::{Bound, Window};
 use warptape_replay::verify;
 use warptape_report::{EventKind, Kind, Verdict};
-use warptape_schemas::journal::{Decision, Input, JournalEntry};
+use warptape_schemas::journal::{AutoscaleConfig, Decision, Input, JournalEntry, Woke};
 use warptape_schemas::{decode_journal_entry, decode_signal};
 
 use crate::recording::{PARTITIONS, Plan, empty, options, record, records};
+use crate::scheduled::Scheduled;
 use crate::{gathered, page_of, parsed, text_of, tile};
 
 fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
@@ -231,4 +232,66 @@ fn a_history_of_little_is_a_page_that_says_so() {
     );
     let error = warptape_report::gather(&log, &options(), wanted, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("has no entries"), "{error}");
+}
+
+/// Lanes that are wanted are counted here once more, nanosecond by nanosecond; a window shows those that were wanted before it.
+#[test]
+fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
+    const S: i64 = 1_000_000_000;
+    let autoscale =
+        AutoscaleConfig { window_ns: S, clear_ns: S, hold_windows: 0, ..AutoscaleConfig::default() };
+    let mut journal = Scheduled::new(|started| started.autoscale = Some(autoscale));
+    for service_ns in [5 * S / 2, S / 100, 7 * S / 2, 7 * S / 2] {
+        journal.at_ns = (journal.at_ns / S + 1) * S;
+        journal.step(Input::Woke(Woke {}));
+        journal.work(service_ns);
+        journal.checkpoint();
+        journal.at_ns = (journal.at_ns / S + 1) * S;
+        journal.step(Input::Woke(Woke {}));
+    }
+    let log = journal.log();
+    let entries = entries(log);
+    let (mut wanted, mut lane_ns, mut wishes) = ((entries[0].at_ns, 2), 0, Vec::new());
+    for entry in &entries {
+        for decision in &entry.decisions {
+            let Decision::Scale(scale) = decision else { continue };
+            lane_ns += i128::from(entry.at_ns - wanted.0) * i128::from(wanted.1);
+            wanted = (entry.at_ns, scale.lanes);
+            wishes.push((entry.at_ns, scale.lanes));
+        }
+    }
+    let last_ns =
+        entries.iter().filter(|entry| matches!(entry.input, Input::Completed(_))).map(|one| one.at_ns);
+    let last_ns = last_ns.chain(wishes.iter().map(|(at_ns, _)| *at_ns)).max().unwrap();
+    lane_ns += i128::from(last_ns - wanted.0) * i128::from(wanted.1);
+    let lane_ns = u128::try_from(lane_ns).unwrap();
+    let of = |found: &warptape_report::Gathered| {
+        found.slots.iter().flatten().map(|slot| slot.wanted_lane_ns).sum::<u128>()
+    };
+    let found = gathered(log, Window::default());
+    assert!(wishes.len() >= 3, "{wishes:?}");
+    assert_eq!((of(&found), found.totals.wishes, found.totals.scaled), (lane_ns, wishes.len() as u64, 1));
+    let events = found.events.values().filter(|(kind, _)| *kind == EventKind::Wanted).count();
+    assert_eq!(events, wishes.len());
+    let page = page_of(&found, &Verdict::NotAsked, &[], "log");
+    let document = parsed(&page);
+    let text = text_of(document.root());
+    let (_, lanes) = wishes[0];
+    assert!(text.contains("Lanes wanted") && text.contains("Other lanes wanted"), "{text}");
+    assert!(text.contains(&format!("process 0 wants {lanes} lanes, and wanted 2: ")), "{text}");
+
+    // From a little before the last wish on: what was wanted before is as before, and is no event.
+    let (at_ns, _) = *wishes.last().unwrap();
+    let window = Window { from: Some(Bound::Time(at_ns - 1_000)), to: None };
+    let found = gathered(log, window);
+    assert_eq!((found.totals.wishes, found.totals.scaled), (1, 1));
+    let (_, before) = wishes[wishes.len() - 2];
+    let after = wishes[wishes.len() - 1].1;
+    let expected = i128::from(before) * 1_000 + i128::from(after) * i128::from(last_ns - at_ns);
+    assert_eq!(of(&found), u128::try_from(expected).unwrap());
+
+    // Without autoscaling there is none of it.
+    let found = gathered(&record(plan(71)).log, Window::default());
+    let page = page_of(&found, &Verdict::NotAsked, &[], "log");
+    assert!(found.totals.scaled == 0 && !page.contains("Lanes wanted"));
 }

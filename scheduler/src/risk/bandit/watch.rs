@@ -14,6 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::model::ONE;
+use crate::explain::{Account, Comparison, Instead};
 
 /// With each sample the mean error moves by 1/64.
 const SMOOTHING: i64 = 64;
@@ -86,9 +87,7 @@ impl Watch {
             return Some(Verdict::Returned { error: learner / WINDOW, rule: rule / WINDOW });
         }
         let Self { samples, mean, .. } = *self;
-        if samples > WARMUP {
-            self.above = (self.above + (error - mean).min(ABOVE_MAX) - FREE).max(0);
-        }
+        self.above = self.above_with(error);
         // The plain mean of the first ones.
         self.mean += (error - mean) / samples.min(SMOOTHING);
         if self.above <= DRIFT {
@@ -96,6 +95,47 @@ impl Watch {
         }
         *self = Self { fallen: Some(Fallen::default()), ..Self::default() };
         Some(Verdict::FellBack { error, mean })
+    }
+
+    /// Page's sum with one more error, whose sample is counted already.
+    fn above_with(&self, error: i64) -> i64 {
+        match self.samples > WARMUP {
+            true => (self.above + (error - self.mean).min(ABOVE_MAX) - FREE).max(0),
+            false => self.above,
+        }
+    }
+
+    /// What the errors of one more completion are judged by, in thousandths of a power of two.
+    pub(super) fn account(&self, error: i64, rule: i64) -> Account {
+        let [error, rule] = [error, rule].map(i64::abs);
+        let milli = |log2: i64| log2 * 1_000 / ONE;
+        let mut account = Account::default();
+        account.figure("error_of_this_completion_milli", milli(error));
+        account.figure("error_of_rule_milli", milli(rule));
+        if let Some(fallen) = self.fallen {
+            let samples = fallen.samples + 1;
+            let [learner, rule] =
+                [fallen.learner + error, fallen.rule + rule].map(|sum| milli(sum / samples));
+            account.held("mean_error_in_window_milli", learner, rule + milli(TOLERANCE));
+            account.with(
+                "mean_error_in_window_milli",
+                Comparison::Above,
+                rule + milli(TOLERANCE),
+                Instead::Nothing,
+            );
+            account.figure("mean_error_of_rule_in_window_milli", rule);
+            account.at_least("good_windows", fallen.good_windows + 1, GOOD_WINDOWS);
+            account.figure("completions_in_window", samples);
+            return account;
+        }
+        let counted = Self { samples: self.samples + 1, ..*self };
+        account.held("errors_above_their_mean_milli", milli(counted.above_with(error)), milli(DRIFT));
+        account.figure("errors_above_their_mean_before_milli", milli(self.above));
+        account.figure("mean_error_milli", milli(self.mean));
+        // The greatest error with which the sum would not have passed its limit.
+        let allowed = self.mean + DRIFT + FREE - self.above;
+        account.with("error_of_this_completion_milli", Comparison::AtMost, milli(allowed), Instead::Nothing);
+        account
     }
 
     /// All numbers of it, for a hash.

@@ -1,7 +1,7 @@
 //! What explanations have to say: all that was chosen among, as the decision has it.
 
 use warptape_events::journal::*;
-use warptape_scheduler::{Choice, Explanation, Otherwise, Scheduler, Subject};
+use warptape_scheduler::{Choice, Comparison, Condition, Explanation, Otherwise, Scheduler, Subject};
 
 /// Explains all decisions of a step, which was taken in the state `before`.
 pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[Decision]) {
@@ -41,9 +41,38 @@ pub(super) fn check(before: &Scheduler, at_ns: i64, input: &Input, decisions: &[
                 assert!(found.take(3).eq(expected), "{assign:?}: {seen:?}");
                 assert_eq!(seen.excluded, None);
             }
-            _ => assert!(explanation.choices.is_empty()),
+            Decision::Shadow(shadow) => {
+                let instead = shadow.lane_instead.map(Subject::Lane);
+                let instead = instead.or(shadow.task_instead.map(Subject::Task)).expect("it says something");
+                assert_eq!(chosen, [instead], "{explanation:?}");
+                assert!(!explanation.otherwise.contains(&Otherwise::Next(instead, None)));
+                assert_eq!(explanation.measures.len(), 1, "{explanation:?}");
+            }
+            Decision::Breaker(_) | Decision::Headroom(_) | Decision::FellBack(_) | Decision::Scale(_) => {
+                assert!(explanation.choices.is_empty() && !explanation.measures.is_empty());
+                // More lanes than there may be can be asked for by load and by what waits, each by itself.
+                let is_limit =
+                    matches!(decision, Decision::Scale(scale) if scale.reason == ScaleReason::Limit);
+                assert!(is_limit || !explanation.otherwise.is_empty(), "{explanation:?}");
+            }
+            _ => assert!(explanation.choices.is_empty() && explanation.measures.is_empty()),
         }
+        explanation.otherwise.iter().for_each(|otherwise| check_condition(&explanation, otherwise));
     }
+}
+
+/// What would have changed a decision is not how it was.
+fn check_condition(explanation: &Explanation, otherwise: &Otherwise) {
+    let Otherwise::With(Condition { name, is, value, .. }) = otherwise else { return };
+    let measure = explanation.measures.iter().find(|measure| measure.name == *name);
+    let found = measure.unwrap_or_else(|| panic!("{name} is told: {explanation:?}")).value;
+    let holds = match is {
+        Comparison::Below => found < *value,
+        Comparison::AtMost => found <= *value,
+        Comparison::AtLeast => found >= *value,
+        Comparison::Above => found > *value,
+    };
+    assert!(!holds, "{otherwise:?} holds: {explanation:?}");
 }
 
 /// The lanes, their scores and the reasons are those that the decision holds.

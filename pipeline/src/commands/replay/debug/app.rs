@@ -8,11 +8,13 @@ use crate::cli::{parse_condition, parse_place};
 
 /// Entries of a page.
 pub const PAGE: i64 = 100;
+/// Characters that a key scrolls an explanation sideways.
+pub const SHIFT: usize = 16;
 /// Characters of what is typed.
 const TYPED_MAX: usize = 1_000;
 
 /// The keys, as help lists them.
-pub const KEYS: [(&str, &str); 12] = [
+pub const KEYS: [(&str, &str); 13] = [
     ("n, right", "next entry"),
     ("p, left", "the entry before"),
     ("PageDown, PageUp", "100 entries forwards, backwards"),
@@ -23,6 +25,7 @@ pub const KEYS: [(&str, &str); 12] = [
     ("up, down", "choose a decision"),
     ("e", "explain it"),
     ("{, }", "scroll the explanation"),
+    ("<, >", "scroll it to the left and the right"),
     ("?", "this help"),
     ("q, Ctrl-C", "quit"),
 ];
@@ -77,6 +80,8 @@ pub struct App {
     pub explains: bool,
     /// First line of the explanation that is shown.
     pub scroll: usize,
+    /// Columns of its tables that are out of sight on the left.
+    pub shift: usize,
     /// What is said at the bottom, and whether it is a mistake.
     pub message: (String, bool),
     /// What is stopped on.
@@ -92,12 +97,21 @@ impl App {
     /// Before the first key.
     pub fn new(condition: Option<Predicate>) -> Self {
         let message = ("? lists the keys".to_owned(), false);
-        Self { mode: Mode::Stepping, cursor: 0, decisions: 0, explains: false, scroll: 0, message, condition }
+        Self {
+            mode: Mode::Stepping,
+            cursor: 0,
+            decisions: 0,
+            explains: false,
+            scroll: 0,
+            shift: 0,
+            message,
+            condition,
+        }
     }
 
     /// Another step is shown.
     pub fn arrive(&mut self, decisions: usize) {
-        (self.cursor, self.scroll, self.decisions) = (0, 0, decisions);
+        (self.cursor, self.scroll, self.shift, self.decisions) = (0, 0, 0, decisions);
     }
 
     /// Says something.
@@ -141,6 +155,8 @@ impl App {
             KeyCode::Down => self.choose(self.cursor + 1),
             KeyCode::Char('{') => self.scroll = self.scroll.saturating_sub(1),
             KeyCode::Char('}') => self.scroll += 1,
+            KeyCode::Char('<') => self.shift = self.shift.saturating_sub(SHIFT),
+            KeyCode::Char('>') => self.shift += SHIFT,
             _ => {}
         }
         Action::Redraw
@@ -148,7 +164,7 @@ impl App {
 
     fn choose(&mut self, decision: usize) {
         self.cursor = decision.min(self.decisions.saturating_sub(1));
-        self.scroll = 0;
+        (self.scroll, self.shift) = (0, 0);
     }
 
     fn ask_condition(&mut self) {

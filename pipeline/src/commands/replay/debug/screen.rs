@@ -28,6 +28,8 @@ use super::view::View;
 const WIDE: u16 = 120;
 /// Lines that the chosen decision takes at most.
 const CHOSEN_LINES_MAX: usize = 6;
+/// Columns of an explanation in which its rows say what they are about.
+const SUBJECT: usize = 12;
 /// Lines of what differs.
 const DIFFERENCE_LINES_MAX: usize = 3;
 
@@ -140,7 +142,8 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, view: &View) {
         [(lanes, " lanes behind the step ", &view.lanes), (partitions, " partitions ", &view.partitions)]
     {
         let shown = usize::from(area.height.saturating_sub(1));
-        let mut lines: Vec<Line<'_>> = table.iter().take(shown).map(|row| Line::from(row.as_str())).collect();
+        let mut lines: Vec<Line<'_>> =
+            table.iter().take(shown).map(|row| Line::from(cut(row, area.width))).collect();
         if let Some(header) = lines.first_mut() {
             *header = std::mem::take(header).dim();
         }
@@ -154,9 +157,9 @@ fn draw_state(frame: &mut Frame<'_>, area: Rect, view: &View) {
 
 fn draw_explanation(frame: &mut Frame<'_>, area: Rect, app: &App, explanation: &[String]) {
     let scroll = app.scroll.min(explanation.len().saturating_sub(1));
-    let lines = explanation.iter().skip(scroll).map(|line| match line.starts_with("  *") {
-        true => Line::from(line.as_str()).bold(),
-        false => Line::from(line.as_str()),
+    let lines = explanation.iter().skip(scroll).map(|line| {
+        let shown = Line::from(cut(&shifted(line, app.shift, area.width), area.width));
+        if line.starts_with("  *") { shown.bold() } else { shown }
     });
     draw_lines(frame, area, " why ", lines.take(usize::from(area.height)).collect());
 }
@@ -184,6 +187,19 @@ fn draw_bottom(frame: &mut Frame<'_>, area: Rect, app: &App, progress: Option<&s
     };
     let line = Line::from(crate::printable::printable_line(&words).into_owned());
     frame.render_widget(if app.message.1 { line.red() } else { line }, area);
+}
+
+/// A line without so many characters behind the column that says what it is about, as far as it does not fit.
+fn shifted(line: &str, shift: usize, width: u16) -> String {
+    let length = line.chars().count();
+    let shift = shift.min(length.saturating_sub(usize::from(width)));
+    if shift == 0 {
+        return line.to_owned();
+    }
+    // What stays is one character less, in the place of which it is marked that something is out of sight.
+    let kept = SUBJECT.min(usize::from(width) / 2);
+    let first = line.chars().take(kept).chain(['…']);
+    first.chain(line.chars().skip(kept + 1 + shift)).collect()
 }
 
 /// One line of a text.

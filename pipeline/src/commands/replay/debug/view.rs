@@ -3,7 +3,7 @@
 use serde_json::json;
 use warptape_eventlog::OffsetRange;
 use warptape_replay::debugger::{Step, Stepper};
-use warptape_scheduler::{LaneLoad, PartitionPhase};
+use warptape_scheduler::{Explanation, LaneLoad, PartitionPhase};
 use warptape_schemas::journal::{BreakerState, JournalEntry};
 
 use super::super::chain::milliseconds;
@@ -73,7 +73,7 @@ impl View {
                 let decision = json!(explanation.decision);
                 format!("this software decides otherwise: {decision}\n{}", explained(&explanation))
             }
-            Some(explanation) if explanation.choices.is_empty() && explanation.otherwise.is_empty() => {
+            Some(explanation) if is_empty(&explanation) => {
                 "nothing was chosen among: it follows from the state and the input".to_owned()
             }
             Some(explanation) => explained(&explanation),
@@ -81,6 +81,11 @@ impl View {
         self.explanation = Some(text.lines().map(line).collect());
         Ok(())
     }
+}
+
+/// Whether there is nothing to say of a decision.
+fn is_empty(explanation: &Explanation) -> bool {
+    explanation.choices.is_empty() && explanation.measures.is_empty() && explanation.otherwise.is_empty()
 }
 
 fn line(text: &str) -> String {

@@ -1,0 +1,120 @@
+//! What a policy in the shadow chose among, for those who ask why: computed again, in the state that it saw.
+
+use std::collections::BTreeMap;
+
+use warptape_events::journal::{LaneId, SchedulerConfig, TaskArrived, TaskClass, TaskId};
+
+use super::super::sight::{Sighted, sighted};
+use super::super::slices::{Source, candidates, splits};
+use super::{Shadows, WAITING_MAX, first_under};
+use crate::life::Life;
+use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
+use crate::service::Serving;
+
+/// The lanes whose queues a task could have joined.
+pub(crate) struct Joins<'a> {
+    /// All lanes, those included that could not take it.
+    pub(crate) lanes: Vec<Sighted>,
+    /// Which of the tasks that arrived it was, from 1, and of how many policies are asked at one.
+    pub(crate) number: i64,
+    pub(crate) every: i64,
+    push: Push,
+    task: TaskId,
+    turns: Turns,
+    config: &'a SchedulerConfig,
+}
+
+/// A task that a lane could have begun with.
+pub(crate) struct Waiting {
+    pub(crate) task: TaskId,
+    /// Service that its tenant has had by its weight, where the policy counts that.
+    pub(crate) service_ns: i64,
+    /// What the policy orders it by among its tenant's: turns, and a time.
+    pub(crate) quanta: i64,
+    pub(crate) due_ns: i64,
+    /// What its rest is predicted to take, where the policy asks.
+    pub(crate) rest_ns: i64,
+}
+
+/// The tasks that a lane could have begun with.
+pub(crate) struct Begins<'a> {
+    /// Those of the class that was chosen, by their numbers.
+    pub(crate) tasks: Vec<Waiting>,
+    /// Which of the slices in the policy's order it was, from 1, and of how many policies are asked at one.
+    pub(crate) number: i64,
+    pub(crate) every: i64,
+    life: &'a Life,
+    lane: LaneId,
+    class: TaskClass,
+    policy: TaskPolicy,
+    waiting: BTreeMap<TaskId, Source>,
+}
+
+fn shadow_of(life: &Life, index: i32) -> Option<(&Shadows, usize, TaskPolicy)> {
+    let shadows = life.learnt.later.shadows.as_ref()?;
+    let index = usize::try_from(index).ok()?;
+    Some((shadows, index, *shadows.policies.get(index)?))
+}
+
+/// What a policy that pushes sees if a task arrives now; none where it is no such policy.
+pub(crate) fn joins<'a>(life: &'a Life, at_ns: i64, arrived: &TaskArrived, index: i32) -> Option<Joins<'a>> {
+    let (shadows, index, policy) = shadow_of(life, index)?;
+    let TaskPolicy::Push(push) = policy else { return None };
+    Some(Joins {
+        lanes: sighted(life, at_ns, arrived, &shadows.config.policies[index]),
+        number: shadows.arrived + 1,
+        every: shadows.config.every.into(),
+        push,
+        task: arrived.task,
+        turns: shadows.turns[index].clone(),
+        config: &life.config,
+    })
+}
+
+impl Joins<'_> {
+    /// The lane that it would have been without this one; none where there is no other.
+    pub(crate) fn next_without(&self, lane: LaneId) -> Option<LaneId> {
+        let others = self.lanes.iter().filter(|one| one.excluded.is_none() && one.view.lane != lane);
+        if self.push == Push::Dqn {
+            return others.max_by_key(|one| (one.score, -one.view.lane)).map(|one| one.view.lane);
+        }
+        let views: Vec<LaneView> = others.map(|one| one.view).collect();
+        let choose = || self.push.choose(&views, self.task, &mut self.turns.clone(), self.config);
+        (!views.is_empty()).then(choose)
+    }
+}
+
+/// What a policy that pulls sees if a lane is about to begin with a task; none where it is no such policy, or the task is not there yet.
+pub(crate) fn would_begin(life: &Life, lane: LaneId, task: TaskId, index: i32) -> Option<Begins<'_>> {
+    let (shadows, _, policy) = shadow_of(life, index)?;
+    let class = life.risk.tasks.get(&task)?.spec.class;
+    let splits = splits(life, Serving::of(&life.lanes), lane);
+    let waiting = candidates(life, lane, splits, class, WAITING_MAX);
+    let (risk, order) = (&life.risk, policy.order());
+    let seen = |id: &TaskId| {
+        let task = &risk.tasks[id];
+        let rest_ns = risk.rest_ns_under(order, task, &life.lanes);
+        let due = task.due_with(order, rest_ns);
+        let service_ns = risk.turn_under(order, task).service_ns;
+        Waiting { task: *id, service_ns, quanta: due.quanta, due_ns: due.due_ns, rest_ns }
+    };
+    Some(Begins {
+        tasks: waiting.keys().map(seen).collect(),
+        number: shadows.begun + 1,
+        every: shadows.config.every.into(),
+        life,
+        lane,
+        class,
+        policy,
+        waiting,
+    })
+}
+
+impl Begins<'_> {
+    /// The task that it would have been without this one; none where there is no other.
+    pub(crate) fn next_without(&self, task: TaskId) -> Option<TaskId> {
+        let mut waiting = self.waiting.clone();
+        waiting.remove(&task);
+        first_under(self.life, self.lane, self.class, &waiting, self.policy)
+    }
+}
