@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, PartitionEnd, TopicPartition,
-    conformance,
+    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, PartitionEnd, RecordClock,
+    TopicPartition, conformance,
 };
 
 use crate::broker::{Broker, let_pass, service, shared, shared_log, unique};
@@ -420,6 +420,9 @@ fn producers_keep_to_what_each_topic_takes() {
     names.iter().for_each(|name| topic(&log, name, 1));
     broker.alter("narrow", "max.message.bytes=70000");
     broker.alter("wide", "max.message.bytes=5000000");
+    broker.alter("usual", "message.timestamp.type=LogAppendTime");
+    let clocks = ["narrow", "usual"].map(|name| log.record_clock(name).unwrap());
+    assert_eq!(clocks, [Some(RecordClock::Writer), Some(RecordClock::Log)]);
     let limits = log.record_bytes_max(&names).unwrap();
     let taken = [70_000, 1_048_588, 5_000_000];
     assert!(

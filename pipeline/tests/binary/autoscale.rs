@@ -1,5 +1,6 @@
 //! Autoscaling of a running process: what it wants is in its metrics and, with why, in its journal, and its run is verified in another process.
 
+use std::path::Path;
 use std::time::Instant;
 
 use warptape_eventlog::{Durability, SqliteLog};
@@ -50,9 +51,12 @@ fn lanes_are_wanted_while_there_is_load_and_the_run_is_verified() {
 
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     let entries = records(&log, "journal", 0);
-    let entries = entries.iter().map(|record| decode_journal_entry(&record.value).expect("an entry"));
-    let scale = |decision: Decision| if let Decision::Scale(scale) = decision { Some(scale) } else { None };
-    let scales: Vec<Scale> = entries.flat_map(|entry| entry.decisions).filter_map(scale).collect();
+    let entries: Vec<_> =
+        entries.iter().map(|record| decode_journal_entry(&record.value).expect("an entry")).collect();
+    let scale = |decision: &Decision| if let Decision::Scale(scale) = decision { Some(*scale) } else { None };
+    let scales: Vec<Scale> = entries.iter().flat_map(|entry| &entry.decisions).filter_map(scale).collect();
+    let wishes = entries.iter().filter(|entry| entry.decisions.iter().any(|one| scale(one).is_some()));
+    let sequences: Vec<i64> = wishes.map(|entry| entry.sequence).collect();
     let follows = |pair: &[Scale]| pair[0].lanes == pair[1].lanes_before && pair[0].lanes != pair[1].lanes;
     assert!(scales[0].lanes_before == 1 && scales.windows(2).all(follows), "{scales:?}");
     assert!(scales.iter().any(|scale| scale.lanes > 1 && scale.load_e6 > 10_000), "{scales:?}");
@@ -63,8 +67,33 @@ fn lanes_are_wanted_while_there_is_load_and_the_run_is_verified() {
     )
     .0;
     assert!(told.contains("lanes are wanted, and 1 were: "), "{told}");
+    check_why(folder, scales[1], &sequences);
     let verified = texts(&warptape(folder, &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0).0;
     assert!(verified.contains("identical"), "{verified}");
+}
+
+/// What is said of the second wish: what it was judged on, what would have changed it, and the first one.
+fn check_why(folder: &Path, scale: Scale, sequences: &[i64]) {
+    let sequence = sequences[1].to_string();
+    let why = |more: &[&str]| {
+        texts(&warptape(folder, &[&["replay", "why", &sequence][..], more, &LOG].concat()), 0).0
+    };
+    let told = why(&[]);
+    assert!(told.contains(&format!("before it, entry {} at ", sequences[0])), "{told}");
+    let line = |name: &str| {
+        let found = told.lines().find(|line| line.split_whitespace().next() == Some(name));
+        let found = found.unwrap_or_else(|| panic!("no {name}: {told}"));
+        found.split_whitespace().skip(1).map(|text| text.parse().expect("a number")).collect::<Vec<i64>>()
+    };
+    assert_eq!(line("load_e6"), [scale.load_e6]);
+    assert_eq!(line("utilization_percent"), [scale.utilization_percent, 1]);
+    assert_eq!(line("lanes_wanted")[0], i64::from(scale.lanes));
+    assert!(told.contains("with load_e6 at least ") || told.contains("with load_e6 below "), "{told}");
+    let json: serde_json::Value = serde_json::from_str(&why(&["-o", "json"])).expect("JSON");
+    let mut explained = json["explanations"].as_array().expect("explanations").iter();
+    let explained = explained.find(|one| one["decision"].get("Scale").is_some()).expect("the wish");
+    assert_eq!(explained["before"]["decided"]["at"]["sequence"], sequences[0]);
+    assert_eq!(explained["otherwise"][0]["With"]["name"], "load_e6", "{explained}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod hot;
 mod hot_results;
 mod incidents;
 mod kafka_clients;
+mod kafka_clocks;
 mod kafka_crash;
 mod kafka_faults;
 mod kafka_group;

@@ -20,6 +20,9 @@ placement_policy = \"balanced\"
 balance_interval_ms = 100
 [topics]
 partitions = 2
+[autoscale]
+policy = \"reactive\"
+window_s = 1
 ";
 
 fn run_in(folder: &Path, arguments: &[&str]) -> Output {
@@ -46,6 +49,7 @@ fn a_report_is_a_page_of_the_run() {
         "2 lives",
         &format!("warptape replay why {signal} --log sqlite:market.db"),
         "why on lane",
+        "Lanes wanted",
         "warptape replay report --to run.html --outputs",
     ] {
         assert!(page.contains(expected), "{expected:?}");

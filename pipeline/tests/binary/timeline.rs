@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use warptape_eventlog::SqliteLog;
+use warptape_schemas::decode_journal_entry;
+use warptape_schemas::journal::Decision;
 
 use super::kafka_clients::given;
 use super::outputs::records;
@@ -24,6 +26,12 @@ partitions = 2
 [scheduler]
 high_water_rows = 200
 low_water_rows = 100
+[autoscale]
+policy = \"reactive\"
+window_s = 1
+utilization_percent = 1
+hysteresis_percent = 0
+hold_windows = 0
 ";
 
 fn run_in(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
@@ -67,7 +75,11 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     feed("2");
     run_until_drained(&mut run, &log, "warptape");
     run.stop("TERM");
-    let entries = records(&log, "journal", 0).len();
+    let journal = records(&log, "journal", 0);
+    let decisions =
+        journal.iter().flat_map(|record| decode_journal_entry(&record.value).expect("an entry").decisions);
+    let wishes = decisions.filter(|decision| matches!(decision, Decision::Scale(_))).count() as u64;
+    let entries = journal.len();
     drop(log);
 
     let to = ["replay", "timeline", "--to", "run.pftrace"];
@@ -96,6 +108,10 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     for counter in ["rows waiting", "rows in flight"] {
         assert!(found["counters"][counter].as_u64() > Some(10), "{counter} is missing in {found}");
     }
+    // As many lanes as there are were wanted at first, and another number with each wish.
+    assert_eq!(found["counters"]["lanes wanted"], wishes + 1, "{found}");
+    let of_wishes = found["instants"]["another number of lanes is wanted"].as_u64().unwrap_or(0);
+    assert_eq!(of_wishes, wishes, "{found}");
     for track in ["lane 0 (cpu:0)", "lane 1 (cpu:1)", "partition 0", "partition 1", "commits", "moves"] {
         let tracks = found["tracks"].as_array().expect("tracks");
         assert!(tracks.iter().any(|name| name == track), "{track} is missing in {found}");
@@ -114,6 +130,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     let drawn: Value = serde_json::from_str(&out).expect("JSON");
     assert!(drawn["batches"].as_u64() < Some(batches), "{drawn}");
     let within = read(folder, "window.pftrace");
+    assert!(within["counters"]["lanes wanted"].as_u64() >= Some(1), "{within}");
     assert!(within["first_ns"].as_u64() > found["first_ns"].as_u64(), "{within}");
 }
 

@@ -315,3 +315,24 @@ fn task_facts(rounds: &[Round], result: &RiskResult) -> Option<TaskFacts> {
         devices: result.devices.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What two clocks say is no wait where the first one is ahead.
+    #[test]
+    fn a_clock_that_is_ahead_makes_no_negative_wait() {
+        let mut unknown = Vec::new();
+        assert_eq!(begin(100, Some(Clock::Log), 130, &mut unknown), 100);
+        assert!(unknown.is_empty());
+        assert_eq!(begin(150, Some(Clock::Log), 130, &mut unknown), 130);
+        assert_eq!(
+            unknown,
+            [
+                "how long it waited to be read: the log's clock is ahead of the process's by 20 ns at least, so that the waits begin \
+                 when the process had it"
+            ]
+        );
+    }
+}

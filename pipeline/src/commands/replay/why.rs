@@ -228,3 +228,61 @@ fn with(condition: &Condition) -> String {
     };
     format!("with {name} {is} {value}, {instead}")
 }
+
+#[cfg(test)]
+mod tests {
+    use warptape_replay::history::Moment;
+    use warptape_schemas::journal::{Breaker, BreakerReason, BreakerState, Decision};
+
+    use super::*;
+
+    #[test]
+    fn what_was_measured_and_what_would_have_changed_it_are_told() {
+        let breaker = Breaker {
+            lane: 1,
+            state: BreakerState::Open,
+            reason: BreakerReason::Losses,
+            measured: 2,
+            limit: 2,
+        };
+        let with = |name, is, value, instead| Otherwise::With(Condition { name, is, value, instead });
+        let explanation = Explanation {
+            decision: Decision::Breaker(breaker),
+            choices: Vec::new(),
+            measures: vec![
+                Measure { name: "losses_in_window", value: 2, threshold: Some(2) },
+                Measure { name: "time_to_probe_ns", value: 500, threshold: None },
+            ],
+            otherwise: vec![
+                with("losses_in_window", Comparison::Below, 2, Instead::Nothing),
+                with("load_e6", Comparison::AtLeast, 10, Instead::Lanes(3)),
+                with("temperature_c", Comparison::AtMost, 80, Instead::WeightPercent(50)),
+            ],
+        };
+        let expected = "\
+  measure           value  held against
+  losses_in_window      2             2
+  time_to_probe_ns    500
+  with losses_in_window below 2, it would not have been decided
+  with load_e6 at least 10, 3 lanes would have been wanted
+  with temperature_c at most 80, the lane would count with 50 % of its weight
+";
+        assert_eq!(explained(&explanation), expected);
+
+        let before = Before::Decided {
+            at: Moment { sequence: 7, at_ns: 1_000_000_000 },
+            decision: Decision::Breaker(breaker),
+        };
+        assert_eq!(
+            said_before(&before).expect("JSON"),
+            "before it, entry 7 at 1970-01-01T00:00:01.000000Z decided: Breaker: lane 1 gets no work: it was lost 2 times lately, and 2 are too many"
+        );
+        let began = Moment { sequence: 0, at_ns: 0 };
+        assert!(
+            said_before(&Before::NoneSinceStart(began))
+                .expect("JSON")
+                .contains("since the process began with entry 0 at ")
+        );
+        assert!(said_before(&Before::NoneSince(Some(began))).expect("JSON").contains("from entry 0 at "));
+    }
+}

@@ -503,6 +503,20 @@ mod tests {
     }
 
     #[test]
+    fn of_a_lane_that_was_not_measured_no_end_is_predicted() {
+        check(
+            json!({"Dispatch": {
+                "batch": 0, "lane": 1, "rows": 812, "bytes": 1, "reason": "IDLE",
+                "takes": [{"partition": 0, "group": 1, "epoch": 1, "rows": 812}],
+                "telemetry": {"in_flight_rows": 0, "in_flight_batches": 0, "in_flight_bytes": 0, "service_ps_per_row": 0},
+                "oldest_arrival_ns": 5_000_000, "predicted_finish_ns": 5_000_000,
+            }}),
+            "Dispatch: batch 0 of 812 rows of 1 groups to lane 1: the lane has nothing to do; the oldest came 0.000 ms ago, \
+             0 rows of 0 batches are in flight there, and no end is predicted, since it has not been measured yet",
+        );
+    }
+
+    #[test]
     fn a_breaker_is_told_in_the_words_of_the_log() {
         let words = |state: &str, reason: &str, measured: i64, limit: i64| {
             let fields =

@@ -177,6 +177,13 @@ fn a_step_is_shown_on_a_small_screen() {
     let explained = text(&screen(&recorded.log, 1, "e", 80, 24));
     shows(&explained, &[" why ", "choice", "  *  lane ", "without it: lane"]);
     assert!(!explained.contains("breaker"), "the explanation stands in the place of the lanes:\n{explained}");
+    // A table that is wider than the screen says so, and is scrolled to its last column; each row still says its lane.
+    let shown = |keys: &str| text(&screen(&recorded.log, 1, keys, 60, 24));
+    let (narrow, scrolled) = (shown("e"), shown("e>>>>>>>>>"));
+    shows(&narrow, &["choice", "  *  lane ", "…"]);
+    assert!(!narrow.contains("excluded") && scrolled.contains("excluded"), "{narrow}\n{scrolled}");
+    shows(&scrolled, &["  *  lane ", "…", "groups_max"]);
+    assert_eq!(shown("e>>>>>>>>><<<<<<<<<"), narrow);
 }
 
 #[test]
