@@ -133,6 +133,9 @@ fn nothing_that_is_published_there_stops_a_process_and_each_record_is_answered_o
         assert!(answers[2].detail.contains("after its deadline") && answers[2].sequence.is_some());
         assert!(answers[3].detail.contains("the id has 300000 bytes") && answers[3].id.len() == 256);
     }
-    let verified = texts(&warptape(folder, &[&["replay", "verify"][..], &LOG].concat()), 0).0;
-    assert!(verified.contains("identical"), "{verified}");
+    let verify = ["replay", "verify", "--outputs", "-o", "json"];
+    let verified = texts(&warptape(folder, &[&verify[..], &LOG].concat()), 0).0;
+    let verified: Value = serde_json::from_str(&verified).expect("one JSON object");
+    assert_eq!(verified["divergence"], Value::Null);
+    assert_eq!(verified["outputs"]["control_results"], answers.len());
 }

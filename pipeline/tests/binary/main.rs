@@ -53,5 +53,6 @@ mod segments;
 mod side_by_side;
 mod strangers;
 mod timeline;
+mod verified_twice;
 mod verifier;
 mod what_if;

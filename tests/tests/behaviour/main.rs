@@ -2,6 +2,9 @@
 
 mod background;
 mod balance;
+mod corrupted_results;
+#[path = "../../../replay/tests/verify/corruption.rs"]
+mod corruption;
 mod device_figures;
 mod devices;
 mod documents;
@@ -15,5 +18,8 @@ mod risk;
 mod risk_replay;
 mod simulation;
 mod tables;
+#[path = "../../../replay/tests/verify/tampered.rs"]
+#[expect(dead_code, reason = "the tests of replay use more of it")]
+mod tampered;
 mod timeline;
 mod transactions;
