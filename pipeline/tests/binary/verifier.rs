@@ -85,7 +85,7 @@ fn a_pipeline_is_verified_while_it_runs_and_started_again() {
     let folder = folder.path();
     let (feed, mut run) = start(folder);
     let log = run.run_until("there is a log", || SqliteLog::open_existing(folder.join("w.db")).ok());
-    run.run_until("signals", || ends(&log, "signals").get(0).is_some_and(|end| *end > 0).then_some(()));
+    run.run_until("signals", || ends(&log, "signals").first().is_some_and(|end| *end > 0).then_some(()));
     let mut verifier = Verifier::start(folder, &[&["--from-beginning"][..], &LOG].concat());
     let entries = "warptape_verifier_entries_total";
     let Verifier { run: following, .. } = &mut verifier;

@@ -22,6 +22,8 @@ const LONG: Plan = Plan {
     snapshot: Some(8),
     placement_seed: 7,
     loss: None,
+    commands: 0,
+    keeps_snapshots: false,
 };
 
 /// Follows until everything is verified, or a difference is found.

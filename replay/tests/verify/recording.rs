@@ -209,7 +209,7 @@ fn command(number: usize) -> Vec<u8> {
         _ => return b"not Avro".to_vec(),
     };
     let (id, by) = (format!("command-{number}"), "operator".to_owned());
-    let deadline_ns = if number % 14 == 0 { 5 } else { i64::MAX };
+    let deadline_ns = if number.is_multiple_of(14) { 5 } else { i64::MAX };
     let control = Control { id, at_ns: 1_000 + number as i64, by, deadline_ns, command };
     let mut value = Vec::new();
     encode_control(&control, &mut value);

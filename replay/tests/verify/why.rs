@@ -101,7 +101,7 @@ fn the_wish_before_is_named_within_the_life() {
     let of_life = |life| wishes.iter().filter(|(other, ..)| *other == life).count();
     assert!(of_life(0) >= 2 && of_life(1) >= 2, "{wishes:?}");
     for (number, (life, at, _)) in wishes.iter().enumerate() {
-        let earlier = wishes[..number].iter().filter(|(other, ..)| other == life).next_back();
+        let earlier = wishes[..number].iter().rfind(|(other, ..)| other == life);
         let expected = match earlier {
             Some((_, at, scale)) => Before::Decided { at: *at, decision: scale.clone() },
             None => Before::NoneSinceStart(begins[*life]),
