@@ -71,6 +71,11 @@ impl Controls {
         self.journals.insert(process, JournalControls { is_headless, ..JournalControls::default() });
     }
 
+    /// Forgets what was read, where nobody asks.
+    pub(crate) fn forget(&mut self) {
+        self.journals.clear();
+    }
+
     /// The next entry.
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         let Some(journal) = self.journals.get_mut(&self.journal) else { return };

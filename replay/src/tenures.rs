@@ -28,6 +28,11 @@ impl Tenures {
         self.journal += 1;
     }
 
+    /// Forgets all of them, where nobody asks.
+    pub(crate) fn forget(&mut self) {
+        self.partitions.clear();
+    }
+
     /// The next entry.
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         match &entry.input {

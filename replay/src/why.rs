@@ -31,7 +31,7 @@ pub struct Explained {
     /// What it was chosen among, what it was held against, and what would have changed it.
     #[serde(flatten)]
     pub explanation: Explanation,
-    /// The decision of the same kind about the same thing before it; none of kinds of which each stands for itself.
+    /// The decision of the same kind about the same thing before it; none for kinds whose decisions do not follow each other, such as `Dispatch`.
     pub before: Option<Before>,
 }
 

@@ -54,6 +54,11 @@ impl VerifierProgress {
         self.change(|state| state.has_ended = true);
     }
 
+    /// Why nothing could be verified lately; `None` where it could.
+    pub fn cause_of_failure(&self) -> Option<String> {
+        self.state().failing.map(|(_, cause)| cause)
+    }
+
     /// What was verified so far.
     pub fn followed(&self) -> Followed {
         self.state().followed
@@ -122,7 +127,8 @@ impl VerifierView {
         Health {
             status,
             ready: status != State::Down,
-            live: !self.state.has_ended,
+            // One that has found a difference stays to tell of it: started again, it would begin behind the difference.
+            live: !self.state.has_ended || self.state.followed.report.divergence.is_some(),
             node: self.node.clone(),
             group: self.group.clone(),
             version: env!("CARGO_PKG_VERSION"),
@@ -131,7 +137,7 @@ impl VerifierView {
     }
 
     fn verification(&self) -> Component {
-        let Followed { report, sequence, .. } = &self.state.followed;
+        let Followed { report, sequence, headless, .. } = &self.state.followed;
         let of = |state, reason| component("verification", state, reason);
         if let Some(divergence) = &report.divergence {
             let sequence = sequence.map(|sequence| format!(" at sequence {sequence}")).unwrap_or_default();
@@ -141,13 +147,22 @@ impl VerifierView {
             return of(State::Down, "the verifier has ended".to_owned());
         }
         let (entries, records) = (report.entries, self.behind_records());
-        of(
-            State::Ok,
-            format!(
-                "{entries} entries are identical, and {records} records of the journal are to be verified, the first for {:.1} s",
-                self.behind_s()
-            ),
-        )
+        let words = format!(
+            "{entries} entries are identical, and {records} records of the journal are to be verified, the first for {:.1} s",
+            self.behind_s()
+        );
+        if entries == 0 {
+            return of(State::Down, format!("nothing is verified yet: {words}"));
+        }
+        if !headless.is_empty() {
+            return of(
+                State::Degraded,
+                format!(
+                    "the journals {headless:?} have no start or checkpoint that can be read, and are passed over until one comes: {words}"
+                ),
+            );
+        }
+        of(State::Ok, words)
     }
 
     fn log(&self) -> Component {
@@ -219,7 +234,7 @@ mod tests {
             divergence: Some(Divergence::Journal(divergence)),
             ..Report::default()
         };
-        let followed = Followed { report, sequence: Some(7), places: BTreeMap::new() };
+        let followed = Followed { report, sequence: Some(7), ..Followed::default() };
         let lag = |records, seconds| Lag { records, seconds, open_records: 0 };
         VerifierView {
             node: "node-0".to_owned(),
@@ -266,8 +281,18 @@ mod tests {
         let health = view.assess();
         assert!(!health.ready && health.live);
         assert!(health.told().starts_with("a difference at sequence 7: "), "{}", health.told());
-        view.state.followed = Followed::default();
+        // Its thread ends with the difference. Whoever looks whether it lives must not start it again, behind the difference.
+        view.state.has_ended = true;
+        assert!(view.assess().live);
+        view.state.followed.report.divergence = None;
+        assert!(!view.assess().live);
+        view.state.has_ended = false;
         assert!(view.assess().ready, "{}", view.assess().told());
+        view.state.followed.headless = vec![3];
+        assert_eq!(view.assess().status, State::Degraded);
+        view.state.followed = Followed::default();
+        assert!(!view.assess().ready, "nothing is verified yet");
+        view.state.followed.report.entries = 7;
         view.state.failing = Some((99 * S, "no broker answers".to_owned()));
         assert!(view.assess().ready && view.assess().status == State::Degraded);
         view.state.failing = Some((90 * S, "no broker answers".to_owned()));

@@ -116,7 +116,7 @@ impl HttpClient for HttpSender {
             let is_passing = answer.as_ref().map_or(true, |answer| PASSING.contains(&answer.status()));
             let asked = answer.as_ref().ok().and_then(pause_asked).unwrap_or_default();
             let next = pause.max(asked);
-            if !is_passing || began.elapsed() + next > RETRY_MAX || !self.pause(next) {
+            if !is_passing || began.elapsed().saturating_add(next) > RETRY_MAX || !self.pause(next) {
                 return answer;
             }
             pause *= 2;

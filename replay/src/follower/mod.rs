@@ -32,7 +32,12 @@ pub struct Followed {
     pub sequence: Option<i64>,
     /// By partition of the journal, the offset before which everything was verified.
     pub places: BTreeMap<i32, i64>,
+    /// Journals of which no start or checkpoint that can be read was met: their entries are read and not verified until one comes.
+    pub headless: Vec<i32>,
 }
+
+/// Notes that are kept: what is passed over may be much.
+const NOTES_MAX: usize = 16;
 
 /// Verifies a log as it grows.
 pub struct Follower<'a> {
@@ -79,10 +84,10 @@ impl<'a> Follower<'a> {
         if self.followed.report.divergence.is_some() {
             return Ok(true);
         }
-        let is_at_end = self.read_journals()?;
+        let Reached { is_at_end, is_full } = self.read_journals()?;
         self.has_looked = true;
         match self.options.outputs {
-            true if self.followed.report.divergence.is_none() => self.compare(is_at_end)?,
+            true if self.followed.report.divergence.is_none() => self.compare(is_at_end || is_full)?,
             true => {}
             // Nobody asks what entries account for.
             false => self.partitions.clear(),
@@ -92,15 +97,17 @@ impl<'a> Follower<'a> {
         Ok(is_at_end)
     }
 
-    /// Whether all journals were read to their ends.
-    fn read_journals(&mut self) -> Result<bool, ReplayError> {
+    /// Reads on in all journals.
+    fn read_journals(&mut self) -> Result<Reached, ReplayError> {
         let shelf = decided(self.log, &[&self.options.journal])?;
         let ranges = shelf.get(&self.options.journal).map(Vec::as_slice).unwrap_or_default();
-        let mut is_at_end = true;
+        let mut reached = Reached { is_at_end: true, is_full: true };
         for (partition, &range) in (0..).zip(ranges) {
             if range.first >= range.next && !self.journals.contains_key(&partition) {
                 continue;
             }
+            // Until it is read, all of it is to be verified.
+            self.followed.places.entry(partition).or_insert(range.first);
             self.begin_journal(partition, range)?;
             let journal = self.journals.get_mut(&partition).expect("it was just begun");
             if let Some(divergence) = journal.read(self.log, range, &mut self.partitions)? {
@@ -108,29 +115,39 @@ impl<'a> Follower<'a> {
                 self.followed.report.divergence = Some(Divergence::Journal(divergence));
                 break;
             }
-            is_at_end &= journal.next() >= range.next;
+            let is_at_end = journal.next() >= range.next;
+            reached.is_at_end &= is_at_end;
+            reached.is_full &= is_at_end || journal.is_full(&self.partitions);
         }
+        let headless = self.journals.iter().filter(|(_, journal)| journal.check.is_headless());
+        self.followed.headless = headless.map(|(partition, _)| *partition).collect();
         let sum = |count: fn(&JournalFollower) -> u64| self.journals.values().map(count).sum();
         let report = &mut self.followed.report;
         report.entries = sum(|journal| journal.check.entries);
         report.decisions = sum(|journal| journal.check.decisions);
         report.processes = sum(|journal| journal.check.processes);
-        Ok(is_at_end)
+        Ok(reached)
+    }
+
+    /// What is passed over is told in the log, and by the first notes of the report.
+    fn note(&mut self, words: String) {
+        tracing::warn!("{words}");
+        if self.followed.report.notes.len() < NOTES_MAX {
+            self.followed.report.notes.push(words);
+        }
     }
 
     /// Begins to follow a journal that was not there before, or whose entries were removed before they were read.
     fn begin_journal(&mut self, partition: i32, range: OffsetRange) -> Result<(), ReplayError> {
-        let topic = &self.options.journal;
+        let topic = &self.options.journal.clone();
         match self.journals.get(&partition) {
             Some(journal) if range.first <= journal.next() => return Ok(()),
             Some(journal) => {
-                let next = journal.next();
-                tracing::warn!(
-                    topic,
-                    partition,
-                    "the log has removed entries before they were verified, from offset {next} to {}",
-                    range.first
+                let (next, first) = (journal.next(), range.first);
+                let words = format!(
+                    "{topic}/{partition}: the log has removed entries before they were verified, from offset {next} to {first}"
                 );
+                self.note(words);
                 // What processes sealed meanwhile is not known.
                 self.partitions.clear();
             }
@@ -144,24 +161,32 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Compares what transactions were made of and what came of it, as far as that is known.
-    fn compare(&mut self, is_at_end: bool) -> Result<(), ReplayError> {
+    /// Compares what transactions were made of and what came of it, as far as that is known. `is_read` says that the journals were read to
+    /// their ends, or as far as they can be before something is compared.
+    fn compare(&mut self, is_read: bool) -> Result<(), ReplayError> {
         let (log, sources) = (self.log, &self.options.sources);
-        let is_known = is_at_end || self.has_caught_up;
+        if !is_read && !self.has_caught_up {
+            return Ok(());
+        }
+        // Before anything is taken: what was taken and not compared would be missed, if the log did not answer.
+        for (&partition, follower) in &mut self.partitions {
+            follower.settle(log, sources, partition)?;
+        }
         let has_older = self.journals.values().any(JournalFollower::has_older);
         let mut chains = Vec::new();
         for (&partition, follower) in &mut self.partitions {
-            follower.settle(log, sources, partition)?;
-            let chain = match is_known {
-                true => follower.take_chain(is_at_end, has_older),
-                false => continue,
-            };
-            match chain {
+            match follower.take_chain(is_read, has_older) {
                 Ok(chain) if chain.is_empty() => {}
                 Ok(chain) => chains.push((partition, chain)),
                 Err(gap) => {
+                    let unaccounted = match gap.describe(log, sources, partition) {
+                        Ok(unaccounted) => unaccounted,
+                        Err(error) => {
+                            self.give_back(chains);
+                            return Err(error.into());
+                        }
+                    };
                     self.followed.sequence = Some(gap.sequence);
-                    let unaccounted = gap.describe(log, sources, partition)?;
                     self.followed.report.divergence = Some(Divergence::Unaccounted(unaccounted));
                     return Ok(());
                 }
@@ -179,12 +204,16 @@ impl<'a> Follower<'a> {
                 return Err(error);
             }
         };
-        let counts = self.followed.report.outputs.get_or_insert_default();
+        let mut counts = self.followed.report.outputs.unwrap_or_default();
         while let Some((partition, chain)) = chains.pop() {
             let follower = self.partitions.get_mut(&partition).expect("a chain is of a partition");
-            match follower.compare(log, sources, partition, &chain, &shelf, counts) {
-                Ok(None) => {}
+            let compared = follower.compare(log, sources, partition, &chain, &shelf, &mut counts);
+            let left = NOTES_MAX.saturating_sub(self.followed.report.notes.len());
+            self.followed.report.notes.extend(follower.take_notes().into_iter().take(left));
+            match compared {
+                Ok(None) => self.followed.report.outputs = Some(counts),
                 Ok(Some((sequence, divergence))) => {
+                    self.followed.report.outputs = Some(counts);
                     self.followed.sequence = Some(sequence);
                     self.followed.report.divergence = Some(divergence);
                     return Ok(());
@@ -215,4 +244,13 @@ impl<'a> Follower<'a> {
             self.followed.places.insert(partition, place);
         }
     }
+}
+
+/// How far the journals were read.
+#[derive(Clone, Copy)]
+struct Reached {
+    /// Each to its end.
+    is_at_end: bool,
+    /// Each to its end, or until no more of it is read before something is compared.
+    is_full: bool,
 }

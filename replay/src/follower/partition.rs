@@ -26,6 +26,9 @@ pub(super) struct Account {
     pub(super) config: Arc<str>,
     pub(super) range: SealedRange,
     pub(super) state: AccountState,
+    /// Whether the journal did not say that it was committed with the partition in it: then the group's offset may have come there by another
+    /// process that made it again.
+    pub(super) was_doubted: bool,
 }
 
 /// Whether a transaction was committed with the partition in it.
@@ -78,6 +81,8 @@ pub(super) struct PartitionFollower {
     state: Option<(Arc<str>, Rerun)>,
     /// Offsets of the next records of signals, late ticks and dead letters; `None` where they are to be looked for.
     outputs: Option<[i64; 3]>,
+    /// What was passed over since the notes were taken.
+    notes: Vec<String>,
 }
 
 impl PartitionFollower {
@@ -102,7 +107,13 @@ impl PartitionFollower {
         let in_flight = |of: &&mut Account| of.journal == journal && of.state == AccountState::InFlight;
         if let Some(account) = waiting.rfind(in_flight) {
             account.state = state;
+            account.was_doubted = state == AccountState::Asked;
         }
+    }
+
+    /// What was passed over since they were taken last.
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Transactions of a journal that were read and not compared.
@@ -142,17 +153,41 @@ impl PartitionFollower {
     pub(super) fn take_chain(&mut self, is_at_end: bool, has_older: bool) -> Result<Vec<Account>, Gap> {
         let Some(mut next) = self.next.or_else(|| self.begin_of_last_run()) else { return Ok(Vec::new()) };
         self.next = Some(next);
-        let mut chain = Vec::new();
+        let (mut chain, mut rest) = (Vec::new(), Vec::new());
+        // Of transactions that begin at the same place those go first of which the journal says that they were committed: one of which it
+        // does not may have been left out, and is what was there only if, all journals read, there is no other.
+        let mut doubted = None;
+        let mut waiting = std::mem::take(&mut self.waiting).into_iter().peekable();
         loop {
-            // A transaction that was left out was made again, perhaps in other pieces.
-            self.waiting.retain(|account| account.range.next > next);
-            let goes_on =
-                |account: &Account| account.state == AccountState::Committed && account.range.first <= next;
-            let Some(index) = self.waiting.iter().position(goes_on) else { break };
-            let account = self.waiting.remove(index);
+            let goes_on = waiting.peek().is_some_and(|account| account.range.first <= next);
+            let taken: Option<Account> = match waiting.next_if(|_| goes_on) {
+                Some(account) if account.state != AccountState::Committed => {
+                    rest.push(account);
+                    continue;
+                }
+                // A transaction that was left out was made again, perhaps in other pieces.
+                Some(account) if account.range.next <= next => continue,
+                Some(account) if account.was_doubted => {
+                    match doubted {
+                        None => doubted = Some(account),
+                        Some(_) => rest.push(account),
+                    }
+                    continue;
+                }
+                Some(account) => Some(account),
+                None => doubted.take_if(|_| is_at_end),
+            };
+            let Some(account) = taken.filter(|account| account.range.next > next) else {
+                if goes_on { continue } else { break }
+            };
             next = account.range.next;
             chain.push(account);
         }
+        rest.extend(doubted);
+        rest.extend(waiting);
+        rest.retain(|account| account.range.next > next);
+        rest.sort_by_key(|account| account.range.first);
+        self.waiting = rest;
         if !chain.is_empty() {
             self.gap_at = None;
             return Ok(chain);
@@ -164,6 +199,10 @@ impl PartitionFollower {
         };
         if has_older {
             // It begins anew there.
+            self.notes.push(format!(
+                "outputs of offsets {next} to {} are not compared: no entry that can be read accounts for them",
+                resumed.range.first
+            ));
             self.next = None;
             return Ok(chain);
         }
@@ -220,12 +259,12 @@ impl PartitionFollower {
             return Ok(None);
         }
         let Some(Begun { rerun, read_from, from }) = self.begin(place, first, next, to)? else {
-            place.note_skipped(next, to);
+            self.notes.push(place.skipped(next, to));
             (self.next, self.outputs) = (Some(to), None);
             return Ok(None);
         };
         if from > next {
-            place.note_skipped(next, from);
+            self.notes.push(place.skipped(next, from));
             self.outputs = None;
         }
         let mut outputs = place.outputs(self.outputs, from)?;
@@ -341,13 +380,12 @@ impl Place<'_> {
         Rerun::from_snapshot(self.source(&self.sources.ticks), config, self.sources, restored)
     }
 
-    fn note_skipped(&self, from: i64, to: i64) {
+    /// That outputs are not compared.
+    fn skipped(&self, from: i64, to: i64) -> String {
         let (topic, partition) = (&self.sources.ticks, self.partition);
-        tracing::warn!(
-            topic,
-            partition,
-            "outputs of offsets {from} to {to} are not compared: ticks before them were removed, and no snapshot is of there"
-        );
+        format!(
+            "{topic}/{partition}: outputs of offsets {from} to {to} are not compared: ticks before them were removed, and no snapshot is of there"
+        )
     }
 
     /// The outputs from the next records on, or from those on that the tick record at `from` caused.
@@ -450,7 +488,16 @@ mod tests {
     fn account(journal: i32, first_offset: i64, next_offset: i64, state: AccountState) -> Account {
         let sealed = SealedPartition { first_offset, next_offset, ..SealedPartition::default() };
         let (offset, sequence) = (next_offset, next_offset);
-        Account { journal, offset, sequence, config: "".into(), range: SealedRange::of(&sealed), state }
+        let was_doubted = state == AccountState::Asked;
+        Account {
+            journal,
+            offset,
+            sequence,
+            config: "".into(),
+            range: SealedRange::of(&sealed),
+            state,
+            was_doubted,
+        }
     }
 
     fn of(accounts: impl IntoIterator<Item = Account>) -> PartitionFollower {
@@ -488,6 +535,20 @@ mod tests {
         follower.add(account(1, 8, 12, Committed));
         assert_eq!(taken(&mut follower), [(5, 8), (8, 12)]);
         assert_eq!((follower.waiting.len(), taken(&mut follower)), (0, vec![]));
+    }
+
+    #[test]
+    fn a_transaction_that_may_have_been_left_out_is_not_preferred_to_one_that_was_not() {
+        // The group's offset came to where the first would have come, by the two that another process made of its ticks.
+        let mut follower =
+            of([account(0, 5, 9, Asked), account(1, 5, 8, Committed), account(1, 8, 12, Committed)]);
+        follower.waiting[0].state = Committed;
+        assert_eq!(taken(&mut follower), [(5, 8), (8, 12)]);
+        // While another journal may tell of them, it is waited for.
+        let mut follower = of([account(0, 5, 9, Asked)]);
+        follower.waiting[0].state = Committed;
+        assert!(follower.take_chain(false, false).is_ok_and(|chain| chain.is_empty()));
+        assert_eq!(taken(&mut follower), [(5, 9)]);
     }
 
     #[test]

@@ -239,8 +239,7 @@ pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<
     let capacity = [("done_per_s", exactly(tasks_per_s)), ("in_time_by_capacity", exactly(left))];
     let mut capacity = row("(capacity)", About::Work, &capacity);
     if workload.ticks.is_some() {
-        let ticks =
-            [("rows_per_s", exactly(fleet.ticks_per_s())), ("ticks_percent", exactly((1.0 - left) * 100.0))];
+        let ticks = [("rows_per_s", exactly(fleet.ticks_per_s()))];
         capacity.figures.extend(row("", About::Ticks, &ticks).figures);
     }
     rows.push(capacity);

@@ -497,7 +497,9 @@ impl<'a> Run<'a> {
         }
         let lost = LaneLost { lane, reason: "simulated".to_owned(), kept: true };
         self.step(at_ns, &Input::LaneLost(lost));
-        again.into_iter().for_each(|arrived| self.step(at_ns, &Input::Arrived(arrived)));
+        for (partition, groups) in again {
+            self.rows_again(at_ns, partition, groups);
+        }
     }
 
     /// Counts the time for which a lane was lost, if it was.

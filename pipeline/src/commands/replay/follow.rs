@@ -72,7 +72,18 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
     }
     let report = progress.followed().report;
     print(&report, args.output)?;
+    if verifier.is_finished() && verifier.join().is_err() {
+        anyhow::bail!("the verifier has failed, and what it has said above is of before");
+    }
     if report.is_identical() {
+        if let Some(cause) = progress.cause_of_failure() {
+            anyhow::bail!("the log could not be read any more: {cause}");
+        }
+        if report.entries == 0 {
+            anyhow::bail!(
+                "nothing was verified: the log has no entries of the journal that could be read; check --log and topics.prefix"
+            );
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if endpoint.is_some() {

@@ -259,8 +259,7 @@ mod tests {
                 with("temperature_c", Comparison::AtMost, 80, Instead::WeightPercent(50)),
             ],
         };
-        let expected = "\
-  measure           value  held against
+        let expected = "  measure           value  held against
   losses_in_window      2             2
   time_to_probe_ns    500
   with losses_in_window below 2, it would not have been decided

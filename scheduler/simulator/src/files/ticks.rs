@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use warptape_scheduler::{GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX};
+
 use super::{FileError, is_positive, number};
 use crate::fleet::Fleet;
 use crate::ticks::{Pace, Surges, Ticks};
@@ -11,7 +13,6 @@ use crate::workload::{Diurnal, Workload};
 const RATE_MAX: f64 = 1e7;
 const SYMBOLS_MAX: usize = 1_000_000;
 const PARTITIONS_MAX: usize = 64;
-const GROUPS_MAX: usize = 4_096;
 const SKEW_MAX: f64 = 4.0;
 
 /// Ticks of a workload as a file says them.
@@ -79,14 +80,18 @@ impl TicksFile {
         count("symbols", symbols, SYMBOLS_MAX, "from 1 to 1,000,000")?;
         of("skew", skew, (0.0..=SKEW_MAX).contains(&skew), "from 0 to 4")?;
         count("partitions", partitions, PARTITIONS_MAX, "from 1 to 64")?;
-        count("groups", groups, GROUPS_MAX, "from 1 to 4096")?;
+        count("groups", groups, GROUPS_PER_PARTITION_MAX as usize, "from 1 to 4096")?;
+        let most = GROUPS_TOTAL_MAX as usize;
+        count("partitions times groups", partitions * groups, most, "up to 65,536")?;
         let is_interval = (1.0..=1e6).contains(&interval_us);
         of("interval_us", interval_us, is_interval, "from 1 to 1,000,000")?;
         let interval_ns = (interval_us * 1e3) as i64;
-        Ok(Ticks { rate, pace: self.pace()?, symbols, skew, partitions, groups, interval_ns })
+        let pace = self.pace(interval_us / 1e6)?;
+        Ok(Ticks { rate, pace, symbols, skew, partitions, groups, interval_ns })
     }
 
-    fn pace(&self) -> Result<Pace, FileError> {
+    /// The pace is looked at once in each interval, so that what changes more often would not show.
+    fn pace(&self, interval_s: f64) -> Result<Pace, FileError> {
         let of = |name: &str, value: Option<f64>, is_allowed: &dyn Fn(f64) -> bool, allowed| {
             let value = value.unwrap_or(f64::NAN);
             number(format!("{name} of [ticks]"), value, is_allowed(value), allowed).map(|()| value)
@@ -101,13 +106,23 @@ impl TicksFile {
                 Ok(Pace::Bursty(Surges {
                     share,
                     factor: of("burst_factor", self.burst_factor, &is_factor, allowed)?,
-                    mean_s: of("burst_s", self.burst_s, &is_positive, "above 0, up to 86,400")?,
+                    mean_s: of(
+                        "burst_s",
+                        self.burst_s,
+                        &|burst_s| is_positive(burst_s) && burst_s >= interval_s,
+                        "interval_us or more, up to 86,400",
+                    )?,
                 }))
             }
             "diurnal" => {
                 let is_share = |share: f64| (0.0..1.0).contains(&share);
                 Ok(Pace::Diurnal(Diurnal {
-                    period_s: of("period_s", self.period_s, &is_positive, "above 0, up to 86,400")?,
+                    period_s: of(
+                        "period_s",
+                        self.period_s,
+                        &|period_s| is_positive(period_s) && period_s >= 10.0 * interval_s,
+                        "ten times interval_us or more, up to 86,400",
+                    )?,
                     swing: of("swing", self.swing, &is_share, "from 0, below 1")?,
                 }))
             }

@@ -102,6 +102,8 @@ impl Run<'_> {
             return;
         }
         let interval_ns = ticks.interval_ns;
+        // In the mean they came in the middle of the interval.
+        let since_ns = at_ns - interval_ns / 2;
         let come = source.next(at_ns - BEGIN_NS - interval_ns);
         let mut arrived = Vec::new();
         for (partition, come) in come.chunks(ticks.groups).enumerate() {
@@ -111,13 +113,13 @@ impl Run<'_> {
             rows.come(come.iter().sum());
             match &mut partitions[partition] {
                 _ if groups.is_empty() => {}
-                Partition { paused_ns: Some(_), held, .. } => held.push_back((at_ns, groups)),
+                Partition { paused_ns: Some(_), held, .. } => held.push_back((since_ns, groups)),
                 Partition { .. } => arrived.push((partition as PartitionId, groups)),
             }
         }
         self.at(at_ns + interval_ns, Event::TicksCome);
         for (partition, groups) in arrived {
-            self.arrive_rows(at_ns, at_ns, partition, groups);
+            self.arrive_rows(at_ns, since_ns, partition, groups);
         }
     }
 
@@ -207,7 +209,7 @@ impl Run<'_> {
         let class = self.lanes.class(number);
         self.outcome.busy_s[class] += busy_s;
         if let Some(ticks) = &mut self.ticks {
-            ticks.done.busy_s[class] += busy_s - slice_s;
+            ticks.done.busy_s[class] += (busy_s - slice_s).max(0.0);
             ticks.slices_s[number as usize] += slice_s;
         }
     }
@@ -251,14 +253,17 @@ impl Run<'_> {
     }
 
     /// A lane is lost: what it had of rows is to come again.
-    pub(super) fn lose_rows(&mut self, at_ns: i64, lane: LaneId) -> Vec<Arrived> {
+    pub(super) fn lose_rows(&mut self, at_ns: i64, lane: LaneId) -> Vec<(PartitionId, Vec<GroupArrival>)> {
         self.change(at_ns, lane, SharedLane::lose);
-        let Some(TickRun { rows, partitions, .. }) = &mut self.ticks else { return Vec::new() };
-        let again = |(partition, groups)| {
-            let next_offset = partitions[partition as usize].next_offset;
-            Arrived { partition, next_offset, groups }
-        };
-        rows.lose(lane).into_iter().map(again).collect()
+        let Some(TickRun { rows, .. }) = &mut self.ticks else { return Vec::new() };
+        rows.lose(lane).into_iter().collect()
+    }
+
+    /// Rows come again that a lost lane had. The loss, and rows that came again before them, may have had the partition read on.
+    pub(super) fn rows_again(&mut self, at_ns: i64, partition: PartitionId, groups: Vec<GroupArrival>) {
+        let Some(TickRun { partitions, .. }) = &self.ticks else { return };
+        let next_offset = partitions[partition as usize].next_offset;
+        self.step(at_ns, &Input::Arrived(Arrived { partition, next_offset, groups }));
     }
 
     /// What became of ticks when the run ends.
