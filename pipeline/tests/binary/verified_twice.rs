@@ -69,7 +69,7 @@ fn check(policy: &str) {
     assert_eq!((&report["divergence"], &report["processes"]), (&Value::Null, &2.into()), "{said}");
     let count = |what: &str| report["outputs"][what].as_u64().expect(what);
     assert_eq!((count("ticks"), count("risk_results"), count("control_results")), (16_000, 4, 8), "{said}");
-    assert!(count("signals") > 1_000 && count("snapshots") > 10, "{said}");
+    assert!(count("signals") > 20 && count("snapshots") > 10, "{said}");
 }
 
 #[test]

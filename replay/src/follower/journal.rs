@@ -15,8 +15,6 @@ use crate::{JournalDivergence, ReplayError};
 
 /// Entries that are read in a round.
 const ROUND_ENTRIES_MAX: u64 = 4_096;
-/// Transactions that were read and not compared, from which on no more are read: another process is read first.
-const WAITING_MAX: usize = if cfg!(test) { 64 } else { 65_536 };
 
 /// Follows one partition of the journal.
 pub(super) struct JournalFollower {
@@ -60,17 +58,18 @@ impl JournalFollower {
     }
 
     /// Whether so much waits to be compared that no more of it is read.
-    pub(super) fn is_full(&self, partitions: &BTreeMap<i32, PartitionFollower>) -> bool {
+    pub(super) fn is_full(&self, partitions: &BTreeMap<i32, PartitionFollower>, waiting_max: usize) -> bool {
         let number = self.source.partition;
-        partitions.values().map(|follower| follower.waiting(number)).sum::<usize>() >= WAITING_MAX
+        partitions.values().map(|follower| follower.waiting(number)).sum::<usize>() >= waiting_max
     }
 
-    /// Reads on, up to the end of the range; the first difference. What entries account for goes to the partitions.
+    /// Reads on, up to the end of the range, unless so many transactions wait to be compared; the first difference. What entries account for goes to the partitions.
     pub(super) fn read(
         &mut self,
         log: &dyn EventLog,
         range: OffsetRange,
         partitions: &mut BTreeMap<i32, PartitionFollower>,
+        waiting_max: usize,
     ) -> Result<Option<JournalDivergence>, ReplayError> {
         let number = self.source.partition;
         if self.next >= range.next {
@@ -78,7 +77,7 @@ impl JournalFollower {
             self.in_flight.drain(..).for_each(|of| partitions.entry(of).or_default().doubt(number));
             return Ok(None);
         }
-        if self.is_full(partitions) {
+        if self.is_full(partitions, waiting_max) {
             return Ok(None);
         }
         let range = OffsetRange { first: self.next, ..range };

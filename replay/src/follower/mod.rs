@@ -36,6 +36,8 @@ pub struct Followed {
     pub headless: Vec<i32>,
 }
 
+/// Transactions of a journal that were read and not compared, from which on no more are read: another process is read first.
+const WAITING_MAX: usize = 65_536;
 /// Notes that are kept: what is passed over may be much.
 const NOTES_MAX: usize = 16;
 
@@ -44,6 +46,7 @@ pub struct Follower<'a> {
     log: &'a dyn EventLog,
     options: VerifyOptions,
     from_beginning: bool,
+    waiting_max: usize,
     /// Whether the log was looked at: journals that were not there then are followed from their first entries on.
     has_looked: bool,
     /// Whether every journal that there was at first has been read to its end once.
@@ -62,12 +65,19 @@ impl<'a> Follower<'a> {
             log,
             options,
             from_beginning,
+            waiting_max: WAITING_MAX,
             has_looked: false,
             has_caught_up: false,
             journals: BTreeMap::new(),
             partitions: BTreeMap::new(),
             followed: Followed { report, ..Followed::default() },
         }
+    }
+
+    /// Reads no further in a journal of which so many transactions wait to be compared, at least one, instead of 65,536.
+    pub fn with_waiting_max(mut self, waiting_max: usize) -> Self {
+        self.waiting_max = waiting_max.max(1);
+        self
     }
 
     /// What was verified until now.
@@ -110,14 +120,14 @@ impl<'a> Follower<'a> {
             self.followed.places.entry(partition).or_insert(range.first);
             self.begin_journal(partition, range)?;
             let journal = self.journals.get_mut(&partition).expect("it was just begun");
-            if let Some(divergence) = journal.read(self.log, range, &mut self.partitions)? {
+            if let Some(divergence) = journal.read(self.log, range, &mut self.partitions, self.waiting_max)? {
                 self.followed.sequence = Some(divergence.sequence);
                 self.followed.report.divergence = Some(Divergence::Journal(divergence));
                 break;
             }
             let is_at_end = journal.next() >= range.next;
             reached.is_at_end &= is_at_end;
-            reached.is_full &= is_at_end || journal.is_full(&self.partitions);
+            reached.is_full &= is_at_end || journal.is_full(&self.partitions, self.waiting_max);
         }
         let headless = self.journals.iter().filter(|(_, journal)| journal.check.is_headless());
         self.followed.headless = headless.map(|(partition, _)| *partition).collect();

@@ -187,3 +187,35 @@ fn a_log_without_a_journal_is_waited_for() {
         (None, count(&recording, "signals"))
     );
 }
+
+#[test]
+fn a_log_that_does_not_answer_at_times_loses_nothing_of_a_verification() {
+    let recording = record(LONG);
+    let mut journal = records(&recording.log, "journal", 0);
+    let end = journal.last().unwrap().offset + 1;
+    // A journal that ends with a transaction: the group's offset says whether it was committed.
+    let seals = |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Sealed(sealed) if !sealed.partitions.is_empty());
+    journal.truncate(journal.iter().rposition(seals).unwrap() + 1);
+    let failing = Tampered::new(&recording.log, "journal", 0, journal).failing();
+    let mut follower = Follower::new(&failing, options(), true);
+    let mut failures = 0;
+    for _ in 0..20 {
+        failures += u64::from(follower.round().is_err());
+    }
+    let Followed { report, places, .. } = follower.followed();
+    assert_eq!((report.divergence.as_ref(), places.get(&0)), (None, Some(&end)));
+    assert!(failures > 0 && report.outputs.unwrap().signals > 100, "{failures} rounds failed: {report}");
+}
+
+#[test]
+fn a_journal_of_which_much_waits_is_read_on_once_that_is_compared() {
+    let recording = record(LONG);
+    let whole = followed(&recording.log, options(), true).report;
+    let mut follower = Follower::new(&recording.log, options(), true).with_waiting_max(3);
+    for _ in 0..1_000 {
+        follower.round().unwrap();
+    }
+    let report = &follower.followed().report;
+    assert_eq!((report.divergence.as_ref(), report.entries), (None, whole.entries));
+    assert_eq!(report.outputs, whole.outputs);
+}

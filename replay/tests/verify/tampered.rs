@@ -1,5 +1,6 @@
 //! A log that is read through hands that change it.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use warptape_eventlog::{
@@ -14,12 +15,20 @@ pub struct Tampered<'a> {
     records: Vec<Record>,
     /// Offsets of the partition, where they are not those of the log.
     range: Option<OffsetRange>,
+    /// How often it was asked for a group's offset, where it does not answer each time.
+    asked: Option<AtomicU32>,
 }
 
 impl<'a> Tampered<'a> {
     /// Shows `records` in the place of those of the partition.
     pub fn new(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
-        Self { log, source: TopicPartition { topic: topic.to_owned(), partition }, records, range: None }
+        let source = TopicPartition { topic: topic.to_owned(), partition };
+        Self { log, source, records, range: None, asked: None }
+    }
+
+    /// The first time that it is asked for a group's offset, and each second time from then on, it does not answer.
+    pub fn failing(self) -> Self {
+        Self { asked: Some(AtomicU32::new(0)), ..self }
     }
 
     /// Likewise, and says that the partition begins and ends where the records do: such is a log that was trimmed.
@@ -66,6 +75,10 @@ impl EventLog for Tampered<'_> {
     }
 
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
+        if self.asked.as_ref().is_some_and(|asked| asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)) {
+            let [found, action] = ["no answer", "try again"].map(str::to_owned);
+            return Err(LogError::Unreadable { url: self.log.url(), found, action });
+        }
         self.log.committed(group, partition)
     }
 
