@@ -126,8 +126,7 @@ fn a_window_is_a_file_of_its_own() {
     // The time of an entry is as good, and without ticks decisions alone are verified.
     let to = there.path().join("end.db");
     let to = to.to_str().expect("UTF-8");
-    let seconds = entries[second].at_ns / 1_000_000_000;
-    let until = time_of(seconds);
+    let until = time_of(entries[second].at_ns);
     said(here.path(), &["replay", "export", "--to", to, "--until", &until], "sqlite:market.db");
     let verified = said(there.path(), &["replay", "verify"], "sqlite:end.db");
     assert!(verified.contains("decisions: identical"), "{verified}");
@@ -135,10 +134,10 @@ fn a_window_is_a_file_of_its_own() {
     assert!(error.contains("--with-ticks"), "{error}");
 }
 
-/// A time as people write it.
-fn time_of(seconds: i64) -> String {
-    let printed =
-        Command::new("date").args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"]).output();
+/// A time in nanoseconds since the epoch, as people write it.
+fn time_of(at_ns: i64) -> String {
+    let at = format!("@{}.{:09}", at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+    let printed = Command::new("date").args(["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%S.%NZ"]).output();
     String::from_utf8(printed.expect("date runs").stdout).expect("UTF-8").trim().to_owned()
 }
 
