@@ -1,29 +1,23 @@
 #!/usr/bin/env bash
 # What the README promises a newcomer: the demo runs two million ticks and ends by itself, and the command that it
-# names proves the run by replaying it. Builds the binary and leaves nothing behind.
+# names proves the run by replaying it. It leaves nothing behind.
+#
+#   tests/newcomer.sh BINARY    what is tested are the commands and not their speed: any build of `warptape` will do
 
 set -uo pipefail
 readonly ticks=2000000
-clone=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
+binary=$(realpath "$1") || exit 1
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 exec </dev/null
-
-# What is tested are the commands and not their speed, so that the build is quicker than a newcomer's.
-export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-
-# From within the clone, as the README has it: the toolchain is the one that the clone names.
-warptape() (
-  cd "$clone" && cargo run --quiet --release -- "$@"
-)
 
 fail() {
   printf 'newcomer: %s\n' "$*"
   exit 1
 }
 
-TMPDIR=$folder warptape demo --ticks "$ticks" >demo 2>&1
+TMPDIR=$folder "$binary" demo --ticks "$ticks" >demo 2>&1
 status=$?
 tail -n 40 demo
 ((status == 0)) || fail "demo exits $status, not 0"
@@ -34,7 +28,7 @@ command=$(sed $'s/\x1b\\[[0-9;?]*[A-Za-z]//g' demo | tr '\r' '\n' | sed -n 's/.*
 [[ $command == *--outputs* ]] || fail "the command that demo names does not verify outputs: $command"
 mapfile -t arguments < <(xargs -n 1 <<<"$command")
 
-TMPDIR=$folder warptape "${arguments[@]}" >verify 2>&1
+TMPDIR=$folder "$binary" "${arguments[@]}" >verify 2>&1
 status=$?
 cat verify
 ((status == 0)) || fail "'$command' exits $status, not 0"

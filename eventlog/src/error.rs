@@ -117,6 +117,18 @@ pub enum LogError {
         /// The transactional id that both use.
         transactional_id: String,
     },
+    /// The log acknowledged a transaction, and does not have its offsets any more.
+    #[error(
+        "{url}: a transaction of producer {transactional_id:?} that was acknowledged is not in the log: a broker that was killed or \
+         stood still has left it without its end (Kafka's log of the broker says which partitions it skipped); find it with \
+         `kafka-transactions.sh find-hanging`, end it, and start this process again"
+    )]
+    TransactionLost {
+        /// The log.
+        url: String,
+        /// The transactional id of its producer.
+        transactional_id: String,
+    },
     /// A topic that the log does not have.
     #[error("{url}: no topic {topic:?}; the log has {known}; create the topic first or check its name")]
     UnknownTopic {

@@ -287,6 +287,11 @@ impl Transaction for TickTransaction {
     /// Whether another publisher of the same name has written transactions since.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let committed = log.committed(&self.group, &self.counter())?;
+        // Numbers grow, and another publisher goes on from those that it finds.
+        if committed < self.number_before {
+            let (url, transactional_id) = (log.url(), self.group.clone());
+            return Err(LogError::TransactionLost { url, transactional_id });
+        }
         Ok(committed != self.number_before && committed != Some(self.number))
     }
 }
@@ -486,6 +491,18 @@ mod tests {
         second.flush().unwrap();
         assert!(is_superseded(&first) && !is_superseded(&second));
         assert!(!first.open.is_committed(log.as_ref()).unwrap());
+    }
+
+    #[test]
+    fn a_log_that_has_lost_a_transaction_is_not_taken_for_another_publisher() {
+        let (_folder, log, names) = log();
+        let mut publisher = publisher(&log, &names, 1);
+        publisher.push(tick(0)).unwrap();
+        publisher.flush().unwrap();
+        // As if one more had been acknowledged.
+        publisher.open.begin_next();
+        let error = publisher.open.is_superseded(log.as_ref()).unwrap_err();
+        assert!(matches!(error, LogError::TransactionLost { .. }), "{error}");
     }
 
     #[test]

@@ -73,14 +73,6 @@ impl Broker {
         self.services("kill", &["kafka"], &[]);
     }
 
-    /// Whether this life of the broker took a transaction for finished whose markers it never wrote. Kafka 4.3.1 does when
-    /// it is killed between the decision and the markers, and the partitions have no leader for a moment when it is back
-    /// (TransactionMarkerChannelManager). Who waits for the end of that transaction waits for ever.
-    pub fn has_skipped_markers(&self) -> bool {
-        let said = std::fs::read_to_string(self.folder.join("kafka.log")).unwrap();
-        said.contains("these partitions are likely deleted already and hence can be skipped")
-    }
-
     /// Stops answering, with its connections open.
     pub fn pause(&self) {
         self.signal("-STOP");
