@@ -5,14 +5,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use httpdate::parse_http_date;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, header, request};
 
 use crate::cli::UsageError;
+use crate::clock::wall_clock_ns;
 use crate::http_agent::http_agent;
 use crate::settings::Secret;
 
@@ -124,10 +126,16 @@ impl HttpClient for HttpSender {
     }
 }
 
-/// How long the receiver wants nothing.
+/// How long the receiver wants nothing: it says so in seconds, or until when.
 fn pause_asked(answer: &Response<Bytes>) -> Option<Duration> {
-    let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    let text = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    match text.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => {
+            let now = UNIX_EPOCH + Duration::from_nanos(wall_clock_ns().unsigned_abs());
+            Some(parse_http_date(text).ok()?.duration_since(now).unwrap_or_default())
+        }
+    }
 }
 
 /// Sends metrics, and says when they cannot be sent, and when they can again: the library that asks tells nobody.
@@ -188,5 +196,17 @@ mod tests {
         }
         let sender = HttpSender::new(Some(&Secret::new("authorization=hidden"))).expect("a header");
         assert!(!format!("{sender:?}").contains("hidden"), "{sender:?}");
+    }
+    #[test]
+    fn a_receiver_names_a_pause_in_seconds_or_by_a_date() {
+        let asked = |text: &str| {
+            let answer = Response::builder().header(header::RETRY_AFTER, text);
+            pause_asked(&answer.body(Bytes::new()).expect("an answer"))
+        };
+        assert_eq!(asked(" 3 "), Some(Duration::from_secs(3)));
+        assert_eq!(asked("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO), "it is over");
+        let of_days = asked("Fri, 31 Dec 2100 23:59:59 GMT").expect("a date");
+        assert!(of_days > Duration::from_secs(1 << 20), "{of_days:?}");
+        assert_eq!(asked("soon"), None);
     }
 }
