@@ -36,24 +36,35 @@ struct CheckpointCheck {
     is_at_version: bool,
 }
 
-/// Steps the recorded inputs and compares.
-pub(crate) struct JournalCheck {
-    topic: String,
+/// A partition of the journal, which is a chain of its own, as far as it was read.
+#[derive(Default)]
+struct PartitionChain {
     partition: i32,
-    scheduler: Scheduler,
     /// `None` before the first entry of a journal whose beginning was removed.
     previous_hash: Option<String>,
     next_sequence: Option<i64>,
     /// Whether the entries come before the first start or checkpoint in a journal whose beginning was removed. Nobody knows on what
     /// state these were decided.
     is_headless: bool,
-    checkpoint: CheckpointCheck,
     /// Version of the process whose entries are compared.
     software: Option<String>,
-    /// Entries found identical.
+    scheduler: Scheduler,
+    checkpoint: CheckpointCheck,
+}
+
+/// How much was found identical.
+#[derive(Default)]
+pub(crate) struct Identical {
     pub(crate) entries: u64,
     pub(crate) decisions: u64,
     pub(crate) processes: u64,
+}
+
+/// Steps the recorded inputs and compares.
+pub(crate) struct JournalCheck {
+    topic: String,
+    chain: PartitionChain,
+    pub(crate) identical: Identical,
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
     pub(crate) tenures: Tenures,
@@ -70,16 +81,8 @@ impl JournalCheck {
     pub(crate) fn new(topic: &str, admissions: Option<Admissions>) -> Self {
         Self {
             topic: topic.to_owned(),
-            partition: 0,
-            scheduler: Scheduler::new(),
-            previous_hash: None,
-            next_sequence: None,
-            is_headless: false,
-            checkpoint: CheckpointCheck::default(),
-            software: None,
-            entries: 0,
-            decisions: 0,
-            processes: 0,
+            chain: PartitionChain::default(),
+            identical: Identical::default(),
             segments: Segments::default(),
             accounts: Accounts::default(),
             tenures: Tenures::default(),
@@ -89,20 +92,14 @@ impl JournalCheck {
         }
     }
 
-    /// Goes on with the beginning of a partition, which is a chain of its own. Its entries before an offset may have been removed.
+    /// Goes on with the beginning of a partition. Its entries before an offset may have been removed.
     pub(crate) fn begin(&mut self, partition: i32, first_offset: i64) {
-        self.partition = partition;
-        self.scheduler = Scheduler::new();
-        self.is_headless = first_offset > 0;
-        self.previous_hash = (!self.is_headless).then(|| GENESIS_HASH.to_owned());
-        self.next_sequence = (!self.is_headless).then_some(0);
-        self.checkpoint = CheckpointCheck::default();
-        self.software = None;
+        self.chain = PartitionChain::new(partition, first_offset);
         self.segments.begin();
         self.accounts.begin();
         self.tenures.begin();
-        self.controls.begin(partition, self.is_headless);
-        if self.is_headless {
+        self.controls.begin(partition, self.chain.is_headless);
+        if self.chain.is_headless {
             self.accounts.is_trimmed = true;
             self.trimmed.push(Trimmed { partition, first_offset, first_sequence: None });
         }
@@ -113,7 +110,7 @@ impl JournalCheck {
 
     /// Sequence of the entry behind the last one of the partition; `None` where all of its entries were removed.
     pub(crate) fn next_sequence(&self) -> Option<i64> {
-        self.next_sequence
+        self.chain.next_sequence
     }
 
     /// Compares the next entry; the difference, if there is one.
@@ -131,16 +128,16 @@ impl JournalCheck {
             }
         };
         if let Input::Started(started) = &entry.input {
-            self.software = Some(started.software.clone());
-            if self.is_headless {
+            self.chain.software = Some(started.software.clone());
+            if self.chain.is_headless {
                 self.begin_at(entry.sequence);
             }
         }
-        let hash = self.check_hash(record);
-        let expected = self.next_sequence.unwrap_or(entry.sequence);
+        let hash = self.chain.check_hash(record);
+        let expected = self.chain.next_sequence.unwrap_or(entry.sequence);
         let mut differences = match entry.sequence == expected {
-            true if self.is_headless => self.take_up(&entry),
-            true => self.step(&entry),
+            true if self.chain.is_headless => self.take_up(&entry),
+            true => self.chain.step(&entry),
             // Entries are missing or out of order: what the scheduler would say to this one means nothing.
             false => vec![Difference::new("sequence", expected, entry.sequence)],
         };
@@ -148,22 +145,22 @@ impl JournalCheck {
         if !differences.is_empty() {
             return Err(Box::new(self.divergence(record.offset, Some(&entry), differences)));
         }
-        self.next_sequence = entry.sequence.checked_add(1);
-        if !self.is_headless {
+        self.chain.next_sequence = entry.sequence.checked_add(1);
+        if !self.chain.is_headless {
             self.count(record, &entry);
         }
-        self.previous_hash = Some(entry.hash.clone());
+        self.chain.previous_hash = Some(entry.hash.clone());
         Ok(entry)
     }
 
     /// Whether entries come that are not compared, because nobody knows on what state they were decided.
     pub(crate) fn is_headless(&self) -> bool {
-        self.is_headless
+        self.chain.is_headless
     }
 
     /// The entries are compared from this one on.
     fn begin_at(&mut self, sequence: i64) {
-        self.is_headless = false;
+        self.chain.is_headless = false;
         if let Some(trimmed) = self.trimmed.last_mut() {
             trimmed.first_sequence = Some(sequence);
         }
@@ -172,82 +169,84 @@ impl JournalCheck {
     /// Gathers the parts of a checkpoint; once it is whole, goes on from its state with them.
     fn take_up(&mut self, entry: &JournalEntry) -> Vec<Difference> {
         let Input::Checkpoint(part) = &entry.input else {
-            self.checkpoint.parts.clear();
+            self.chain.checkpoint.parts.clear();
             return Vec::new();
         };
-        if part.part as usize != self.checkpoint.parts.len() {
+        if part.part as usize != self.chain.checkpoint.parts.len() {
             // It began before the first entry that is left.
-            self.checkpoint.parts.clear();
+            self.chain.checkpoint.parts.clear();
             return Vec::new();
         }
-        self.checkpoint.parts.push(entry.clone());
+        self.chain.checkpoint.parts.push(entry.clone());
         if part.part + 1 < part.parts {
             return Vec::new();
         }
-        let parts = std::mem::take(&mut self.checkpoint.parts);
+        let parts = std::mem::take(&mut self.chain.checkpoint.parts);
         let state: Vec<u8> =
             parts.iter().filter_map(part_of).flat_map(|part| &part.state.0).copied().collect();
         match Scheduler::from_checkpoint(&state) {
-            Ok(scheduler) => self.scheduler = scheduler,
+            Ok(scheduler) => self.chain.scheduler = scheduler,
             // A later one may be of this version, or a start.
             Err(CheckpointError::Version { .. }) => return Vec::new(),
             Err(error) => return vec![Difference::new("input", "a state", error.to_string())],
         }
         self.begin_at(parts[0].sequence);
         let started = parts.iter().filter_map(part_of).find_map(|part| part.started.as_ref());
-        self.software = started.map(|started| started.software.clone());
+        self.chain.software = started.map(|started| started.software.clone());
         // The last one is counted by the caller.
         let before = &parts[..parts.len() - 1];
-        self.entries += before.len() as u64;
-        self.decisions += before.iter().map(|part| part.decisions.len() as u64).sum::<u64>();
-        self.processes += 1;
+        self.identical.entries += before.len() as u64;
+        self.identical.decisions += before.iter().map(|part| part.decisions.len() as u64).sum::<u64>();
+        self.identical.processes += 1;
         for part in before {
             self.segments.add(part);
             self.controls.add(part);
         }
-        parts.iter().flat_map(|part| self.step(part)).collect()
-    }
-
-    /// Compares a part of a checkpoint with the state.
-    fn check_state(&mut self, part: &Checkpoint) -> Option<Difference> {
-        if part.part == 0 {
-            self.checkpoint.expected_state = self.scheduler.checkpoint();
-            self.checkpoint.is_at_version = true;
-        }
-        // The state's first byte is its version; the first part of a checkpoint may have nothing of the state.
-        if self.checkpoint.is_at_version
-            && let Some(&version) = part.state.0.first()
-        {
-            self.checkpoint.is_at_version = false;
-            if !Scheduler::CHECKPOINT_VERSIONS.contains(&version) {
-                // Only its own software can write it again.
-                self.checkpoint.expected_state.clear();
-            }
-        }
-        if self.checkpoint.expected_state.is_empty() {
-            return None;
-        }
-        let length = part.state.0.len().min(self.checkpoint.expected_state.len());
-        let expected: Vec<u8> = self.checkpoint.expected_state.drain(..length).collect();
-        let is_whole = self.checkpoint.expected_state.is_empty() == (part.part + 1 == part.parts);
-        if expected == part.state.0 && is_whole {
-            return None;
-        }
-        let words = |bytes: &[u8]| format!("{} bytes with the digest {:016x}", bytes.len(), xxh3_64(bytes));
-        Some(Difference::new("input.Checkpoint.state", words(&expected), words(&part.state.0)))
+        parts.iter().flat_map(|part| self.chain.step(part)).collect()
     }
 
     /// An entry was found identical.
     fn count(&mut self, record: &Record, entry: &JournalEntry) {
-        self.entries += 1;
-        self.decisions += entry.decisions.len() as u64;
-        self.processes += u64::from(matches!(entry.input, Input::Started(_)));
+        self.identical.entries += 1;
+        self.identical.decisions += entry.decisions.len() as u64;
+        self.identical.processes += u64::from(matches!(entry.input, Input::Started(_)));
         self.segments.add(entry);
         self.accounts.add(record, entry);
         self.tenures.add(entry);
         self.controls.add(entry);
         if let Some(admissions) = &mut self.admissions {
             admissions.add(entry, self.segments.current());
+        }
+    }
+
+    fn divergence(
+        &self,
+        offset: i64,
+        entry: Option<&JournalEntry>,
+        differences: Vec<Difference>,
+    ) -> JournalDivergence {
+        JournalDivergence {
+            topic: self.topic.clone(),
+            partition: self.chain.partition,
+            offset,
+            sequence: self.chain.next_sequence.or(entry.map(|entry| entry.sequence)).unwrap_or(0),
+            software: self.chain.software.clone(),
+            at_ns: entry.map(|entry| entry.at_ns),
+            input: entry.map(|entry| to_value(&entry.input)),
+            differences,
+        }
+    }
+}
+
+impl PartitionChain {
+    fn new(partition: i32, first_offset: i64) -> Self {
+        let is_headless = first_offset > 0;
+        Self {
+            partition,
+            previous_hash: (!is_headless).then(|| GENESIS_HASH.to_owned()),
+            next_sequence: (!is_headless).then_some(0),
+            is_headless,
+            ..Self::default()
         }
     }
 
@@ -287,22 +286,33 @@ impl JournalCheck {
         found
     }
 
-    fn divergence(
-        &self,
-        offset: i64,
-        entry: Option<&JournalEntry>,
-        differences: Vec<Difference>,
-    ) -> JournalDivergence {
-        JournalDivergence {
-            topic: self.topic.clone(),
-            partition: self.partition,
-            offset,
-            sequence: self.next_sequence.or(entry.map(|entry| entry.sequence)).unwrap_or(0),
-            software: self.software.clone(),
-            at_ns: entry.map(|entry| entry.at_ns),
-            input: entry.map(|entry| to_value(&entry.input)),
-            differences,
+    /// Compares a part of a checkpoint with the state.
+    fn check_state(&mut self, part: &Checkpoint) -> Option<Difference> {
+        if part.part == 0 {
+            self.checkpoint.expected_state = self.scheduler.checkpoint();
+            self.checkpoint.is_at_version = true;
         }
+        // The state's first byte is its version; the first part of a checkpoint may have nothing of the state.
+        if self.checkpoint.is_at_version
+            && let Some(&version) = part.state.0.first()
+        {
+            self.checkpoint.is_at_version = false;
+            if !Scheduler::CHECKPOINT_VERSIONS.contains(&version) {
+                // Only its own software can write it again.
+                self.checkpoint.expected_state.clear();
+            }
+        }
+        if self.checkpoint.expected_state.is_empty() {
+            return None;
+        }
+        let length = part.state.0.len().min(self.checkpoint.expected_state.len());
+        let expected: Vec<u8> = self.checkpoint.expected_state.drain(..length).collect();
+        let is_whole = self.checkpoint.expected_state.is_empty() == (part.part + 1 == part.parts);
+        if expected == part.state.0 && is_whole {
+            return None;
+        }
+        let words = |bytes: &[u8]| format!("{} bytes with the digest {:016x}", bytes.len(), xxh3_64(bytes));
+        Some(Difference::new("input.Checkpoint.state", words(&expected), words(&part.state.0)))
     }
 }
 

@@ -41,13 +41,13 @@ pub fn verify(
     let admissions = (!cut.risk.is_empty()).then(Admissions::default);
     let mut check = JournalCheck::new(&options.journal, admissions);
     let (divergence, missing_end) = check_journals(log, options, &cut, &mut check, progress)?;
-    if divergence.is_none() && check.entries == 0 {
+    if divergence.is_none() && check.identical.entries == 0 {
         return Err(nothing_to_verify(log, &options.journal, &check.trimmed));
     }
     let mut report = Report {
-        entries: check.entries,
-        decisions: check.decisions,
-        processes: check.processes,
+        entries: check.identical.entries,
+        decisions: check.identical.decisions,
+        processes: check.identical.processes,
         outputs: None,
         notes: check.trimmed.iter().map(|trimmed| trimmed_note(&options.journal, trimmed)).collect(),
         divergence: divergence.map(Divergence::Journal),

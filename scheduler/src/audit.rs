@@ -20,7 +20,7 @@ impl Scheduler {
     /// If the state hash or any running sum differs from what the walk finds: a defect of this crate.
     pub fn audit(&self) {
         let Some(life) = &self.life else { return };
-        assert_eq!(life.hash, walk_hash(life), "the state hash was not kept");
+        assert_eq!(life.hash.value(), walk_hash(life), "the state hash was not kept");
         assert!(life.step.touched.is_empty(), "partitions touched by the last step were not settled");
         life.lanes.iter().for_each(|lane| audit_lane(life, lane));
         life.partitions.values().for_each(audit_partition);
@@ -47,10 +47,10 @@ impl Scheduler {
 
 /// Whether the state hash is that of the state.
 pub(crate) fn hash_is_kept(scheduler: &Scheduler) -> bool {
-    scheduler.life.as_ref().is_none_or(|life| life.hash == walk_hash(life))
+    scheduler.life.as_ref().is_none_or(|life| life.hash.value() == walk_hash(life))
 }
 
-fn walk_hash(life: &Life) -> StateHash {
+fn walk_hash(life: &Life) -> u64 {
     let mut hash = StateHash::default();
     hash.add(life.config_hash());
     hash.add(life.clock_hash());
@@ -76,7 +76,7 @@ fn walk_hash(life: &Life) -> StateHash {
             group.chunks.iter().for_each(|chunk| hash.add(chunk.hash(key)));
         }
     }
-    hash
+    hash.value()
 }
 
 fn audit_lane(life: &Life, lane: &Lane) {

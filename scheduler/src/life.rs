@@ -49,11 +49,7 @@ pub(crate) struct Life {
     #[serde(skip)]
     pub(crate) learnt: Learnt,
     pub(crate) hash: StateHash,
-    contributions: Contributions,
     pub(crate) step: Step,
-    /// The lane that training wants for the next task that is pushed; none in production.
-    #[serde(skip)]
-    pub(crate) steered: Option<LaneId>,
 }
 
 /// Where the life stands.
@@ -81,13 +77,6 @@ pub(crate) struct Counts {
     pub(crate) lanes_out: usize,
 }
 
-/// What configuration and clock add to the state hash.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Contributions {
-    config: u64,
-    clock: u64,
-}
-
 /// How far the step has come, and how much one may decide.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Step {
@@ -101,6 +90,9 @@ pub(crate) struct Step {
     pub(crate) room: Room,
     /// Whether groups that could be placed wait for room. The groups tell, so it is no part of the hash.
     pub(crate) is_placing: bool,
+    /// The lane that training wants for the next task that is pushed; none in production.
+    #[serde(skip)]
+    pub(crate) steered: Option<LaneId>,
 }
 
 impl Life {
@@ -132,14 +124,13 @@ impl Life {
             breakers: Breakers::new(started.lanes.len()),
             learnt: Learnt::default(),
             hash: StateHash::default(),
-            contributions: Contributions::default(),
             step: Step {
                 touched: Vec::new(),
                 bytes_max: step_bytes_max,
                 room: Room::new(step_bytes_max),
                 is_placing: false,
+                steered: None,
             },
-            steered: None,
         };
         life.refresh_config();
         for lane in &mut life.lanes {
@@ -202,7 +193,7 @@ impl Life {
     /// The configuration has changed.
     pub(crate) fn refresh_config(&mut self) {
         let now = self.config_hash();
-        self.hash.replace(&mut self.contributions.config, now);
+        self.hash.replace_config(now);
     }
 
     pub(crate) fn clock_hash(&self) -> u64 {
@@ -219,7 +210,7 @@ impl Life {
 
     pub(crate) fn refresh_clock(&mut self) {
         let now = self.clock_hash();
-        self.hash.replace(&mut self.contributions.clock, now);
+        self.hash.replace_clock(now);
     }
 
     /// Asks to be woken at this time, if no earlier wake is asked for.

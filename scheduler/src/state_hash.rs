@@ -8,21 +8,39 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Sum of the hashes of all components.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StateHash(u64);
+/// Sum of the hashes of all components. Most of them keep what they contributed to it; what configuration and clock contributed is kept here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StateHash {
+    sum: u64,
+    /// What the configuration contributed.
+    config: u64,
+    /// What the clock contributed.
+    clock: u64,
+}
 
 impl StateHash {
-    pub(crate) fn value(self) -> u64 {
-        self.0
+    pub(crate) fn value(&self) -> u64 {
+        self.sum
     }
 
     pub(crate) fn add(&mut self, component: u64) {
-        self.0 = self.0.wrapping_add(component);
+        self.sum = self.sum.wrapping_add(component);
     }
 
     pub(crate) fn remove(&mut self, component: u64) {
-        self.0 = self.0.wrapping_sub(component);
+        self.sum = self.sum.wrapping_sub(component);
+    }
+
+    pub(crate) fn replace_config(&mut self, now: u64) {
+        self.remove(self.config);
+        self.add(now);
+        self.config = now;
+    }
+
+    pub(crate) fn replace_clock(&mut self, now: u64) {
+        self.remove(self.clock);
+        self.add(now);
+        self.clock = now;
     }
 
     /// Replaces what a component contributed so far with its hash now.

@@ -279,6 +279,17 @@ struct Committed {
     offsets: BTreeMap<i32, i64>,
 }
 
+/// How far the run is.
+#[derive(Default)]
+struct Phase {
+    /// Turbulent events so far: the topics grow with them.
+    turbulent_events: usize,
+    /// Whether the first process was asked to stop at the end of the log.
+    stopping: bool,
+    /// Whether nothing fails any more, and no lane is slow.
+    healing: bool,
+}
+
 /// What all processes share: the log, the group, and the seed.
 struct World {
     random: Random,
@@ -292,12 +303,7 @@ struct World {
     devices: Arc<SimulatedDevices>,
     committed: Committed,
     snapshots: SnapshotTopic,
-    /// Whether the first process was asked to stop at the end of the log.
-    stopping: bool,
-    /// Turbulent events so far: the topics grow with them.
-    turbulent_events: usize,
-    /// Whether nothing fails any more, and no lane is slow.
-    healing: bool,
+    phase: Phase,
     /// Whether the histories of journals are told and drawn as well, which takes a quarter of a seed's time.
     tells_histories: bool,
     coverage: Coverage,
@@ -310,7 +316,7 @@ impl World {
 
     /// So many of the records of a partition are published by now.
     fn published(&self, records: usize) -> usize {
-        (records * self.turbulent_events).div_ceil(TURBULENT_EVENTS).min(records)
+        (records * self.phase.turbulent_events).div_ceil(TURBULENT_EVENTS).min(records)
     }
 
     fn committed_offset(&self, partition: i32) -> Option<i64> {
@@ -353,9 +359,7 @@ impl Simulation {
             now_ns: 1,
             committed: Committed::default(),
             snapshots: SnapshotTopic::default(),
-            stopping: false,
-            turbulent_events: 0,
-            healing: false,
+            phase: Phase::default(),
             tells_histories: true,
             coverage: Coverage::default(),
         };
@@ -366,7 +370,7 @@ impl Simulation {
     /// Turbulence, a stop in it, and a healing phase at whose end all is committed.
     fn run(&mut self) -> Result<(), Failure> {
         for _ in 0..TURBULENT_EVENTS {
-            self.world.turbulent_events += 1;
+            self.world.phase.turbulent_events += 1;
             self.turbulent_event()?;
         }
         self.stop()?;
@@ -374,7 +378,7 @@ impl Simulation {
             self.turbulent_event()?;
         }
         self.world.devices.heal();
-        self.world.healing = true;
+        self.world.phase.healing = true;
         for _ in 0..HEALING_EVENTS_MAX {
             if self.is_done() {
                 return Ok(());
@@ -395,7 +399,7 @@ impl Simulation {
 
     /// All processes but the first are to end, the first at the end of the log.
     fn stop(&mut self) -> Result<(), Failure> {
-        self.world.stopping = true;
+        self.world.phase.stopping = true;
         for process in self.processes[1..].iter_mut().flatten() {
             process.stop_now(&mut self.world, true)?;
         }
@@ -418,7 +422,7 @@ impl Simulation {
         let index = self.any_process();
         let Self { world, processes } = self;
         let process = processes[index].as_mut().expect("it is there");
-        world.coverage.faults_while_stopping += usize::from(world.stopping);
+        world.coverage.faults_while_stopping += usize::from(world.phase.stopping);
         if world.random.one_in(250) {
             let lane = world.random.index(world.config.core.lanes.len());
             let lost = process.lose_lane(lane, world);
@@ -432,14 +436,14 @@ impl Simulation {
         } else if world.random.one_in(400) {
             world.now_ns += HELD_UP_NS;
             Ok(())
-        } else if world.random.one_in(600) && !world.stopping {
+        } else if world.random.one_in(600) && !world.phase.stopping {
             process.stop_now(world, false)
-        } else if world.random.one_in(120) && !world.stopping {
+        } else if world.random.one_in(120) && !world.phase.stopping {
             let may_lose = world.random.one_in(2);
             self.rebalance(may_lose);
             Ok(())
         } else {
-            world.coverage.faults_while_stopping -= usize::from(world.stopping);
+            world.coverage.faults_while_stopping -= usize::from(world.phase.stopping);
             self.event()
         }
     }
@@ -481,7 +485,7 @@ impl Simulation {
         let leaves = self.processes[index].as_ref().is_some_and(|process| process.leaves);
         self.world.group.leave(index);
         let mut process = Process::start(index as i32, &mut self.world)?;
-        if self.world.stopping {
+        if self.world.phase.stopping {
             match index {
                 0 => process.stop_at_end(&mut self.world)?,
                 _ => process.stop_now(&mut self.world, leaves)?,

@@ -113,7 +113,7 @@ pub fn execute(
         engine_config.core.lanes.len(),
         log.url()
     ));
-    if let Some(missing) = &settings.gpus_missing {
+    if let Some(missing) = &settings.lanes.gpus_missing {
         to_stderr(format_args!("{missing}; lanes are on the CPU"));
     }
 

@@ -32,11 +32,11 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     if let Some(line) = &inventory.missing {
         writeln!(stdout, "{line}")?;
     }
-    writeln!(stdout, "Lanes ({}):", settings.lanes.len())?;
-    for lane in &settings.lanes {
+    writeln!(stdout, "Lanes ({}):", settings.lanes.specs.len())?;
+    for lane in &settings.lanes.specs {
         writeln!(stdout, "  lane {}: {}, weight {}", lane.lane, lane.device, lane.weight)?;
     }
-    let cpu_lanes = settings.lanes.iter().filter(|lane| lane.device.starts_with("cpu:")).count();
+    let cpu_lanes = settings.lanes.specs.iter().filter(|lane| lane.device.starts_with("cpu:")).count();
     if cpu_lanes > cores {
         writeln!(stdout, "More lanes than cores: they share the cores, which gains nothing.")?;
     }

@@ -56,7 +56,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         config.core.group,
         log.url()
     );
-    if let Some(missing) = &settings.gpus_missing {
+    if let Some(missing) = &settings.lanes.gpus_missing {
         to_stderr(format_args!("{missing}; lanes are on the CPU"));
     }
     if let Some(note) = failover_note(settings) {

@@ -142,6 +142,7 @@ mod tests {
         match load(&Sources { environment, cores: 4, gpus, ..Sources::default() }) {
             Ok((settings, _)) => Ok(settings
                 .lanes
+                .specs
                 .iter()
                 .enumerate()
                 .map(|(index, lane)| {
@@ -201,12 +202,12 @@ mod tests {
         let settings = |devices: &str, gpus: Option<GpuProbe>| {
             let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
             let sources = Sources { environment, cores: 4, gpus, ..Sources::default() };
-            load(&sources).unwrap().0
+            load(&sources).unwrap().0.lanes
         };
         assert_eq!(settings("auto", Some(probe)).gpus_missing.as_deref(), Some("no GPU"));
         assert_eq!(settings("cpu:1", Some(probe)).gpus_missing, None);
         // Who runs no lanes asks for no GPUs, and reads a file of another machine.
-        assert_eq!(settings("cuda:7,cpu:1", None).lanes.len(), 2);
+        assert_eq!(settings("cuda:7,cpu:1", None).specs.len(), 2);
     }
 
     #[test]

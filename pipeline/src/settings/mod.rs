@@ -34,7 +34,7 @@ use warptape_kernels::Isa;
 pub use keys::{Key, Kind};
 pub use lanes::GpuProbe;
 pub use mistake::{Mistake, SettingsError};
-pub use parts::Settings;
+pub use parts::{LaneSettings, Settings, TaskPolicySettings};
 pub use secret::{Secret, exposed_password};
 pub use sections::{
     AutoscaleSettings, EndpointSettings, EngineSettings, GroupProtocol, HotStateSettings, KEYS,
@@ -91,10 +91,10 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
         return Err(SettingsError::Mistakes(mistakes));
     }
     if let (Some(inventory), Some(probe)) = (&inventory, &sources.gpus) {
-        lanes::weigh(&mut settings.lanes, inventory, probe);
+        lanes::weigh(&mut settings.lanes.specs, inventory, probe);
     }
     let gpus = inventory.as_ref().map_or(&[][..], Inventory::usable);
-    lanes::describe(&mut settings.lanes, gpus, Isa::detect());
+    lanes::describe(&mut settings.lanes.specs, gpus, Isa::detect());
     Ok((settings, effective))
 }
 

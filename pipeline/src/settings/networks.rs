@@ -16,31 +16,32 @@ pub(super) fn take_up(
 ) -> Vec<Relation> {
     let mut mistakes = Vec::new();
     let is_counted = gpus_are_known || !settings.engine.devices.iter().any(|device| device == "auto");
-    let lanes = is_counted.then_some(settings.lanes.len());
+    let lanes = is_counted.then_some(settings.lanes.specs.len());
     for path in &settings.risk.networks {
-        let trained = read(path, lanes).and_then(|trained| match settings.networks.contains(&trained) {
-            true => Err("is there twice".to_owned()),
-            false => Ok(trained),
-        });
+        let trained =
+            read(path, lanes).and_then(|trained| match settings.task_policies.networks.contains(&trained) {
+                true => Err("is there twice".to_owned()),
+                false => Ok(trained),
+            });
         match trained {
-            Ok(trained) => settings.networks.push(trained),
+            Ok(trained) => settings.task_policies.networks.push(trained),
             Err(why) => {
                 let allowed = format!("files of networks for these lanes: {} {why}", path.display());
                 mistakes.push(relation(effective, "risk.networks", None, &allowed));
             }
         }
     }
-    if let Err(allowed) = name_whole(&mut settings.scheduler.risk.policy, &settings.networks) {
+    if let Err(allowed) = name_whole(&mut settings.scheduler.risk.policy, &settings.task_policies.networks) {
         mistakes.push(relation(effective, "risk.policy", Some("risk.networks"), &allowed));
         // What else is wrong is said without it.
         settings.scheduler.risk.policy.clear();
     }
-    for policy in settings.shadow.iter_mut().flat_map(|shadow| &mut shadow.policies) {
-        if let Err(allowed) = name_whole(policy, &settings.networks) {
+    for policy in settings.task_policies.shadow.iter_mut().flat_map(|shadow| &mut shadow.policies) {
+        if let Err(allowed) = name_whole(policy, &settings.task_policies.networks) {
             mistakes.push(relation(effective, "risk.shadow", Some("risk.networks"), &allowed));
         }
     }
-    let shadow = settings.shadow.iter().filter(|_| mistakes.is_empty()).flat_map(check_shadow);
+    let shadow = settings.task_policies.shadow.iter().filter(|_| mistakes.is_empty()).flat_map(check_shadow);
     let shadow: Vec<_> =
         shadow.map(|mistake| relation(effective, "risk.shadow", None, &mistake.allowed)).collect();
     mistakes.extend(shadow);
@@ -52,7 +53,7 @@ pub(super) fn leave(settings: &mut Settings) {
     if dqn::prefix_of(&settings.scheduler.risk.policy).is_some() {
         settings.scheduler.risk.policy.clear();
     }
-    settings.shadow = None;
+    settings.task_policies.shadow = None;
 }
 
 /// Has a policy name the whole hash of its network, if it names one; what is allowed if that is not there.

@@ -57,13 +57,27 @@ pub struct Settings {
     pub stages: StageConfig,
     /// Section `endpoint`.
     pub endpoint: EndpointSettings,
-    /// The lanes on `engine.devices`, by index.
-    pub lanes: Vec<LaneSpec>,
+    /// The lanes on `engine.devices`.
+    pub lanes: LaneSettings,
+    /// What policies of tasks are given, of section `risk`.
+    pub task_policies: TaskPolicySettings,
+}
+
+/// The lanes, and why they are no others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneSettings {
+    /// By index.
+    pub specs: Vec<LaneSpec>,
     /// Why none of them is on a GPU, though it might be: what was not found.
     pub gpus_missing: Option<String>,
-    /// Networks that policies of tasks may name.
+}
+
+/// What policies of tasks are given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskPolicySettings {
+    /// Networks that they may name.
     pub networks: Vec<Trained>,
-    /// Policies of tasks in the shadow of the one that decides.
+    /// Those in the shadow of the one that decides.
     pub shadow: Option<ShadowConfig>,
 }
 
@@ -88,10 +102,14 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
         risk,
         stages: StageConfig::read(values),
         endpoint: EndpointSettings::read(values),
-        lanes: syntax::lanes(&engine.devices, cores, inventory.map_or(0, |found| found.usable().len())),
-        networks: Vec::new(),
-        shadow: (!shadow.policies.is_empty()).then_some(shadow),
-        gpus_missing: inventory.and_then(|found| found.missing.clone()),
+        lanes: LaneSettings {
+            specs: syntax::lanes(&engine.devices, cores, inventory.map_or(0, |found| found.usable().len())),
+            gpus_missing: inventory.and_then(|found| found.missing.clone()),
+        },
+        task_policies: TaskPolicySettings {
+            networks: Vec::new(),
+            shadow: (!shadow.policies.is_empty()).then_some(shadow),
+        },
         engine,
     }
 }
@@ -108,9 +126,9 @@ impl Settings {
             stages: self.stages.clone(),
             scheduler: self.scheduler.clone(),
             autoscale: self.autoscale,
-            shadow: self.shadow.clone(),
-            networks: self.networks.clone(),
-            lanes: self.lanes.clone(),
+            shadow: self.task_policies.shadow.clone(),
+            networks: self.task_policies.networks.clone(),
+            lanes: self.lanes.specs.clone(),
             limits: Limits {
                 kept_bytes_max: KEPT_BYTES_MAX,
                 commit_bytes_max: COMMIT_BYTES_MAX,

@@ -36,7 +36,7 @@ pub(super) fn relations(
     if let Some(allowed) = inventory.and_then(|found| lanes::absent(devices, found)) {
         mistakes.push(relation(effective, "engine.devices", None, &allowed));
     }
-    let lanes = settings.lanes.len();
+    let lanes = settings.lanes.specs.len();
     // Who does not know the GPUs does not know what `auto` comes to.
     let counted = inventory.is_some() || !devices.iter().any(|device| device == "auto");
     if counted && lanes > LANES_MAX {

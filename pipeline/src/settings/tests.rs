@@ -63,7 +63,7 @@ fn nothing_given_is_the_defaults() {
         settings.log,
         LogSettings { url: "sqlite:warptape.db".to_owned(), durability: Durability::Process }
     );
-    assert_eq!(settings.lanes.len(), 2);
+    assert_eq!(settings.lanes.specs.len(), 2);
     assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
     let risk = warptape_schemas::journal::RiskConfig {
         quantum_ns: 20_000_000,
@@ -308,7 +308,7 @@ fn preferences_yield_to_everything_but_defaults() {
         ..Sources::default()
     };
     let (settings, effective) = load(&sources).unwrap();
-    assert_eq!(settings.lanes.len(), 4);
+    assert_eq!(settings.lanes.specs.len(), 4);
     assert_eq!(settings.engine.node, "mine");
     assert_eq!(origin_of(&effective, "engine.devices").to_string(), "default of demo");
 }

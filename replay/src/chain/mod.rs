@@ -30,7 +30,7 @@ pub use batch::{BatchChain, PartFacts, why_batch};
 pub use facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};
 pub use find::find_signal_of_symbol;
 pub use lane::{LaneWhy, why_lane};
-pub use request::{Clock, RequestChain, TaskFacts, why_request};
+pub use request::{Clock, RequestChain, RequestFacts, TaskFacts, why_request};
 pub use signal::why_signal;
 pub use slowest::{SLOWEST_MAX, Seen, Slow, Slowest, SlowestOptions, slowest, slowest_with};
 pub use waits::{Step, Wait, flight};

@@ -25,20 +25,9 @@ const PROGRESS_RESULTS: u64 = 1_024;
 /// What led to the answer to a request.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestChain {
-    /// Id of the request.
-    pub request_id: String,
-    /// Who asked.
-    pub tenant: String,
-    /// How urgent it was.
-    pub class: TaskClass,
-    /// Partition of the request.
-    pub partition: i32,
-    /// Its offset.
-    pub offset: i64,
-    /// When it was published, as its record says, ns since the epoch; where the request is not there any more, when the engine had it.
-    pub created_ns: i64,
-    /// Whose clock that is of; all other times are of the process's. `None` where the log does not tell.
-    pub created_clock: Option<Clock>,
+    /// The request.
+    #[serde(flatten)]
+    pub request: RequestFacts,
     /// Where the waits begin: when it was published, or when the engine had it, where that is earlier by their clocks.
     pub from_ns: i64,
     /// Partition of the result.
@@ -61,6 +50,25 @@ pub struct RequestChain {
     pub is_to_commit: bool,
     /// What is not known, in words.
     pub unknown: Vec<String>,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RequestFacts {
+    /// Its id.
+    pub request_id: String,
+    /// Who asked.
+    pub tenant: String,
+    /// How urgent it was.
+    pub class: TaskClass,
+    /// Its partition.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// When it was published, as its record says, ns since the epoch; where the request is not there any more, when the engine had it.
+    pub created_ns: i64,
+    /// Whose clock that is of; all other times of the chain are of the process's. `None` where the log does not tell.
+    pub created_clock: Option<Clock>,
 }
 
 /// Whose clock a time is of.
@@ -162,13 +170,15 @@ pub fn why_request(
     let explanation = explain_first_slice(entries, task.as_ref())?;
     let Found { partition: result_partition, offset: result_offset, result, .. } = found;
     Ok(RequestChain {
-        request_id: result.request_id,
-        tenant: result.tenant,
-        class: result.class,
-        partition,
-        offset: result.offset,
-        created_ns,
-        created_clock,
+        request: RequestFacts {
+            request_id: result.request_id,
+            tenant: result.tenant,
+            class: result.class,
+            partition,
+            offset: result.offset,
+            created_ns,
+            created_clock,
+        },
         from_ns,
         result_partition,
         result_offset,
@@ -319,6 +329,51 @@ fn task_facts(rounds: &[Round], result: &RiskResult) -> Option<TaskFacts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Programs read it: which part of the struct has a field is of no concern to them.
+    #[test]
+    fn the_json_of_a_chain_has_the_request_beside_the_result() {
+        let request = RequestFacts {
+            request_id: "one".to_owned(),
+            tenant: "desk".to_owned(),
+            class: TaskClass::Batch,
+            partition: 3,
+            offset: 4,
+            created_ns: 5,
+            created_clock: Some(Clock::Log),
+        };
+        let chain = RequestChain {
+            request,
+            from_ns: 6,
+            result_partition: 7,
+            result_offset: 8,
+            process: ProcessFacts {
+                journal: Some(0),
+                node: "node-0".to_owned(),
+                began: None,
+                assigned_ns: None,
+            },
+            task: None,
+            explanation: None,
+            transaction: TransactionFacts {
+                sealed_sequence: 9,
+                sealed_ns: None,
+                first_offset: 10,
+                next_offset: 11,
+                signals: 12,
+                attempts: Vec::new(),
+                committed_ns: None,
+            },
+            waits: Vec::new(),
+            total_ns: 13,
+            is_to_commit: false,
+            unknown: Vec::new(),
+        };
+        assert_eq!(
+            serde_json::to_string(&chain).expect("numbers and texts"),
+            r#"{"request_id":"one","tenant":"desk","class":"BATCH","partition":3,"offset":4,"created_ns":5,"created_clock":"log","from_ns":6,"result_partition":7,"result_offset":8,"process":{"journal":0,"node":"node-0","began":null,"assigned_ns":null},"task":null,"explanation":null,"transaction":{"sealed_sequence":9,"sealed_ns":null,"first_offset":10,"next_offset":11,"signals":12,"attempts":[],"committed_ns":null},"waits":[],"total_ns":13,"is_to_commit":false,"unknown":[]}"#
+        );
+    }
 
     /// What two clocks say is no wait where the first one is ahead.
     #[test]

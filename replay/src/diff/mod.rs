@@ -22,7 +22,7 @@ use warptape_eventlog::EventLog;
 pub use moved::{LaneRows, MovedGroup, Moves};
 pub use outputs::{OutputsCompared, SignalUnlike};
 pub use parted::{Parted, PartedAt};
-pub use side::{LaneWork, Latency, MeanWait, Side};
+pub use side::{LaneWork, Latency, MeanWait, Side, Totals};
 
 use crate::about::modelled_from;
 use crate::difference::differences;

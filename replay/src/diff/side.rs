@@ -33,6 +33,22 @@ pub struct Side {
     pub software: Vec<String>,
     /// Time from the first to the last thing that the journals tell, ns.
     pub elapsed_ns: i64,
+    /// How much it did, and how often it was held up.
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// From the publication of a tick record to the commit of the signals that it caused.
+    pub latency: Latency,
+    /// What a row waited for from its arrival to its commit, on average over all rows.
+    pub waits: Vec<MeanWait>,
+    /// What each lane did.
+    pub lanes: Vec<LaneWork>,
+    /// The slowest signals.
+    pub slowest: Vec<Slow>,
+}
+
+/// How much a run did, and how often it was held up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
     /// Rows that batches brought to lanes and that were done.
     pub rows: i64,
     /// Batches.
@@ -51,14 +67,6 @@ pub struct Side {
     pub lanes_lost: u64,
     /// Signals of transactions that are known to be committed.
     pub signals: u64,
-    /// From the publication of a tick record to the commit of the signals that it caused.
-    pub latency: Latency,
-    /// What a row waited for from its arrival to its commit, on average over all rows.
-    pub waits: Vec<MeanWait>,
-    /// What each lane did.
-    pub lanes: Vec<LaneWork>,
-    /// The slowest signals.
-    pub slowest: Vec<Slow>,
 }
 
 /// Latencies of signals.
@@ -151,7 +159,7 @@ impl Fold {
     fn see(&mut self, seen: Seen<'_>) {
         match seen {
             Seen::Signal { latency_ns, .. } => {
-                self.side.signals += 1;
+                self.side.totals.signals += 1;
                 let latency_ns = latency_ns.map(|latency_ns| latency_ns.max(0).unsigned_abs());
                 latency_ns.into_iter().for_each(|latency_ns| self.latency.saturating_record(latency_ns));
             }
@@ -166,18 +174,18 @@ impl Fold {
         match item {
             Item::Life(life) => self.begin(life),
             Item::Pause(pause) => {
-                self.side.pauses += 1;
+                self.side.totals.pauses += 1;
                 let until = pause.until.map_or(0, |until| until.at_ns - pause.from.at_ns);
-                self.side.paused_ns += until;
+                self.side.totals.paused_ns += until;
             }
             Item::Batch(batch) => self.batch(batch),
-            Item::Stay(stay) => self.side.moves += u64::from(stay.end == StayEnd::Released),
-            Item::Lane(change) => self.side.lanes_lost += u64::from(change.lost.is_some()),
+            Item::Stay(stay) => self.side.totals.moves += u64::from(stay.end == StayEnd::Released),
+            Item::Lane(change) => self.side.totals.lanes_lost += u64::from(change.lost.is_some()),
             Item::Transaction(transaction) => {
-                self.side.transactions += 1;
+                self.side.totals.transactions += 1;
                 let aborted = transaction.attempts.iter();
                 let aborted = aborted.filter(|attempt| attempt.outcome == CommitOutcome::Aborted);
-                self.side.aborted += aborted.count() as u64;
+                self.side.totals.aborted += aborted.count() as u64;
                 transaction.sealed_ns.into_iter().for_each(|at_ns| self.reach(at_ns));
                 row_waits(&self.context, transaction, &mut |rows, waits| {
                     self.waits.0 += i128::from(rows);
@@ -210,7 +218,7 @@ impl Fold {
     }
 
     fn batch(&mut self, batch: &Batch) {
-        self.side.batches += 1;
+        self.side.totals.batches += 1;
         self.reach(batch.at.at_ns);
         let BatchEnd::Completed { at, service_ns, .. } = batch.end else { return };
         self.reach(at.at_ns);
@@ -229,7 +237,7 @@ impl Fold {
         lane.batches += 1;
         lane.rows += batch.dispatch.rows;
         lane.service_ns += service_ns;
-        self.side.rows += batch.dispatch.rows;
+        self.side.totals.rows += batch.dispatch.rows;
         let name = match life.journal {
             0 => format!("{number} ({device})"),
             process => format!("{number} ({device}) of process {process}"),
@@ -274,4 +282,20 @@ fn configuration(started: &Started) -> Value {
         serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));
     let Started { scheduler, lanes, autoscale, shadow, .. } = started;
     json!({ "scheduler": scheduler, "lanes": lanes, "stages": stages, "autoscale": autoscale, "shadow": shadow })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Programs read it: which part of the struct has a field is of no concern to them.
+    #[test]
+    fn the_json_of_a_side_is_flat() {
+        let totals = Totals { rows: 7, ..Totals::default() };
+        let side = Side { url: "sqlite:a".to_owned(), totals, elapsed_ns: 5, ..Side::default() };
+        assert_eq!(
+            serde_json::to_string(&side).expect("numbers and texts"),
+            r#"{"url":"sqlite:a","modelled_from":null,"lives":0,"software":[],"elapsed_ns":5,"rows":7,"batches":0,"moves":0,"pauses":0,"paused_ns":0,"transactions":0,"aborted":0,"lanes_lost":0,"signals":0,"latency":{"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0},"waits":[],"lanes":[],"slowest":[]}"#
+        );
+    }
 }

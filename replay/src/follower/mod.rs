@@ -133,9 +133,9 @@ impl<'a> Follower<'a> {
         self.followed.headless = headless.map(|(partition, _)| *partition).collect();
         let sum = |count: fn(&JournalFollower) -> u64| self.journals.values().map(count).sum();
         let report = &mut self.followed.report;
-        report.entries = sum(|journal| journal.check.entries);
-        report.decisions = sum(|journal| journal.check.decisions);
-        report.processes = sum(|journal| journal.check.processes);
+        report.entries = sum(|journal| journal.check.identical.entries);
+        report.decisions = sum(|journal| journal.check.identical.decisions);
+        report.processes = sum(|journal| journal.check.identical.processes);
         Ok(reached)
     }
 

@@ -51,7 +51,7 @@ fn a_run_is_the_same_as_its_like() {
     let [one, other] = &found.sides;
     assert_eq!((one.lives, one.software.as_slice()), (2, &[env!("CARGO_PKG_VERSION").to_owned()][..]));
     assert_eq!((&one.latency, &one.waits, &one.lanes), (&other.latency, &other.waits, &other.lanes));
-    assert!(one.signals > 30 && one.latency.p50_ns > 0 && one.latency.max_ns >= one.latency.p999_ns);
+    assert!(one.totals.signals > 30 && one.latency.p50_ns > 0 && one.latency.max_ns >= one.latency.p999_ns);
     assert!(one.waits.iter().map(|wait| wait.ns).sum::<i64>() > 0, "{:?}", one.waits);
 }
 

@@ -77,8 +77,10 @@ impl Scope {
                 };
                 let Interval { mean, half } = of(&outcomes, &|outcome| outcome.missed() * 100.0);
                 let missed = format!("{mean:.3} ± {half:.3} %");
-                let [done, arrived] =
-                    [by_capacity(|outcome| outcome.in_time_s), by_capacity(|outcome| outcome.offered_s)];
+                let [done, arrived] = [
+                    by_capacity(|outcome| outcome.tasks.in_time_s),
+                    by_capacity(|outcome| outcome.tasks.offered_s),
+                ];
                 let [mean, last] =
                     [ms(of(&outcomes, &Outcome::mean_s)), ms(of(&outcomes, &|one| one.quantile_s(0.99)))];
                 println!("| {name} | `{policy}` | {missed} | {done} | {arrived} | {mean} | {last} |");

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use warptape_simulator::{Fleet, Options, Outcome, Workload, run};
+use warptape_simulator::{Counts, Fleet, Options, Workload, run};
 
 fn main() {
     let given: Vec<String> = std::env::args().skip(1).collect();
@@ -21,7 +21,7 @@ fn main() {
         workload.kinds.iter_mut().for_each(|kind| kind.divisible = divisible);
         let options = Options { policy: policy.to_owned(), slice_ns: 4_000_000, ..Options::default() };
         let begin = Instant::now();
-        let Outcome { steps, decisions, .. } = run(&fleet, &workload, &options, 1);
+        let Counts { steps, decisions, .. } = run(&fleet, &workload, &options, 1).counts;
         let seconds = begin.elapsed().as_secs_f64();
         let [by_task, by_step] = [tasks as f64, steps as f64].map(|number| number / seconds);
         let slices = decisions as f64 / tasks as f64;

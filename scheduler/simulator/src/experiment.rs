@@ -157,7 +157,8 @@ fn closed_loop(fleet: &Fleet, scenes: &[Scene], found: &[Found]) -> String {
             .map_or("–".to_owned(), |[mean_s, per_h, percent]| format!("{mean_s} s, {per_h}, {percent} %"));
         let busy = of(outcomes, |outcome| utilisation(outcome, fleet.lanes()));
         let percent = Interval { mean: busy.mean * 100.0, half: busy.half * 100.0 };
-        let done = of(outcomes, |outcome| outcome.completions_s.len() as f64 / outcome.measured_s * 10.0);
+        let done =
+            of(outcomes, |outcome| outcome.tasks.completions_s.len() as f64 / outcome.measured_s * 10.0);
         page += &format!(
             "| {} | {printed} | {} s | {} s | {} | {} % | {:.2} |\n",
             named(&method),
@@ -236,7 +237,7 @@ mod tests {
             let outcomes: Vec<_> =
                 (0..3).map(|seed| run(&fleet, &scene.workload, &options(&METHODS[index]), seed)).collect();
             let mean = |figure: &dyn Fn(&Outcome) -> f64| of(&outcomes, figure).mean;
-            let done = mean(&|outcome| outcome.completions_s.len() as f64 / outcome.measured_s * 10.0);
+            let done = mean(&|outcome| outcome.tasks.completions_s.len() as f64 / outcome.measured_s * 10.0);
             (mean(&Outcome::mean_s), done, mean(&|outcome| utilisation(outcome, 16) * 100.0))
         };
         let (mean_s, done, percent) = of(0);
@@ -258,7 +259,7 @@ mod tests {
         for (scene, at) in scenes.iter().enumerate() {
             for (method, one) in METHODS.iter().enumerate() {
                 let outcomes = vec![run(&fleet, &at.workload, &options(one), 1)];
-                assert_eq!(outcomes[0].completions_s.len(), 54, "{}", one.policy);
+                assert_eq!(outcomes[0].tasks.completions_s.len(), 54, "{}", one.policy);
                 found.push(Found { scene, method, outcomes });
             }
         }

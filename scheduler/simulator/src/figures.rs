@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-/// Classes of tasks, in the order of [`Outcome::missed_by_class`].
+/// Classes of tasks, in the order of [`MeasuredTasks::missed_by_class`](crate::MeasuredTasks::missed_by_class).
 const CLASSES: [&str; 3] = ["critical", "interactive", "batch"];
 
 /// A value by a time, or 0 where none has passed.
@@ -82,10 +82,11 @@ type Make<'a> = dyn Fn(About, &str, &dyn Fn(&Outcome) -> f64) -> Figure + 'a;
 
 fn completion(of: &Make<'_>) -> Vec<Figure> {
     // Where nothing was done there is nothing that took time.
-    let or_0 = |outcome: &Outcome, figure: &dyn Fn(&Outcome) -> f64| match outcome.completions_s.is_empty() {
-        true => 0.0,
-        false => figure(outcome),
-    };
+    let or_0 =
+        |outcome: &Outcome, figure: &dyn Fn(&Outcome) -> f64| match outcome.tasks.completions_s.is_empty() {
+            true => 0.0,
+            false => figure(outcome),
+        };
     vec![
         of(About::Completion, "mean_s", &|outcome| or_0(outcome, &Outcome::mean_s)),
         of(About::Completion, "p50_s", &|outcome| or_0(outcome, &|one| one.quantile_s(0.5))),
@@ -98,27 +99,29 @@ fn work(of: &Make<'_>, capacity: f64, outcomes: &[Outcome]) -> Vec<Figure> {
     // Until all is done: what is done after the last arrival was not done before it.
     let by_time = |value: f64, outcome: &Outcome| by(value, outcome.measured_s + outcome.drain_s);
     let mut figures = vec![
-        of(About::Work, "done_per_s", &|outcome| by_time(outcome.completions_s.len() as f64, outcome)),
-        of(About::Work, "in_time_by_capacity", &|outcome| by_time(outcome.in_time_s, outcome) / capacity),
+        of(About::Work, "done_per_s", &|outcome| by_time(outcome.tasks.completions_s.len() as f64, outcome)),
+        of(About::Work, "in_time_by_capacity", &|outcome| {
+            by_time(outcome.tasks.in_time_s, outcome) / capacity
+        }),
         of(About::Work, "missed_percent", &|outcome| outcome.missed() * 100.0),
     ];
     for (class, name) in CLASSES.iter().enumerate() {
-        if outcomes.iter().any(|outcome| outcome.ended_by_class[class] > 0) {
+        if outcomes.iter().any(|outcome| outcome.tasks.ended_by_class[class] > 0) {
             let missed = |outcome: &Outcome| {
-                let ended = outcome.ended_by_class[class] as f64;
-                by(outcome.missed_by_class[class] as f64 * 100.0, ended)
+                let ended = outcome.tasks.ended_by_class[class] as f64;
+                by(outcome.tasks.missed_by_class[class] as f64 * 100.0, ended)
             };
             figures.push(of(About::Work, &format!("missed_{name}_percent"), &missed));
         }
     }
     figures.extend([
-        of(About::Work, "decisions", &|outcome| outcome.decisions as f64),
-        of(About::Work, "slices", &|outcome| outcome.slices as f64),
-        of(About::Work, "assigned", &|outcome| outcome.assigned as f64),
-        of(About::Work, "stolen", &|outcome| outcome.stolen as f64),
+        of(About::Work, "decisions", &|outcome| outcome.counts.decisions as f64),
+        of(About::Work, "slices", &|outcome| outcome.counts.slices as f64),
+        of(About::Work, "assigned", &|outcome| outcome.counts.assigned as f64),
+        of(About::Work, "stolen", &|outcome| outcome.counts.stolen as f64),
     ]);
-    if outcomes.iter().any(|outcome| outcome.redone > 0) {
-        figures.push(of(About::Work, "redone", &|outcome| outcome.redone as f64));
+    if outcomes.iter().any(|outcome| outcome.counts.redone > 0) {
+        figures.push(of(About::Work, "redone", &|outcome| outcome.counts.redone as f64));
     }
     figures
 }
@@ -282,7 +285,7 @@ mod tests {
                 assert!((0.0..=all_s * (1.0 + 1e-9)).contains(busy_s), "{name}: {busy_s} of {all_s}");
             }
             // Turing does work at three speeds, so lanes take at least what was offered, and no more than at its least speed.
-            let (busy_s, done_s): (f64, f64) = (outcome.busy_s.iter().sum(), outcome.offered_s);
+            let (busy_s, done_s): (f64, f64) = (outcome.busy_s.iter().sum(), outcome.tasks.offered_s);
             assert!(busy_s > 0.9 * done_s && busy_s < done_s / 0.447, "{name}: {busy_s} for {done_s}");
         }
     }

@@ -31,7 +31,9 @@ mod workload;
 pub use baseline::BASELINES;
 pub use fleet::{Autoscale, Class, Failure, Fleet, Outage, Throttling};
 pub use options::Options;
-pub use outcome::{Interval, Outcome, PARTS, Ran, Scaled, Ticked, Verdict, interval, jain};
+pub use outcome::{
+    Counts, Interval, MeasuredTasks, Outcome, PARTS, Ran, Scaled, Ticked, Verdict, interval, jain,
+};
 pub use run::{Observer, Pilot, Scaling, run, run_observed, run_piloted};
 pub use ticks::{Pace, Surges, TickSpeed, Ticks};
 pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};

@@ -8,22 +8,8 @@ pub const PARTS: usize = 10;
 /// What a run came to. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Completion times of the tasks that were measured, ascending: from arrival to the end of the last slice.
-    pub completions_s: Vec<f64>,
-    /// Tasks of those that are measured that were refused.
-    pub rejected: usize,
-    /// Tasks of those that are measured that met their deadline first.
-    pub expired: usize,
-    /// Tasks of those that are measured that nothing became of, because no lane was left.
-    pub unfinished: usize,
-    /// Tasks of those that are measured by how urgent they are: critical, interactive, batch.
-    pub ended_by_class: [usize; 3],
-    /// Those of them that were not done in time.
-    pub missed_by_class: [usize; 3],
-    /// Work of the tasks that are measured, in seconds of the reference class.
-    pub offered_s: f64,
-    /// Work of those of them that were done in time, likewise.
-    pub in_time_s: f64,
+    /// What became of the tasks that are measured.
+    pub tasks: MeasuredTasks,
     /// Number of tasks that were there, in the mean over time, for each of [`PARTS`] equal parts of the time from the first arrival to the last.
     pub present: Vec<f64>,
     /// Lane time by class, from the begin of the run to the last arrival, in which lanes worked.
@@ -38,6 +24,40 @@ pub struct Outcome {
     pub drain_s: f64,
     /// Lane time that each tenant had while all of them had tasks, by its weight.
     pub service_by_weight: Vec<f64>,
+    /// Numbers of steps, decisions and slices.
+    pub counts: Counts,
+    /// What lanes were paid for, and what the policy that says so knew.
+    pub scaled: Scaled,
+    /// What became of ticks, where some came.
+    pub ticks: Option<Ticked>,
+    /// What each lane did, in the order in which it ended; where [`crate::Options::records`] says so.
+    pub ran: Vec<Ran>,
+}
+
+/// What became of the tasks that are measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredTasks {
+    /// Completion times, ascending: from arrival to the end of the last slice.
+    pub completions_s: Vec<f64>,
+    /// Tasks that were refused.
+    pub rejected: usize,
+    /// Tasks that met their deadline first.
+    pub expired: usize,
+    /// Tasks that nothing became of, because no lane was left.
+    pub unfinished: usize,
+    /// Tasks by how urgent they are: critical, interactive, batch.
+    pub ended_by_class: [usize; 3],
+    /// Those of them that were not done in time.
+    pub missed_by_class: [usize; 3],
+    /// Their work, in seconds of the reference class.
+    pub offered_s: f64,
+    /// Work of those that were done in time, likewise.
+    pub in_time_s: f64,
+}
+
+/// Numbers of steps, decisions and slices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
     /// Decisions of the scheduler.
     pub decisions: u64,
     /// Steps of the scheduler.
@@ -50,12 +70,6 @@ pub struct Outcome {
     pub stolen: u64,
     /// Slices that a lane had when it was lost, so that others did them again.
     pub redone: u64,
-    /// What lanes were paid for, and what the policy that says so knew.
-    pub scaled: Scaled,
-    /// What became of ticks, where some came.
-    pub ticks: Option<Ticked>,
-    /// What each lane did, in the order in which it ended; where [`crate::Options::records`] says so.
-    pub ran: Vec<Ran>,
 }
 
 /// What was on of a fleet.
@@ -118,13 +132,13 @@ pub struct Ran {
 impl Outcome {
     /// Mean completion time; not a number where nothing was done.
     pub fn mean_s(&self) -> f64 {
-        self.completions_s.iter().sum::<f64>() / self.completions_s.len() as f64
+        self.tasks.completions_s.iter().sum::<f64>() / self.tasks.completions_s.len() as f64
     }
 
     /// Share of the measured tasks that were not done in time.
     pub fn missed(&self) -> f64 {
-        let missed = self.rejected + self.expired + self.unfinished;
-        missed as f64 / (missed + self.completions_s.len()).max(1) as f64
+        let missed = self.tasks.rejected + self.tasks.expired + self.tasks.unfinished;
+        missed as f64 / (missed + self.tasks.completions_s.len()).max(1) as f64
     }
 
     /// Tasks by which what is there grows in a second: the slope of the line through [`Outcome::present`] with the least squares, without the first part,
@@ -142,8 +156,8 @@ impl Outcome {
 
     /// A quantile of completion times, from 0 to 1.
     pub fn quantile_s(&self, quantile: f64) -> f64 {
-        let last = self.completions_s.len() - 1;
-        self.completions_s[((quantile * last as f64).round() as usize).min(last)]
+        let last = self.tasks.completions_s.len() - 1;
+        self.tasks.completions_s[((quantile * last as f64).round() as usize).min(last)]
     }
 }
 

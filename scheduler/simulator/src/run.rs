@@ -73,23 +73,49 @@ struct Run<'a> {
     ticks: Option<TickRun<'a>>,
     /// Lanes that are not lost, or come back.
     lanes_left: usize,
-    /// Events by time, those of one time in the order in which they were known.
-    events: BinaryHeap<Reverse<(i64, u64, Event)>>,
-    events_known: u64,
-    /// Tasks that were sent, and those that have arrived.
-    sent: usize,
-    arrived: usize,
-    tasks_by_tenant: Vec<i64>,
-    known: BTreeSet<TaskId>,
+    events: Events,
+    tasks: Tasks,
     outcome: Outcome,
     /// Time up to which the tasks that are there are counted.
     counted_ns: i64,
-    /// When the last task arrives; in a closed loop the last one so far.
-    last_arrival_ns: i64,
     /// Is told each step.
     observer: Observer<'a>,
     /// Chooses lanes in place of the policy.
     pilot: Option<&'a mut dyn Pilot>,
+}
+
+/// Events that are to happen.
+#[derive(Default)]
+struct Events {
+    /// By time, those of one time in the order in which they were known.
+    ahead: BinaryHeap<Reverse<(i64, u64, Event)>>,
+    /// Events that were ever known.
+    known: u64,
+}
+
+impl Events {
+    fn push(&mut self, at_ns: i64, event: Event) {
+        self.known += 1;
+        self.ahead.push(Reverse((at_ns, self.known, event)));
+    }
+
+    /// The next one, and its time.
+    fn pop(&mut self) -> Option<(i64, Event)> {
+        self.ahead.pop().map(|Reverse((at_ns, _, event))| (at_ns, event))
+    }
+}
+
+/// Tasks that came so far.
+struct Tasks {
+    /// Those that were sent, and of these those that have arrived.
+    sent: usize,
+    arrived: usize,
+    /// When the last one arrives; in a closed loop the last one so far.
+    last_arrival_ns: i64,
+    /// Those that were admitted and have not ended.
+    open: BTreeSet<TaskId>,
+    /// The number of these by tenant.
+    open_by_tenant: Vec<i64>,
 }
 
 /// Who chooses lanes in place of a policy that pushes: a network that is trained, or held against policies. It sees what learned policies see in production, by the same code.
@@ -159,26 +185,26 @@ fn run_to_the_end(mut run: Run<'_>) -> Outcome {
     run.begin_scaling();
     run.send_first();
     for loss in faults::first(fleet, seed) {
-        run.at(BEGIN_NS + loss.at_ns, Event::Lost(loss));
+        run.events.push(BEGIN_NS + loss.at_ns, Event::Lost(loss));
     }
     let mut at_ns = BEGIN_NS;
-    while let Some(Reverse((event_ns, _, event))) = run.events.pop() {
+    while let Some((event_ns, event)) = run.events.pop() {
         at_ns = event_ns;
         run.count_present(event_ns);
         run.happen(event_ns, event);
-        let is_done = run.known.is_empty() && run.arrived == run.model.arrivals.len();
+        let is_done = run.tasks.open.is_empty() && run.tasks.arrived == run.model.arrivals.len();
         let is_done = is_done && run.ticks.as_ref().is_none_or(|ticks| !ticks.is_open());
         if is_done || run.lanes_left == 0 {
             break;
         }
     }
     run.close(at_ns);
-    let Run { model, mut outcome, last_arrival_ns, .. } = run;
+    let Run { model, mut outcome, tasks: Tasks { last_arrival_ns, .. }, .. } = run;
     outcome.arrivals_s = seconds(last_arrival_ns - BEGIN_NS);
     let first_measured = model.arrivals.get(model.warmup).map(|first| BEGIN_NS + first.at_ns);
     outcome.measured_s = seconds(last_arrival_ns - first_measured.unwrap_or(last_arrival_ns));
     outcome.drain_s = seconds((at_ns - last_arrival_ns).max(0));
-    outcome.completions_s.sort_by(f64::total_cmp);
+    outcome.tasks.completions_s.sort_by(f64::total_cmp);
     outcome
 }
 
@@ -226,12 +252,14 @@ impl<'a> Run<'a> {
             lanes: Lanes::new(fleet),
             slowness: Slowness::new(fleet),
             lanes_left: fleet.lanes(),
-            events: BinaryHeap::new(),
-            events_known: 0,
-            sent: 0,
-            arrived: 0,
-            tasks_by_tenant: vec![0; workload.tenants.len()],
-            known: BTreeSet::new(),
+            events: Events::default(),
+            tasks: Tasks {
+                sent: 0,
+                arrived: 0,
+                last_arrival_ns: BEGIN_NS + last_ns,
+                open: BTreeSet::new(),
+                open_by_tenant: vec![0; workload.tenants.len()],
+            },
             outcome: Outcome {
                 busy_s: vec![0.0; fleet.classes.len()],
                 lost_s: vec![0.0; fleet.classes.len()],
@@ -241,7 +269,6 @@ impl<'a> Run<'a> {
                 ..Outcome::default()
             },
             counted_ns: BEGIN_NS,
-            last_arrival_ns: BEGIN_NS + last_ns,
             observer,
             pilot: None,
         }
@@ -258,9 +285,9 @@ impl<'a> Run<'a> {
 
     /// Has one more task arrive at a time, if there is one.
     fn send(&mut self, at_ns: i64) {
-        if self.sent < self.model.arrivals.len() {
-            self.sent += 1;
-            self.at(at_ns, Event::Arrives);
+        if self.tasks.sent < self.model.arrivals.len() {
+            self.tasks.sent += 1;
+            self.events.push(at_ns, Event::Arrives);
         }
     }
 
@@ -272,18 +299,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn at(&mut self, at_ns: i64, event: Event) {
-        self.events_known += 1;
-        self.events.push(Reverse((at_ns, self.events_known, event)));
-    }
-
     /// Counts the tasks that were there until now, as shares of the parts of time.
     fn count_present(&mut self, at_ns: i64) {
         if self.outcome.present.is_empty() {
             return;
         }
-        let until_ns = at_ns.min(self.last_arrival_ns);
-        let part_ns = (self.last_arrival_ns - BEGIN_NS) as f64 / PARTS as f64;
+        let until_ns = at_ns.min(self.tasks.last_arrival_ns);
+        let part_ns = (self.tasks.last_arrival_ns - BEGIN_NS) as f64 / PARTS as f64;
         while self.counted_ns < until_ns {
             let part = (((self.counted_ns - BEGIN_NS) as f64 / part_ns) as usize).min(PARTS - 1);
             let end_ns = BEGIN_NS + ((part + 1) as f64 * part_ns) as i64;
@@ -291,7 +313,7 @@ impl<'a> Run<'a> {
             let end_ns =
                 if part + 1 == PARTS { until_ns } else { end_ns.clamp(self.counted_ns + 1, until_ns) };
             let passed = (end_ns - self.counted_ns) as f64 / part_ns;
-            self.outcome.present[part] += passed * self.known.len() as f64;
+            self.outcome.present[part] += passed * self.tasks.open.len() as f64;
             self.counted_ns = end_ns;
         }
     }
@@ -329,16 +351,16 @@ impl<'a> Run<'a> {
                 Input::LaneReady(LaneReady { lane })
             }
             Event::Arrives => {
-                let task = self.arrived;
-                self.arrived += 1;
+                let task = self.tasks.arrived;
+                self.tasks.arrived += 1;
                 if self.model.workload.senders().is_some() {
                     self.model.arrivals[task].at_ns = at_ns - BEGIN_NS;
-                    self.last_arrival_ns = at_ns;
+                    self.tasks.last_arrival_ns = at_ns;
                 } else if let Some(next) = self.model.arrivals.get(task + 1) {
                     self.send(BEGIN_NS + next.at_ns);
                 }
                 if self.is_measured(task as TaskId) {
-                    self.outcome.offered_s += self.work_s(task);
+                    self.outcome.tasks.offered_s += self.work_s(task);
                     if let Some(ticks) = &mut self.ticks {
                         ticks.measure_from(at_ns);
                     }
@@ -396,8 +418,8 @@ impl<'a> Run<'a> {
             Decider::Baseline(baseline) => baseline.step(at_ns, input, &mut decisions),
         }
         (self.observer)(at_ns, input, &decisions);
-        self.outcome.steps += 1;
-        self.outcome.decisions += decisions.len() as u64;
+        self.outcome.counts.steps += 1;
+        self.outcome.counts.decisions += decisions.len() as u64;
         let resumed = decisions.iter().filter_map(|decision| match decision {
             Decision::Resume(resume) => Some(resume.partition),
             _ => None,
@@ -413,21 +435,21 @@ impl<'a> Run<'a> {
     fn execute(&mut self, at_ns: i64, decision: Decision) {
         match decision {
             Decision::Admit(admit) => {
-                self.known.insert(admit.task);
+                self.tasks.open.insert(admit.task);
                 let arrival = &self.model.arrivals[admit.task as usize];
-                self.tasks_by_tenant[arrival.tenant] += 1;
+                self.tasks.open_by_tenant[arrival.tenant] += 1;
                 let (task, kind, units) = (admit.task as usize, arrival.kind, arrival.units);
                 self.plant.arrive(self.model.workload, task, kind, units);
             }
             Decision::Reject(reject) => {
-                self.outcome.rejected += usize::from(self.is_measured(reject.task));
+                self.outcome.tasks.rejected += usize::from(self.is_measured(reject.task));
                 self.ended(reject.task, true);
                 self.send_after(at_ns, reject.task);
             }
             Decision::Expire(expire) => {
                 self.forget(expire.task);
                 self.send_after(at_ns, expire.task);
-                self.outcome.expired += usize::from(self.is_measured(expire.task));
+                self.outcome.tasks.expired += usize::from(self.is_measured(expire.task));
                 self.ended(expire.task, true);
             }
             Decision::Finish(finish) => {
@@ -439,17 +461,17 @@ impl<'a> Run<'a> {
                 }
                 if self.is_measured(finish.task) {
                     let arrived_ns = BEGIN_NS + self.model.arrivals[task].at_ns;
-                    self.outcome.completions_s.push(seconds(at_ns - arrived_ns));
-                    self.outcome.in_time_s += self.work_s(task);
+                    self.outcome.tasks.completions_s.push(seconds(at_ns - arrived_ns));
+                    self.outcome.tasks.in_time_s += self.work_s(task);
                 }
             }
             Decision::RunSlice(slice) => self.run_slice(at_ns, &slice),
-            Decision::Assign(_) => self.outcome.assigned += 1,
+            Decision::Assign(_) => self.outcome.counts.assigned += 1,
             Decision::AskPrices(question) => {
                 let prices = warptape_prices::solve(&question);
-                self.at(at_ns + PRICING_NS, Event::Priced { question: question.question, prices });
+                self.events.push(at_ns + PRICING_NS, Event::Priced { question: question.question, prices });
             }
-            Decision::WakeAt(wake) => self.at(wake.at_ns, Event::Woke),
+            Decision::WakeAt(wake) => self.events.push(wake.at_ns, Event::Woke),
             Decision::Dispatch(dispatch) => self.dispatch(at_ns, &dispatch),
             Decision::Pause(pause) => self.pause(at_ns, pause.partition),
             Decision::Release(release) if self.ticks.is_some() => self.release(at_ns, &release),
@@ -463,9 +485,9 @@ impl<'a> Run<'a> {
     }
 
     fn forget(&mut self, task: TaskId) -> usize {
-        assert!(self.known.remove(&task), "task {task} was not admitted");
+        assert!(self.tasks.open.remove(&task), "task {task} was not admitted");
         let arrival = &self.model.arrivals[task as usize];
-        self.tasks_by_tenant[arrival.tenant] -= 1;
+        self.tasks.open_by_tenant[arrival.tenant] -= 1;
         self.plant.forget(task as usize, arrival.kind);
         task as usize
     }
@@ -474,15 +496,15 @@ impl<'a> Run<'a> {
     fn lose(&mut self, at_ns: i64, loss: Loss) {
         let Loss { lane, back_ns, .. } = loss;
         if let Some(next) = faults::next(self.model.fleet, loss, self.model.seed) {
-            self.at(BEGIN_NS + next.at_ns, Event::Lost(next));
+            self.events.push(BEGIN_NS + next.at_ns, Event::Lost(next));
         }
         if self.lanes.is_lost(lane) || !self.plant.is_there(lane) {
             return;
         }
         let again = self.lose_rows(at_ns, lane);
         if let Some(running) = self.lanes.take(lane) {
-            if self.known.contains(&running.task) {
-                self.outcome.redone += 1;
+            if self.tasks.open.contains(&running.task) {
+                self.outcome.counts.redone += 1;
                 let task = running.task as usize;
                 self.plant.wait(task, self.model.arrivals[task].kind, running.units);
             }
@@ -490,7 +512,7 @@ impl<'a> Run<'a> {
         }
         if !self.lost_while_stopping(at_ns, lane) {
             match back_ns {
-                Some(back_ns) => self.at(BEGIN_NS + back_ns, Event::Back { lane }),
+                Some(back_ns) => self.events.push(BEGIN_NS + back_ns, Event::Back { lane }),
                 None => self.lanes_left -= 1,
             }
             self.lanes.lose(lane, at_ns);
@@ -513,8 +535,8 @@ impl<'a> Run<'a> {
     fn ended(&mut self, task: TaskId, is_missed: bool) {
         if self.is_measured(task) {
             let class = self.model.arrivals[task as usize].class as usize;
-            self.outcome.ended_by_class[class] += 1;
-            self.outcome.missed_by_class[class] += usize::from(is_missed);
+            self.outcome.tasks.ended_by_class[class] += 1;
+            self.outcome.tasks.missed_by_class[class] += usize::from(is_missed);
         }
     }
 
@@ -529,24 +551,25 @@ impl<'a> Run<'a> {
         let work_ns = (work_s / fleet.classes[class].speeds[arrival.kind] * 1e9) as i64;
         let (full_ns, is_critical) =
             (fleet.slice_overhead_ns + work_ns, arrival.class == TaskClass::Critical);
-        let is_shared = self.tasks_by_tenant.iter().all(|tasks| *tasks > 0);
+        let is_shared = self.tasks.open_by_tenant.iter().all(|tasks| *tasks > 0);
         let running = Running { slice: slice.slice, task: slice.task, units, from_ns: at_ns, is_shared };
         self.plant.wait(slice.task as usize, arrival.kind, -units);
         self.lanes.begin(slice.lane, running);
-        self.outcome.slices += 1;
-        self.outcome.stolen += u64::from(slice.reason == SliceReason::Stolen);
+        self.outcome.counts.slices += 1;
+        self.outcome.counts.stolen += u64::from(slice.reason == SliceReason::Stolen);
         if self.ticks.is_some() {
             return self.begin_slice(at_ns, slice.lane, full_ns, is_critical);
         }
         let service_ns = self.slowness.takes_ns(slice.lane, at_ns - BEGIN_NS, full_ns);
         let done = Event::SliceDone { lane: slice.lane, slice: slice.slice, service_ns };
-        self.at(at_ns + service_ns, done);
+        self.events.push(at_ns + service_ns, done);
     }
 
     /// The part of a time that lies before the last arrival, in seconds. In a closed loop the last one is not known before it has come.
     fn counted_s(&self, from_ns: i64, to_ns: i64) -> f64 {
-        let is_known = self.model.workload.senders().is_none() || self.arrived == self.model.arrivals.len();
-        let until_ns = if is_known { to_ns.min(self.last_arrival_ns) } else { to_ns };
+        let is_known =
+            self.model.workload.senders().is_none() || self.tasks.arrived == self.model.arrivals.len();
+        let until_ns = if is_known { to_ns.min(self.tasks.last_arrival_ns) } else { to_ns };
         seconds((until_ns - from_ns).max(0))
     }
 
@@ -585,9 +608,9 @@ impl<'a> Run<'a> {
             self.account_paid(lane as usize, at_ns);
         }
         self.close_ticks(at_ns);
-        let not_come = self.arrived as TaskId..self.model.arrivals.len() as TaskId;
-        for task in std::mem::take(&mut self.known).into_iter().chain(not_come) {
-            self.outcome.unfinished += usize::from(self.is_measured(task));
+        let not_come = self.tasks.arrived as TaskId..self.model.arrivals.len() as TaskId;
+        for task in std::mem::take(&mut self.tasks.open).into_iter().chain(not_come) {
+            self.outcome.tasks.unfinished += usize::from(self.is_measured(task));
             self.ended(task, true);
         }
     }

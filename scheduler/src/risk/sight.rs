@@ -64,14 +64,14 @@ impl Scheduler {
     #[cfg(feature = "training")]
     pub fn steer(&mut self, lane: LaneId) {
         if let Some(life) = &mut self.life {
-            life.steered = Some(lane);
+            life.step.steered = Some(lane);
         }
     }
 }
 
 /// The lane that training wants, once.
 pub(super) fn steered(life: &mut Life) -> Option<LaneId> {
-    life.steered.take()
+    life.step.steered.take()
 }
 
 /// The lane that the network chooses which the policy names; none where the policy names none, or one that is not there.

@@ -111,29 +111,35 @@ impl ModelLane {
     }
 }
 
+/// A process life, but for its lanes, partitions and tasks.
+#[derive(Default)]
+pub struct ModelLife {
+    /// Latest epoch of every group.
+    epochs: BTreeMap<(PartitionId, GroupIndex), i64>,
+    pub timer_ns: Option<i64>,
+    pub draining: bool,
+    batch_next: i64,
+    /// Hashes of the networks that it was told.
+    pub networks: BTreeSet<String>,
+    lanes_wanted: i32,
+}
+
 /// The model, around the scheduler under test.
 pub struct Model {
     pub scheduler: Scheduler,
     pub config: SchedulerConfig,
     /// How many lanes are wanted, where that is judged.
     pub autoscale: Option<AutoscaleConfig>,
-    lanes_wanted: i32,
     /// Policies in the shadow.
     shadow: Option<ShadowConfig>,
     pub at_ns: i64,
     pub lanes: Vec<ModelLane>,
     pub partitions: BTreeMap<PartitionId, ModelPartition>,
-    /// Latest epoch of every group of this process life.
-    epochs: BTreeMap<(PartitionId, GroupIndex), i64>,
-    pub timer_ns: Option<i64>,
-    pub draining: bool,
-    batch_next: i64,
     pub tasks: ModelTasks,
+    pub life: ModelLife,
     /// Whether the rows of the lane lost last were kept.
     rows_kept: bool,
     pub journal: Vec<Recorded>,
-    /// Hashes of the networks that this process life was told.
-    pub networks: BTreeSet<String>,
     /// The fault that decisions are to have, until it was met.
     pub plant: Option<Plant>,
     /// How often each kind of decision, and each reason, was seen.
@@ -152,19 +158,14 @@ impl Model {
             scheduler: Scheduler::new(),
             config: config.clone(),
             autoscale,
-            lanes_wanted: 0,
             shadow,
             at_ns,
             lanes: Vec::new(),
             partitions: BTreeMap::new(),
-            epochs: BTreeMap::new(),
-            timer_ns: None,
-            draining: false,
-            batch_next: 0,
             tasks: ModelTasks::default(),
+            life: ModelLife::default(),
             rows_kept: false,
             journal: Vec::new(),
-            networks: BTreeSet::new(),
             plant: None,
             seen: BTreeMap::new(),
         };
@@ -178,15 +179,10 @@ impl Model {
         let lane = |&weight: &i32| ModelLane { ready: true, weight, ..ModelLane::default() };
         self.lanes = weights.iter().map(lane).collect();
         self.partitions.clear();
-        self.epochs.clear();
-        self.timer_ns = None;
-        self.draining = false;
-        self.batch_next = 0;
         self.tasks = ModelTasks::default();
-        self.networks.clear();
         let Input::Started(started) = crate::script::started(config, weights) else { unreachable!() };
         let wanted = |of: AutoscaleConfig| (weights.len() as i32).clamp(of.lanes_min, of.lanes_max);
-        self.lanes_wanted = self.autoscale.map_or(0, wanted);
+        self.life = ModelLife { lanes_wanted: self.autoscale.map_or(0, wanted), ..ModelLife::default() };
         let (autoscale, shadow) = (self.autoscale, self.shadow.clone());
         self.step(Input::Started(Started { autoscale, shadow, ..started }));
     }
@@ -204,7 +200,7 @@ impl Model {
 
     /// A good input: applied to the model, given to the scheduler, its decisions executed and everything checked.
     pub fn step(&mut self, input: Input) {
-        self.timer_ns = self.timer_ns.filter(|&timer_ns| timer_ns > self.at_ns);
+        self.life.timer_ns = self.life.timer_ns.filter(|&timer_ns| timer_ns > self.at_ns);
         self.count_probe(&input);
         self.apply(&input);
         self.apply_to_tasks(&input);
@@ -250,7 +246,7 @@ impl Model {
             Input::Started(_) => (),
             Input::PartitionAssigned(assigned) => {
                 let groups = (0..assigned.groups).map(|group| ModelGroup {
-                    epoch: self.epochs.get(&(assigned.partition, group)).copied().unwrap_or(0),
+                    epoch: self.life.epochs.get(&(assigned.partition, group)).copied().unwrap_or(0),
                     ..ModelGroup::default()
                 });
                 let partition = ModelPartition {
@@ -291,8 +287,8 @@ impl Model {
                 self.rows_kept = lost.kept;
             }
             Input::LaneReady(ready) => self.lanes[ready.lane as usize].ready = true,
-            Input::Woke(_) => self.timer_ns = None,
-            Input::Draining(_) => self.draining = true,
+            Input::Woke(_) => self.life.timer_ns = None,
+            Input::Draining(_) => self.life.draining = true,
             Input::Measured(_) => (),
             Input::Released(released) => {
                 let partition = self.partitions.get_mut(&released.partition).unwrap();
@@ -301,7 +297,7 @@ impl Model {
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
             Input::Sampled(sampled) => self.sampled(sampled),
-            Input::Trained(trained) => assert!(self.networks.insert(trained.hash.clone()), "told twice"),
+            Input::Trained(trained) => assert!(self.life.networks.insert(trained.hash.clone()), "told twice"),
             Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
         }
     }
@@ -357,12 +353,15 @@ impl Model {
             }
             Decision::WakeAt(wake) => {
                 assert!(wake.at_ns > self.at_ns, "asked for a wake in the past");
-                assert!(self.timer_ns.is_none_or(|timer_ns| wake.at_ns < timer_ns), "asked for a later wake");
-                self.timer_ns = Some(wake.at_ns);
+                assert!(
+                    self.life.timer_ns.is_none_or(|timer_ns| wake.at_ns < timer_ns),
+                    "asked for a later wake"
+                );
+                self.life.timer_ns = Some(wake.at_ns);
                 "wake".to_owned()
             }
             Decision::Release(release) => {
-                assert!(!self.draining, "groups move while the pipeline drains");
+                assert!(!self.life.draining, "groups move while the pipeline drains");
                 let partition = self.partitions.get_mut(&release.partition).unwrap();
                 let group = &mut partition.groups[release.group as usize];
                 assert_eq!((group.lane, group.epoch), (Some(release.lane), release.epoch));
@@ -381,10 +380,10 @@ impl Model {
 
     fn execute_scale(&mut self, scale: &Scale) -> String {
         let config = self.autoscale.expect("nobody asked how many lanes are wanted");
-        assert_eq!(scale.lanes_before, self.lanes_wanted, "{scale:?}");
+        assert_eq!(scale.lanes_before, self.life.lanes_wanted, "{scale:?}");
         let is_allowed = (config.lanes_min..=config.lanes_max).contains(&scale.lanes);
         assert!(is_allowed && scale.lanes != scale.lanes_before, "{scale:?} under {config:?}");
-        self.lanes_wanted = scale.lanes;
+        self.life.lanes_wanted = scale.lanes;
         if scale.lanes > scale.lanes_before { "scale up" } else { "scale down" }.to_owned()
     }
 
@@ -439,15 +438,15 @@ impl Model {
         let key = (place.partition, place.group);
         let group = &mut self.partitions.get_mut(&key.0).unwrap().groups[key.1 as usize];
         assert_eq!((group.lane, group.leaving), (None, None), "a group with an owner is placed");
-        assert_eq!(place.epoch, self.epochs.get(&key).copied().unwrap_or(0) + 1, "epochs rise by one");
-        self.epochs.insert(key, place.epoch);
+        assert_eq!(place.epoch, self.life.epochs.get(&key).copied().unwrap_or(0) + 1, "epochs rise by one");
+        self.life.epochs.insert(key, place.epoch);
         (group.lane, group.bound_for) = (Some(place.lane), None);
         group.epoch = place.epoch;
     }
 
     fn execute_dispatch(&mut self, dispatch: &Dispatch) {
-        assert_eq!(dispatch.batch, self.batch_next, "batches are numbered in order");
-        self.batch_next += 1;
+        assert_eq!(dispatch.batch, self.life.batch_next, "batches are numbered in order");
+        self.life.batch_next += 1;
         let config = &self.config;
         let lane = &self.lanes[dispatch.lane as usize];
         assert!(lane.ready, "a lost lane gets a batch");
@@ -468,9 +467,9 @@ impl Model {
         assert_eq!(dispatch.rows, dispatch.takes.iter().map(|take| take.rows).sum::<i64>());
         assert!(dispatch.predicted_finish_ns >= self.at_ns);
         match dispatch.reason {
-            ReleaseReason::Idle => assert!(lane.in_flight.is_empty() && !self.draining),
-            ReleaseReason::Full | ReleaseReason::Deadline => assert!(!self.draining),
-            ReleaseReason::Drain => assert!(self.draining),
+            ReleaseReason::Idle => assert!(lane.in_flight.is_empty() && !self.life.draining),
+            ReleaseReason::Full | ReleaseReason::Deadline => assert!(!self.life.draining),
+            ReleaseReason::Drain => assert!(self.life.draining),
         }
 
         let mut heads = Vec::new();
@@ -553,7 +552,7 @@ impl Model {
             usize::from(matches!(input, Input::Control(_))),
             "a command is answered"
         );
-        for lane in (0..self.lanes.len() as LaneId).filter(|_| !self.draining && !self.may_be_short()) {
+        for lane in (0..self.lanes.len() as LaneId).filter(|_| !self.life.draining && !self.may_be_short()) {
             assert!(
                 self.serves(lane) || self.groups_on(lane) == 0,
                 "a lane keeps groups that is out of service"

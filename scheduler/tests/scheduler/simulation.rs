@@ -313,7 +313,7 @@ fn step_at_random(model: &mut Model, draws: &mut Draws) {
             }
         }
         72..78 => {
-            if let Some(timer_ns) = model.timer_ns {
+            if let Some(timer_ns) = model.life.timer_ns {
                 // On time, late, or too early.
                 let late_ns = draws.range(-20, 20);
                 model.at_ns = model.at_ns.max(timer_ns + late_ns);
@@ -481,7 +481,7 @@ fn network_policy(draws: &mut Draws) -> String {
 /// The process is told of a network, once.
 fn tell_network(model: &mut Model, draws: &mut Draws) {
     let network = network(draws.pick(&NETWORKS).unwrap());
-    if !model.networks.contains(&network.hash()) {
+    if !model.life.networks.contains(&network.hash()) {
         model.step(trained(&network));
     }
 }
@@ -642,7 +642,7 @@ fn heal(model: &mut Model) {
             continue;
         }
         // What had no room in a step follows at once. No other wake is needed.
-        if model.timer_ns.is_some_and(|wake_ns| wake_ns <= model.at_ns + 1) {
+        if model.life.timer_ns.is_some_and(|wake_ns| wake_ns <= model.at_ns + 1) {
             model.at_ns += 1;
             model.step(Input::Woke(Woke {}));
             continue;

@@ -25,7 +25,7 @@ impl Process {
             world.coverage.commits_refused += 1;
             return self.abort(attempt, request, world);
         }
-        if world.random.one_in(12) && !world.healing {
+        if world.random.one_in(12) && !world.phase.healing {
             world.coverage.commits_aborted += 1;
             return self.abort(attempt, request, world);
         }

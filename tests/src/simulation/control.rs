@@ -33,7 +33,7 @@ impl Process {
         let offset = self.control_next.unwrap_or(committed);
         let log = world.controls.log.entry(self.ordinal).or_default();
         if log.len() as i64 == offset {
-            if world.healing {
+            if world.phase.healing {
                 return Ok(());
             }
             log.push(command(&mut world.random, world.config.core.lanes.len(), world.now_ns));

@@ -139,7 +139,7 @@ impl Process {
     pub(super) fn work(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(index) = self.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
         let lane = self.lanes[index].as_mut().expect("it was found");
-        if !world.healing && !world.random.one_in(lane.pace) {
+        if !world.phase.healing && !world.random.one_in(lane.pace) {
             return Ok(());
         }
         if !lane.slices.is_empty() && (lane.commands.is_empty() || world.random.one_in(2)) {
@@ -261,7 +261,7 @@ impl Process {
         if !self.config.core.is_on_device(index) {
             return Ok(());
         }
-        let xid = (!world.healing && world.random.one_in(40)).then_some(79);
+        let xid = (!world.phase.healing && world.random.one_in(40)).then_some(79);
         world.coverage.xid_errors += usize::from(xid.is_some() && self.lanes[index as usize].is_some());
         let (temperature_c, slowdown_c) = (Some(world.random.between(60, 95) as u32), Some(90));
         let ecc_errors_uncorrected = Some(u64::from(world.random.one_in(20)));

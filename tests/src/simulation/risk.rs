@@ -173,7 +173,7 @@ impl Process {
             self.tell_answered(partition, assignment, world);
             return self.obey(world);
         }
-        if world.plant == Plant::MarketBehind && !world.stopping {
+        if world.plant == Plant::MarketBehind && !world.phase.stopping {
             for (&partition, reading) in &self.source.reading {
                 let position = self.source.delivered[partition as usize];
                 self.core.on_position(world.now_ns, partition, reading.generation, position)?;

@@ -77,9 +77,9 @@ fn headline(side: &Side) -> String {
         modelled.unwrap_or_default(),
         counted(side.lives, "life", "lives"),
         if side.software.is_empty() { "unknown software".to_owned() } else { side.software.join(", ") },
-        counted(side.rows.unsigned_abs(), "row", "rows"),
-        counted(side.batches, "batch", "batches"),
-        counted(side.signals, "signal", "signals"),
+        counted(side.totals.rows.unsigned_abs(), "row", "rows"),
+        counted(side.totals.batches, "batch", "batches"),
+        counted(side.totals.signals, "signal", "signals"),
         side.elapsed_ns as f64 / 1e9
     )
 }
@@ -216,13 +216,13 @@ fn costs(sides: &[Side; 2]) -> String {
         ("tick to signal, p99, ms", 3, |side| side.latency.p99_ns as f64 / 1e6),
         ("tick to signal, p99.9, ms", 3, |side| side.latency.p999_ns as f64 / 1e6),
         ("tick to signal, slowest, ms", 3, |side| side.latency.max_ns as f64 / 1e6),
-        ("rows in a batch, mean", 1, |side| side.rows as f64 / (side.batches.max(1)) as f64),
-        ("moves of groups", 0, |side| side.moves as f64),
-        ("pauses", 0, |side| side.pauses as f64),
-        ("paused, ms", 3, |side| side.paused_ns as f64 / 1e6),
-        ("transactions", 0, |side| side.transactions as f64),
-        ("commits aborted", 0, |side| side.aborted as f64),
-        ("lanes lost", 0, |side| side.lanes_lost as f64),
+        ("rows in a batch, mean", 1, |side| side.totals.rows as f64 / (side.totals.batches.max(1)) as f64),
+        ("moves of groups", 0, |side| side.totals.moves as f64),
+        ("pauses", 0, |side| side.totals.pauses as f64),
+        ("paused, ms", 3, |side| side.totals.paused_ns as f64 / 1e6),
+        ("transactions", 0, |side| side.totals.transactions as f64),
+        ("commits aborted", 0, |side| side.totals.aborted as f64),
+        ("lanes lost", 0, |side| side.totals.lanes_lost as f64),
         ("elapsed, s", 3, |side| side.elapsed_ns as f64 / 1e9),
     ];
     let row = |(name, digits, figure): &(&str, usize, Figure)| {

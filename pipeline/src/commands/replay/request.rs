@@ -9,14 +9,14 @@ use crate::commands::columns::utc;
 /// The whole chain.
 pub fn text(chain: &RequestChain) -> String {
     let mut text = String::new();
-    let class = serde_json::json!(chain.class);
+    let class = serde_json::json!(chain.request.class);
     push_line(
         &mut text,
         &format!(
             "answer to the {} request {:?} of {:?}: offset {} of partition {}",
             class.as_str().unwrap_or_default().to_lowercase(),
-            chain.request_id,
-            chain.tenant,
+            chain.request.request_id,
+            chain.request.tenant,
             chain.result_offset,
             chain.result_partition
         ),
@@ -25,10 +25,10 @@ pub fn text(chain: &RequestChain) -> String {
         &mut text,
         &format!(
             "request at offset {} of partition {}, published at {}{}",
-            chain.offset,
-            chain.partition,
-            utc(chain.created_ns),
-            match chain.created_clock {
+            chain.request.offset,
+            chain.request.partition,
+            utc(chain.request.created_ns),
+            match chain.request.created_clock {
                 Some(Clock::Publisher) => " by the publisher's clock; all other times are of the process's",
                 Some(Clock::Log) => {
                     " by the log's clock, which gives this topic's records their times; all other times are of the process's"
@@ -39,7 +39,7 @@ pub fn text(chain: &RequestChain) -> String {
         ),
     );
     let end = if chain.is_to_commit { "the commit" } else { "the seal, behind which nothing is known" };
-    let begin = if chain.from_ns == chain.created_ns { "there" } else { "when the process had it" };
+    let begin = if chain.from_ns == chain.request.created_ns { "there" } else { "when the process had it" };
     let main = chain.waits.iter().max_by_key(|wait| wait.ns);
     let main = main.map_or_else(String::new, |main| {
         format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))

@@ -71,42 +71,20 @@ pub struct Totals {
     pub processes: u64,
     /// Their lives.
     pub lives: u64,
-    /// Tick records of the transactions.
-    pub records: u64,
     /// Rows that batches took: ticks, and the rows that move watermarks on.
     pub rows: u64,
-    /// Signals of the transactions.
-    pub signals: u64,
-    /// Late ticks of the transactions.
-    pub late: u64,
-    /// Dead letters of the transactions.
-    pub dead_letters: u64,
     /// Signals whose clocks say that they were committed before their tick was published.
     pub negative: u64,
     /// Batches.
     pub batches: u64,
     /// Batches whose lane was lost.
     pub batches_lost: u64,
-    /// Slices of risk tasks.
-    pub slices: u64,
     /// Pauses of partitions.
     pub pauses: u64,
-    /// Transactions that were committed.
-    pub committed: u64,
-    /// Attempts to commit that were aborted.
-    pub aborted: u64,
-    /// Transactions of which the journal does not say what became of them.
-    pub untold: u64,
-    /// Rounds of risk tasks that were finished.
-    pub finished: u64,
-    /// Risk tasks that were refused.
-    pub refused: u64,
-    /// Risk tasks whose deadline passed.
-    pub expired: u64,
-    /// Risk tasks that were given up because tasks waited for too long.
-    pub shed: u64,
-    /// Risk tasks that were withdrawn.
-    pub dropped: u64,
+    /// Those of transactions.
+    pub transactions: TransactionTotals,
+    /// Those of risk tasks.
+    pub tasks: TaskTotals,
     /// Losses of lanes.
     pub lanes_lost: u64,
     /// Changes of breakers.
@@ -115,6 +93,42 @@ pub struct Totals {
     pub wishes: u64,
     /// Lives of which it is known how many lanes they wanted.
     pub scaled: u64,
+}
+
+/// What transactions brought, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionTotals {
+    /// Their tick records.
+    pub records: u64,
+    /// Their signals.
+    pub signals: u64,
+    /// Their late ticks.
+    pub late: u64,
+    /// Their dead letters.
+    pub dead_letters: u64,
+    /// Transactions that were committed.
+    pub committed: u64,
+    /// Attempts to commit that were aborted.
+    pub aborted: u64,
+    /// Transactions of which the journal does not say what became of them.
+    pub untold: u64,
+}
+
+/// What became of risk tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskTotals {
+    /// Slices of them.
+    pub slices: u64,
+    /// Rounds that were finished.
+    pub finished: u64,
+    /// Tasks that were refused.
+    pub refused: u64,
+    /// Tasks whose deadline passed.
+    pub expired: u64,
+    /// Tasks that were given up because tasks waited for too long.
+    pub shed: u64,
+    /// Tasks that were withdrawn.
+    pub dropped: u64,
 }
 
 /// A process life.
@@ -422,7 +436,7 @@ impl Gathering {
     }
 
     fn round(&mut self, round: &Round) {
-        let totals = &mut self.gathered.totals;
+        let totals = &mut self.gathered.totals.tasks;
         let (count, word) = match round.end.map(|(_, end)| end) {
             None => return,
             Some(RoundEnd::Finished) => (&mut totals.finished, None),
@@ -436,7 +450,7 @@ impl Gathering {
     }
 
     fn slice(&mut self, slice: &Slice) {
-        self.gathered.totals.slices += 1;
+        self.gathered.totals.tasks.slices += 1;
         self.gathered.reasons.add(Kind::Slice, reasons::of_slice(slice.run.reason));
         if let Some((at, service_ns)) = slice.done {
             self.work((self.journal, slice.run.lane), at.at_ns, service_ns);
@@ -444,7 +458,7 @@ impl Gathering {
     }
 
     fn transaction(&mut self, transaction: &Transaction) {
-        let totals = &mut self.gathered.totals;
+        let totals = &mut self.gathered.totals.transactions;
         let committed_ns = transaction.committed_ns();
         match committed_ns {
             Some(_) => totals.committed += 1,
@@ -464,7 +478,7 @@ impl Gathering {
             add(&mut self.gathered.slots.at(at_ns).signals, signals);
         }
         for attempt in transaction.attempts.iter().filter(|one| one.outcome == CommitOutcome::Aborted) {
-            self.gathered.totals.aborted += 1;
+            self.gathered.totals.transactions.aborted += 1;
             let words = format!(
                 "process {}: an attempt to commit the transaction sealed with entry {} was aborted",
                 self.journal, transaction.sealed_sequence

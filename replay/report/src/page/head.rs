@@ -2,7 +2,7 @@
 
 use super::markup::Markup;
 use super::numbers;
-use crate::gathered::Gathered;
+use crate::gathered::{Gathered, Totals};
 use crate::{Page, Verdict};
 
 /// Title, verdict, and where the numbers come from.
@@ -76,7 +76,7 @@ fn glance(of: &Page<'_>) -> String {
     let gathered = of.gathered;
     let latency = &gathered.latency;
     let (Some(p99), Some(max)) = (latency.permille_ns(990), latency.max_ns()) else {
-        return match gathered.totals.signals {
+        return match gathered.totals.transactions.signals {
             0 => "No signal was committed in this window.".to_owned(),
             signals => format!(
                 "{} signals, of none of which the time from tick to commit is known: their ticks or signals are not in this log, or the journal does not tell when they were committed.",
@@ -104,6 +104,7 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 /// How often what happened.
 pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
     let totals = gathered.totals;
+    let Totals { transactions, tasks, .. } = totals;
     let seconds = gathered.slots.span().map_or(0.0, |(first, last)| last.abs_diff(first) as f64 / 1e9);
     let rate =
         |number: u64| if seconds > 0.0 { numbers::short(number as f64 / seconds) } else { "–".to_owned() };
@@ -116,16 +117,20 @@ pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
         (
             "Rows of ticks",
             count(totals.rows),
-            format!("{} /s, of {} records", rate(totals.rows), count(totals.records)),
+            format!("{} /s, of {} records", rate(totals.rows), count(transactions.records)),
             "plain",
         ),
         (
             "Signals",
-            count(totals.signals),
-            format!("{} late ticks, {} dead letters", count(totals.late), count(totals.dead_letters)),
+            count(transactions.signals),
+            format!(
+                "{} late ticks, {} dead letters",
+                count(transactions.late),
+                count(transactions.dead_letters)
+            ),
             "plain",
         ),
-        ("Signals per second", rate(totals.signals), "mean of the window".to_owned(), "plain"),
+        ("Signals per second", rate(transactions.signals), "mean of the window".to_owned(), "plain"),
         (
             "Tick → signal p50",
             within(500),
@@ -150,21 +155,21 @@ pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
         ),
         (
             "Commits",
-            count(totals.committed),
-            format!("{} aborted, {} untold", count(totals.aborted), count(totals.untold)),
-            warned(totals.aborted),
+            count(transactions.committed),
+            format!("{} aborted, {} untold", count(transactions.aborted), count(transactions.untold)),
+            warned(transactions.aborted),
         ),
-        ("Risk tasks finished", count(totals.finished), counted(totals.slices, "slice", "slices"), "plain"),
+        ("Risk tasks finished", count(tasks.finished), counted(tasks.slices, "slice", "slices"), "plain"),
         (
             "Risk tasks not done",
-            count(totals.refused + totals.expired + totals.shed + totals.dropped),
+            count(tasks.refused + tasks.expired + tasks.shed + tasks.dropped),
             format!(
                 "{} refused, {} expired, {} shed",
-                count(totals.refused),
-                count(totals.expired),
-                count(totals.shed)
+                count(tasks.refused),
+                count(tasks.expired),
+                count(tasks.shed)
             ),
-            warned(totals.refused + totals.expired + totals.shed),
+            warned(tasks.refused + tasks.expired + tasks.shed),
         ),
         (
             "Lanes lost",

@@ -130,7 +130,7 @@ fn rates(page: &mut Markup, timeline: &Timeline<'_>, gathered: &Gathered) {
         class: "signals",
         values,
     };
-    area(page, totals.signals == 0, chart, "No signal was committed.");
+    area(page, totals.transactions.signals == 0, chart, "No signal was committed.");
     let values = timeline.rates(|slot| slot.rows as f64);
     let chart = Area {
         title: "Rows of ticks",

@@ -96,10 +96,10 @@ fn a_page_has_the_numbers_of_the_journal() {
         lives: totals.lives,
         rows: totals.rows,
         batches: totals.batches,
-        signals: totals.signals,
-        late: totals.late,
-        dead_letters: totals.dead_letters,
-        committed: totals.committed,
+        signals: totals.transactions.signals,
+        late: totals.transactions.late,
+        dead_letters: totals.transactions.dead_letters,
+        committed: totals.transactions.committed,
         busy_ns: found.lanes.values().map(|lane| lane.busy_ns).sum(),
     };
     assert_eq!(gathered_counts, expected);
@@ -216,7 +216,11 @@ fn a_history_of_little_is_a_page_that_says_so() {
     // No commit is told of.
     let recording = record(Plan { outcomes: false, ..plan(75) });
     let found = gathered(&recording.log, Window::default());
-    assert!(found.totals.signals > 100 && found.totals.committed == 0 && found.latency.count() == 0);
+    assert!(
+        found.totals.transactions.signals > 100
+            && found.totals.transactions.committed == 0
+            && found.latency.count() == 0
+    );
     nothing_of(
         &recording.log,
         Window::default(),

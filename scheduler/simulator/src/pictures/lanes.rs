@@ -109,7 +109,7 @@ mod tests {
             document.descendants().filter(|node| matches!(node.attribute("class"), Some("slice" | "lost")));
         let bars: Vec<_> = bars.collect();
         assert_eq!(bars.len(), outcome.ran.len());
-        assert!(outcome.redone > 0 && text.contains("lost with its lane"));
+        assert!(outcome.counts.redone > 0 && text.contains("lost with its lane"));
         let until_s = outcome.ran.iter().map(|one| one.to_ns).max().unwrap() as f64 / 1e9;
         for (bar, one) in bars.iter().zip(&outcome.ran) {
             let of = |name: &str| bar.attribute(name).unwrap().parse::<f64>().unwrap();

@@ -153,7 +153,7 @@ impl Run<'_> {
     pub(super) fn begin_scaling(&mut self) {
         let Some(scaler) = &self.plant.scaler else { return };
         let (window_ns, lanes) = (scaler.config().window_ns, scaler.lanes());
-        self.at(BEGIN_NS + window_ns, Event::WindowEnds);
+        self.events.push(BEGIN_NS + window_ns, Event::WindowEnds);
         self.scale_to(BEGIN_NS, lanes as usize);
     }
 
@@ -174,7 +174,7 @@ impl Run<'_> {
             lanes,
         };
         let wish = scaler.window(&figures);
-        self.at(at_ns + window_ns, Event::WindowEnds);
+        self.events.push(at_ns + window_ns, Event::WindowEnds);
         self.account_wish(&wish);
         self.scale_to(at_ns, wish.lanes as usize);
     }
@@ -243,7 +243,7 @@ impl Run<'_> {
         let start = self.plant.starts;
         self.plant.power[lane] = Power::Starting(start);
         self.plant.paid_ns[lane] = Some(at_ns);
-        self.at(at_ns + start_ns, Event::LaneStarted { lane: lane as LaneId, start });
+        self.events.push(at_ns + start_ns, Event::LaneStarted { lane: lane as LaneId, start });
     }
 
     /// A lane has started, unless it was stopped meanwhile.

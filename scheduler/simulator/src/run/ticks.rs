@@ -92,13 +92,13 @@ impl Run<'_> {
                 self.step(BEGIN_NS, &Input::Measured(Measured { lane: lane as LaneId, points }));
             }
         }
-        self.at(BEGIN_NS + ticks.interval_ns, Event::TicksCome);
+        self.events.push(BEGIN_NS + ticks.interval_ns, Event::TicksCome);
     }
 
     /// What came since the last look at the source is there, until the last task has come.
     pub(super) fn ticks_come(&mut self, at_ns: i64) {
         let Some(TickRun { ticks, source, rows, partitions, .. }) = &mut self.ticks else { return };
-        if self.arrived == self.model.arrivals.len() {
+        if self.tasks.arrived == self.model.arrivals.len() {
             return;
         }
         let interval_ns = ticks.interval_ns;
@@ -117,7 +117,7 @@ impl Run<'_> {
                 Partition { .. } => arrived.push((partition as PartitionId, groups)),
             }
         }
-        self.at(at_ns + interval_ns, Event::TicksCome);
+        self.events.push(at_ns + interval_ns, Event::TicksCome);
         for (partition, groups) in arrived {
             self.arrive_rows(at_ns, since_ns, partition, groups);
         }
@@ -189,10 +189,10 @@ impl Run<'_> {
         lane.turn += 1;
         let (turn, life) = (lane.turn, lane.life);
         if let Some((end_ns, ends)) = lane.next_end(&self.slowness) {
-            self.at(BEGIN_NS + end_ns, Event::Ends { lane: number, turn, ends });
+            self.events.push(BEGIN_NS + end_ns, Event::Ends { lane: number, turn, ends });
         }
         for Released { partition, group, lane, epoch } in given_back {
-            self.at(at_ns + GIVE_BACK_NS, Event::GivenBack { partition, group, lane, epoch, life });
+            self.events.push(at_ns + GIVE_BACK_NS, Event::GivenBack { partition, group, lane, epoch, life });
         }
         Some(changed)
     }

@@ -115,7 +115,7 @@ fn a_stopped_lane_finishes_what_it_has_and_is_not_paid_while_it_is_off() {
     }
     let paid_s = outcome.scaled.paid_s[0] + unpaid_s;
     assert!((paid_s - 8.0 * outcome.arrivals_s).abs() < 1.0, "{paid_s} of {}", 8.0 * outcome.arrivals_s);
-    assert_eq!((outcome.redone, outcome.rejected, outcome.unfinished), (0, 0, 0));
+    assert_eq!((outcome.counts.redone, outcome.tasks.rejected, outcome.tasks.unfinished), (0, 0, 0));
 }
 
 /// Lanes that fail while the fleet is scaled: others are started for them, and every task comes to an end.
@@ -130,10 +130,10 @@ fn lanes_that_fail_are_replaced_by_others() {
         for seed in 0..4 {
             let outcome = simulated(&fleet, &workload, scaling, seed);
             assert_eq!(
-                outcome.completions_s.len() + outcome.unfinished,
+                outcome.tasks.completions_s.len() + outcome.tasks.unfinished,
                 workload.tasks - workload.tasks / 10
             );
-            assert_eq!(outcome.unfinished, 0, "{scaling:?}, seed {seed}");
+            assert_eq!(outcome.tasks.unfinished, 0, "{scaling:?}, seed {seed}");
             let idle_s = outcome.scaled.paid_s[0] - outcome.busy_s[0] - outcome.lost_s[0];
             assert!(outcome.lost_s[0] > 0.0 && idle_s > -1e-3, "{scaling:?}, seed {seed}: {idle_s}");
         }

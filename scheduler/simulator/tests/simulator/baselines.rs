@@ -34,8 +34,8 @@ fn all_tasks_are_done_by_every_baseline_and_a_seed_gives_the_same_run() {
         for policy in BASELINES {
             let [one, same] = [3, 3].map(|seed| run(&fleet, &workload, &options(policy), seed));
             assert_eq!(one, same, "{policy}");
-            assert_eq!(one.completions_s.len(), 360, "{policy}: of 400 tasks 40 are not measured");
-            assert!(one.redone > 0, "{policy}");
+            assert_eq!(one.tasks.completions_s.len(), 360, "{policy}: of 400 tasks 40 are not measured");
+            assert!(one.counts.redone > 0, "{policy}");
         }
     }
 }
@@ -47,8 +47,8 @@ fn what_meets_its_deadline_first_is_given_up() {
     workload.kinds.iter_mut().for_each(|kind| kind.mean_s = 1.0);
     for policy in BASELINES {
         let outcome = run(&fleet, &workload, &options(policy), 1);
-        assert!(outcome.expired > 0, "{policy}");
-        assert_eq!(outcome.completions_s.len() + outcome.expired, 1_350, "{policy}");
+        assert!(outcome.tasks.expired > 0, "{policy}");
+        assert_eq!(outcome.tasks.completions_s.len() + outcome.tasks.expired, 1_350, "{policy}");
         let latest_s = 0.1 * 1.0 + 1.0;
         assert!(outcome.quantile_s(1.0) <= latest_s + 1e-9, "{policy}: {}", outcome.quantile_s(1.0));
     }

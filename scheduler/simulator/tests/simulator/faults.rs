@@ -34,7 +34,7 @@ fn what_a_lost_lane_had_is_done_again() {
     fleet.failures = vec![failure(lane..lane + 1, begin_s + 4.0, None)];
     let lost = simulated(&fleet, &workload, "first-come");
     assert!((lost.mean_s() - 14.0).abs() < 1e-6, "{}", lost.mean_s());
-    assert_eq!((lost.redone, lost.slices), (1, 2));
+    assert_eq!((lost.counts.redone, lost.counts.slices), (1, 2));
     let ran: Vec<_> = lost.ran.iter().map(|ran| (ran.lane, ran.is_lost)).collect();
     assert_eq!(ran, [(lane, true), (1 - lane, false)]);
 }
@@ -45,7 +45,7 @@ fn a_lane_that_is_lost_does_nothing_and_works_again_when_it_is_back() {
     fleet.failures = vec![failure(0..1, 50.0, Some(30.0))];
     for policy in TASK_POLICIES {
         let outcome = simulated(&fleet, &workload, policy);
-        assert_eq!(outcome.completions_s.len(), 40, "{policy}");
+        assert_eq!(outcome.tasks.completions_s.len(), 40, "{policy}");
         let of_lane: Vec<_> = outcome.ran.iter().filter(|ran| ran.lane == 0).collect();
         let (from_ns, to_ns) = (50_000_000_000, 80_000_000_000);
         assert!(of_lane.iter().all(|ran| ran.to_ns <= from_ns || ran.from_ns >= to_ns), "{policy}");
@@ -62,12 +62,12 @@ fn tasks_wait_for_lanes_that_come_back_and_are_given_up_where_none_does() {
     let (mut fleet, workload) = two_lanes(20, true);
     fleet.failures = vec![failure(0..2, 20.0, Some(100.0))];
     let outcome = simulated(&fleet, &workload, "lp-price");
-    assert_eq!((outcome.completions_s.len(), outcome.unfinished), (20, 0));
+    assert_eq!((outcome.tasks.completions_s.len(), outcome.tasks.unfinished), (20, 0));
     assert!(outcome.quantile_s(1.0) > 90.0);
     fleet.failures = vec![failure(0..2, 20.0, None)];
     let outcome = simulated(&fleet, &workload, "lp-price");
-    assert!(outcome.unfinished > 0, "{outcome:?}");
-    assert_eq!(outcome.completions_s.len() + outcome.unfinished, 20);
+    assert!(outcome.tasks.unfinished > 0, "{outcome:?}");
+    assert_eq!(outcome.tasks.completions_s.len() + outcome.tasks.unfinished, 20);
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn drawn_losses_are_those_of_the_seed() {
     });
     assert_eq!(fair, same);
     assert_eq!(fair.lost_s, other.lost_s);
-    assert!(fair.redone > 0 && fair.lost_s[0] > 20.0, "{} {:?}", fair.redone, fair.lost_s);
-    assert_eq!(fair.completions_s.len(), 60);
+    assert!(fair.counts.redone > 0 && fair.lost_s[0] > 20.0, "{} {:?}", fair.counts.redone, fair.lost_s);
+    assert_eq!(fair.tasks.completions_s.len(), 60);
 }
 
 /// All lanes become five times slower for a while: what was learnt before is wrong then. The policy says that it falls back, says that it

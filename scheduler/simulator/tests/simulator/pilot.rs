@@ -73,8 +73,8 @@ fn a_network_decides_the_same_as_a_policy_and_as_a_pilot() {
         let missing = run(&fleet, &workload, &Options { network: None, ..named }, 5);
         let piloted = Options { policy: "score-utilization".to_owned(), ..Options::default() };
         let piloted = run_piloted(&fleet, &workload, &piloted, 5, &mut Greedy(network));
-        assert_eq!(found.completions_s, piloted.completions_s, "{file}");
-        assert_ne!(found.completions_s, missing.completions_s, "{file}");
+        assert_eq!(found.tasks.completions_s, piloted.tasks.completions_s, "{file}");
+        assert_ne!(found.tasks.completions_s, missing.tasks.completions_s, "{file}");
     }
 }
 

@@ -96,7 +96,7 @@ fn queues_are_those_of_their_formulas() {
 fn a_closed_loop_is_the_closed_network_of_its_formula() {
     let (senders, think_s) = (8, 2.0);
     let closed = Process::Closed(Closed { senders, think_s });
-    let throughput = |outcome: &Outcome| outcome.completions_s.len() as f64 / outcome.measured_s;
+    let throughput = |outcome: &Outcome| outcome.tasks.completions_s.len() as f64 / outcome.measured_s;
     let found = indivisible(1, 0.0, Sizes::Exponential, closed.clone(), throughput);
     // By mean value analysis.
     let (mut present, mut rate) = (0.0, 0.0);
@@ -134,7 +134,7 @@ fn a_seed_gives_the_same_run() {
         let [one, same, other] = [3, 3, 4].map(|seed| run(&fleet, &workload, &options(policy), seed));
         assert_eq!(one, same, "{policy}");
         assert_ne!(one, other, "{policy}");
-        let ended = one.completions_s.len() + one.rejected + one.expired;
+        let ended = one.tasks.completions_s.len() + one.tasks.rejected + one.tasks.expired;
         assert_eq!(ended, 270, "{policy}: of 300 tasks 30 are not measured");
     }
 }
@@ -179,8 +179,8 @@ fn prices_meet_deadlines() {
         };
         for outcome in over_seeds(&fleet, &workload, "lp-price", 1) {
             assert!(outcome.missed() < 0.001, "{process:?}: {} missed", outcome.missed());
-            assert!(outcome.in_time_s > 0.999 * outcome.offered_s, "{process:?}");
-            let goodput = outcome.in_time_s / outcome.measured_s / fleet.capacity(&workload.mix());
+            assert!(outcome.tasks.in_time_s > 0.999 * outcome.tasks.offered_s, "{process:?}");
+            let goodput = outcome.tasks.in_time_s / outcome.measured_s / fleet.capacity(&workload.mix());
             assert!(goodput > 0.75, "{process:?}: {goodput} of capacity");
         }
     }

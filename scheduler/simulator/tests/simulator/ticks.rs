@@ -72,7 +72,7 @@ fn slices_have_their_part_of_the_lane_beside_batches() {
         let outcome = run(&fleet(1), &workload, &options(), 1);
         let found = ticked(&outcome).p50_ms;
         assert!((found / expected_ms - 1.0).abs() < 0.01, "{class:?}: {found} ms");
-        assert_eq!(outcome.completions_s.len(), 40);
+        assert_eq!(outcome.tasks.completions_s.len(), 40);
     }
 }
 
@@ -86,9 +86,9 @@ fn lane_time_is_that_of_batches_and_tasks_together() {
     assert!((ticks.busy_s[0] / batches_s - 1.0).abs() < 1e-3, "{} of {batches_s} s", ticks.busy_s[0]);
     let tasks_s = outcome.busy_s[0] - ticks.busy_s[0];
     // The last task comes when everything is counted.
-    let done_s = outcome.offered_s;
+    let done_s = outcome.tasks.offered_s;
     assert!(tasks_s <= done_s && tasks_s > done_s - 0.3, "{tasks_s} of {done_s} s");
-    assert_eq!(outcome.completions_s.len(), 400);
+    assert_eq!(outcome.tasks.completions_s.len(), 400);
 }
 
 #[test]
@@ -103,7 +103,11 @@ fn the_same_seed_gives_the_same_run_and_tasks_come_as_without_ticks() {
         assert_eq!(one, same, "{pace:?}");
         assert_ne!(ticked(&one), ticked(&other), "{pace:?}");
         let alone = run(&fleet(3), &Workload { ticks: None, ..workload }, &options(), 3);
-        assert_eq!((one.offered_s, one.arrivals_s), (alone.offered_s, alone.arrivals_s), "{pace:?}");
+        assert_eq!(
+            (one.tasks.offered_s, one.arrivals_s),
+            (alone.tasks.offered_s, alone.arrivals_s),
+            "{pace:?}"
+        );
         assert!(one.mean_s() > alone.mean_s(), "{pace:?}: {} and {} s", one.mean_s(), alone.mean_s());
         means.push(ticked(&one).mean_ms);
     }
@@ -127,7 +131,7 @@ fn no_row_is_missing_where_lanes_are_lost() {
     });
     assert!(lost > 4 && placed > 16 + 4, "{lost} losses, {placed} placements");
     assert_eq!(ticked(&outcome).rows, come(&outcome, workload.ticks.as_ref().unwrap()));
-    assert_eq!(outcome.completions_s.len(), 100);
+    assert_eq!(outcome.tasks.completions_s.len(), 100);
     fleet.failures.clear();
     let whole = run(&fleet, &workload, &options(), 1);
     assert!(ticked(&whole).p99_ms < ticked(&outcome).p99_ms);
@@ -168,7 +172,7 @@ fn too_many_ticks_wait_at_the_source_and_tasks_are_done_all_the_same() {
     assert_eq!(ticks.rows, come(&outcome, workload.ticks.as_ref().unwrap()));
     // A third of them has to wait for the end of all.
     assert!(ticks.p99_ms > 300.0 * outcome.arrivals_s, "{ticks:?} in {} s", outcome.arrivals_s);
-    assert_eq!(outcome.completions_s.len(), 12);
+    assert_eq!(outcome.tasks.completions_s.len(), 12);
 }
 
 /// Groups move to where there is less to do under `balanced` alone, and that pays where symbols have unlike shares.

@@ -134,9 +134,10 @@ impl Model {
         let Some(config) = self.config.breakers else { return };
         for (index, lane) in self.lanes.iter().enumerate() {
             let breaker = &lane.breaker;
-            if breaker.state == BreakerState::Open && lane.ready && !self.draining {
+            if breaker.state == BreakerState::Open && lane.ready && !self.life.draining {
                 let due_ns = breaker.since_ns + config.probe_ns_max;
-                let will_wake = self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns.max(self.at_ns + 1));
+                let will_wake =
+                    self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns.max(self.at_ns + 1));
                 assert!(will_wake, "lane {index} stays out of service for ever");
             }
             // Slow ones count anew once, where there was no other lane.

@@ -62,7 +62,7 @@ impl Model {
             ControlCommand::UndrainLane(undrain) => self.lanes[undrain.lane as usize].drained = false,
             ControlCommand::WeighLane(weigh) => self.lanes[weigh.lane as usize].weight = weigh.weight,
             ControlCommand::SetBreaker(set) => self.lanes[set.lane as usize].breaker.set(set.to),
-            ControlCommand::Rebalance(_) => assert!(!self.draining, "groups are to move at the end"),
+            ControlCommand::Rebalance(_) => assert!(!self.life.draining, "groups are to move at the end"),
             ControlCommand::WeighTenant(weigh) => assert!((1..=1_000).contains(&weigh.weight)),
             ControlCommand::ChoosePolicy(choice) if choice.of == "placement" => {
                 assert!(PLACEMENT_POLICIES.contains(&choice.name.as_str()), "no such policy: {choice:?}");
@@ -71,7 +71,7 @@ impl Model {
                 self.config.placement_policy = format!("{}{bytes}", choice.name);
             }
             ControlCommand::ChoosePolicy(choice) => {
-                let is_network = |hash| self.networks.contains(hash);
+                let is_network = |hash| self.life.networks.contains(hash);
                 assert!(
                     is_task_policy(&choice.name) || choice.name.strip_prefix("dqn:").is_some_and(is_network),
                     "there is no such policy: {choice:?}"
@@ -106,13 +106,13 @@ impl Model {
             ControlCommand::SetBreaker(SetBreaker { lane, to }) => {
                 unknown(*lane) || (*to == BreakerMode::Open && !others(*lane))
             }
-            ControlCommand::Rebalance(_) => self.draining,
+            ControlCommand::Rebalance(_) => self.life.draining,
             ControlCommand::WeighTenant(weigh) => !(1..=1_000).contains(&weigh.weight),
             ControlCommand::ChoosePolicy(choice) if choice.of == "placement" => {
                 !PLACEMENT_POLICIES.contains(&choice.name.as_str())
             }
             ControlCommand::ChoosePolicy(choice) => match choice.name.strip_prefix("dqn:") {
-                Some(hash) => !self.networks.contains(hash),
+                Some(hash) => !self.life.networks.contains(hash),
                 None => !is_task_policy(&choice.name),
             },
         }

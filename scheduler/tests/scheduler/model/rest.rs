@@ -14,7 +14,7 @@ impl Model {
             assert!(partition.paused || rows < config.high_water_rows, "partition {id} is not paused");
             assert!(!partition.paused || rows > config.low_water_rows, "partition {id} is not resumed");
         }
-        assert_eq!(self.timer_ns, self.scheduler.wake_at_ns());
+        assert_eq!(self.life.timer_ns, self.scheduler.wake_at_ns());
         // What has no room in a step follows in the next.
         let lanes = self.lanes.iter().enumerate().filter(|_| !self.may_be_short());
         for (index, lane) in lanes {
@@ -34,12 +34,12 @@ impl Model {
             let room =
                 slots && rows < config.lane_credit_rows && bytes + heaviest <= config.lane_credit_bytes;
             if room {
-                assert!(!self.draining, "lane {index} has room while the pipeline drains");
+                assert!(!self.life.draining, "lane {index} has room while the pipeline drains");
                 assert!(waiting < config.batch_rows_max, "a full batch waits for lane {index}");
                 let due_ns = oldest.0 + config.row_deadline_ns;
                 assert!(due_ns > self.at_ns, "lane {index} misses a deadline");
                 assert!(
-                    self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns),
+                    self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns),
                     "nobody wakes for lane {index}"
                 );
             }
@@ -48,7 +48,7 @@ impl Model {
 
     /// Whether the last step may not have had room for everything: then there is a next one at once.
     pub(super) fn may_be_short(&self) -> bool {
-        self.config.placement_policy.contains('/') && self.timer_ns == Some(self.at_ns + 1)
+        self.config.placement_policy.contains('/') && self.life.timer_ns == Some(self.at_ns + 1)
     }
 
     pub(super) fn check_views(&self) {

@@ -236,12 +236,12 @@ impl Model {
                 match assign.reason {
                     SliceReason::Explored => "assign, explored".to_owned(),
                     SliceReason::StoodIn => {
-                        assert!(self.named_network().is_some_and(|hash| !self.networks.contains(hash)));
+                        assert!(self.named_network().is_some_and(|hash| !self.life.networks.contains(hash)));
                         "assign, stood in".to_owned()
                     }
                     _ => match self.named_network() {
                         Some(hash) => {
-                            assert!(self.networks.contains(hash), "a network decides that is not there");
+                            assert!(self.life.networks.contains(hash), "a network decides that is not there");
                             "assign, dqn".to_owned()
                         }
                         None => format!(
@@ -543,7 +543,7 @@ impl Model {
         for task in known.values() {
             let due_ns = task.due().0;
             assert!(due_ns > self.at_ns || self.may_be_short(), "a task is known after its deadline");
-            let wakes = self.may_be_short() || self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns);
+            let wakes = self.may_be_short() || self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns);
             assert!(due_ns == i64::MAX || wakes, "nobody wakes for a deadline");
             assert!(task.units.iter().any(|unit| *unit != Unit::Done), "a task is done and known");
         }
@@ -559,11 +559,14 @@ impl Model {
             {
                 let reserve_ns = self.reserve_ns(lane);
                 assert!(reserve_ns > self.at_ns, "lane {lane} keeps its reserve from a task that may use it");
-                assert!(self.timer_ns.is_some_and(|timer_ns| timer_ns <= reserve_ns), "nobody wakes for it");
+                assert!(
+                    self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= reserve_ns),
+                    "nobody wakes for it"
+                );
             }
             assert!(gang_waits || !wants || !self.is_free(lane), "lane {lane} rests and a task waits");
             if gang_waits && self.is_free(lane) {
-                assert!(!wants || self.timer_ns.is_some(), "lane {lane} waits for a gang for ever");
+                assert!(!wants || self.life.timer_ns.is_some(), "lane {lane} waits for a gang for ever");
             }
         }
     }
