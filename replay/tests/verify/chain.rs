@@ -1,12 +1,16 @@
 //! Why signals were late: of every signal of a recorded run the waits add up to what the records' times say.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 use warptape_eventlog::EventLog;
 use warptape_replay::ReplayError;
-use warptape_replay::chain::{Chain, SlowestOptions, Step, slowest, why_batch, why_lane, why_signal};
+use warptape_replay::chain::{Chain, Slow, SlowestOptions, Step, slowest, why_batch, why_lane, why_signal};
 use warptape_replay::history::{Bound, Window};
-use warptape_schemas::journal::{CommitOutcome, Input};
+use warptape_schemas::journal::{CommitOutcome, Decision, Input};
 use warptape_schemas::{decode_journal_entry, decode_signal};
 
+use crate::inputs;
 use crate::recording::records;
 use crate::recording::{PARTITIONS, Plan, options, record};
 use crate::scheduled::Scheduled;
@@ -94,12 +98,83 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     assert_eq!(few, first);
 }
 
+/// What a signal waited for before a window is known in it: pauses of its partition that ended, and the commit before its own.
+#[test]
+fn a_window_knows_what_was_waited_for_before_it() {
+    let recording = record(Plan { outcomes: true, late_outcomes: true, pauses: true, ..Plan::small(58) });
+    let log = &recording.log;
+    let within = |window| {
+        let wanted = SlowestOptions { count: 10_000, window, partition: None };
+        let found = slowest(log, &options(), wanted, &mut |_| {}).unwrap().signals;
+        let chain = |slow: Slow| {
+            let of = (slow.chain.signal.partition, slow.chain.signal.offset);
+            (of, serde_json::to_value(slow.chain).unwrap())
+        };
+        found.into_iter().map(chain).collect::<BTreeMap<_, _>>()
+    };
+    let whole = within(Window::default());
+    let has = |chain: &Value, step: &str| {
+        chain["waits"].as_array().unwrap().iter().any(|wait| wait["step"] == step)
+    };
+    for step in ["pause", "previous_commit"] {
+        assert!(whole.values().filter(|chain| has(chain, step)).count() > 50, "{step}");
+    }
+    let mut compared = 0;
+    for (sequence, input) in (0..).zip(inputs(&records(log, "journal", 0))) {
+        // The transaction that the window begins with has nothing of what it waited for in the window.
+        if !matches!(input, Input::Sealed(_)) {
+            continue;
+        }
+        let found = within(Window { from: Some(Bound::Sequence(sequence)), to: None });
+        assert!(found.iter().all(|(of, chain)| whole[of] == *chain), "from {sequence}");
+        compared += found.len();
+    }
+    assert!(compared > 1_000, "{compared}");
+}
+
+/// Where a checkpoint lies between the publication of a record and its arrival, what was before the checkpoint is known all the same.
+#[test]
+fn pauses_before_a_checkpoint_are_known() {
+    let recording = record(Plan { pauses: true, ..plan(59) });
+    let log = &recording.log;
+    let (entries, mut explained) = (records(log, "journal", 0), 0);
+    let entries: Vec<_> = entries.iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect();
+    for partition in 0..PARTITIONS {
+        for signal in records(log, "signals", partition) {
+            let chain = why_signal(log, &options(), partition, signal.offset, &mut |_| {}).unwrap();
+            assert_eq!(chain.unknown, [] as [String; 0]);
+            let (began, assigned_ns) = (chain.process.began.unwrap(), chain.process.assigned_ns.unwrap());
+            let arrived_ns = chain.arrival.unwrap().at_ns;
+            let (mut paused_ns, mut since_ns) = (0, None);
+            for entry in entries.iter().filter(|entry| entry.sequence > began.sequence) {
+                for decision in &entry.decisions {
+                    match decision {
+                        Decision::Pause(pause) if pause.partition == partition => {
+                            since_ns = Some(entry.at_ns)
+                        }
+                        Decision::Resume(resume) if resume.partition == partition => {
+                            let until_ns = entry.at_ns.min(arrived_ns);
+                            paused_ns += (until_ns - since_ns.take().unwrap().max(assigned_ns)).max(0);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            let found = chain.waits.iter().find(|wait| wait.step == Step::Pause).map_or(0, |wait| wait.ns);
+            assert_eq!(found, paused_ns, "{chain:?}");
+            explained += usize::from(paused_ns > 0);
+        }
+    }
+    assert!(explained > 50, "{explained} signals");
+}
+
 #[test]
 fn a_commit_that_the_journal_does_not_tell_of_is_unknown() {
     let recording = record(Plan { outcomes: false, ..plan(53) });
     let chain = why_signal(&recording.log, &options(), 0, 0, &mut |_| {}).unwrap();
     assert!(!chain.is_to_commit && chain.transaction.committed_ns.is_none());
-    assert!(chain.unknown.iter().any(|unknown| unknown.starts_with("when it was committed")));
+    let words = "when it was committed: that it was is certain, ";
+    assert!(chain.unknown.iter().any(|unknown| unknown.starts_with(words)));
     let sum: i64 = chain.waits.iter().map(|wait| wait.ns).sum();
     assert_eq!(chain.tick.created_ns + sum, chain.transaction.sealed_ns.unwrap());
     let wanted = SlowestOptions { count: 10, window: Window::default(), partition: None };

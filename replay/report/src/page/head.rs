@@ -151,7 +151,11 @@ pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
         (
             "Commits",
             count(totals.committed),
-            format!("{} aborted, {} untold", count(totals.aborted), count(totals.untold)),
+            format!(
+                "{} aborted attempts, {} at an untold time",
+                count(totals.aborted),
+                count(totals.untimed)
+            ),
             warned(totals.aborted),
         ),
         ("Risk tasks finished", count(totals.finished), counted(totals.slices, "slice", "slices"), "plain"),
