@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use warptape_eventlog::EventLog;
+use warptape_eventlog::{EventLog, NewRecord, TopicSpec};
 use warptape_replay::ReplayError;
-use warptape_replay::chain::{Chain, Slow, SlowestOptions, Step, slowest, why_batch, why_lane, why_signal};
+use warptape_replay::chain::{
+    Chain, Slow, SlowestOptions, Step, slowest, why_batch, why_lane, why_request, why_signal,
+};
 use warptape_replay::history::{Bound, Window};
-use warptape_schemas::journal::{CommitOutcome, Decision, Input};
-use warptape_schemas::{decode_journal_entry, decode_signal};
+use warptape_schemas::journal::{
+    CommitEnded, CommitOutcome, Decision, Draining, Input, Sealed, SealedPartition, TaskClass,
+};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskResult};
+use warptape_schemas::{decode_journal_entry, decode_signal, encode_risk_result};
 
 use crate::inputs;
 use crate::recording::records;
@@ -166,6 +171,78 @@ fn pauses_before_a_checkpoint_are_known() {
         }
     }
     assert!(explained > 50, "{explained} signals");
+}
+
+/// A request that was refused without a task waited for the commit before its own, which ended before a checkpoint.
+#[test]
+fn a_request_without_a_task_waited_for_the_commit_before() {
+    let mut journal = Scheduled::new(|_| {});
+    let seal = |journal: &mut Scheduled, risk_results| {
+        let account = SealedPartition { risk_results, ..SealedPartition::default() };
+        journal.step(Input::Sealed(Sealed { partitions: vec![account] })).0
+    };
+    let commit = |journal: &mut Scheduled, sealed| {
+        let (sent_ns, ended_ns) = (journal.at_ns + 200, journal.at_ns + 300);
+        let (attempt, outcome, looked_up) = (1, CommitOutcome::Committed, false);
+        let ended = CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up };
+        journal.step(Input::CommitEnded(ended));
+        ended_ns
+    };
+    let before = seal(&mut journal, 0);
+    let (received_ns, finished_ns) = (journal.at_ns + 10, journal.at_ns + 40);
+    commit(&mut journal, before);
+    let known_ns = journal.at_ns;
+    journal.checkpoint();
+    let sealed = seal(&mut journal, 1);
+    let sealed_ns = journal.at_ns;
+    let committed_ns = commit(&mut journal, sealed);
+    journal.step(Input::Draining(Draining {}));
+
+    let message = "it cannot be read".to_owned();
+    let error = RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message };
+    let result = RiskResult {
+        request_id: "mine".to_owned(),
+        tenant: String::new(),
+        class: TaskClass::Interactive,
+        topic: "risk.requests".to_owned(),
+        partition: 0,
+        offset: 0,
+        outcome: RiskOutcome::Error(error),
+        as_of: Vec::new(),
+        seed: 0,
+        received_ns,
+        started_ns: finished_ns,
+        finished_ns,
+        compute_ns: 0,
+        devices: Vec::new(),
+        node: "node".to_owned(),
+        decision_sequence: -1,
+        cost_ns: 0,
+        cost_max_ns: 0,
+        cancels: None,
+        judged_on: Vec::new(),
+    };
+    let mut value = Vec::new();
+    encode_risk_result(&result, &mut value);
+    let log = journal.log();
+    let name = "risk.results".to_owned();
+    log.create_topics(&[TopicSpec { name, partitions: 1, ..TopicSpec::default() }]).unwrap();
+    let mut producer = log.producer("results").unwrap();
+    producer.begin().unwrap();
+    let (topic, key, value) = ("risk.results".into(), Some(b"mine".into()), value.into());
+    let timestamp_ns = sealed_ns;
+    producer.send(NewRecord { topic, key, value, timestamp_ns, ..NewRecord::default() }).unwrap();
+    producer.commit().unwrap();
+    let chain = why_request(log, &options(), "mine", &mut |_| {}).unwrap();
+    let waits: Vec<_> = chain.waits.iter().map(|wait| (wait.step, wait.ns)).collect();
+    let expected = [
+        (Step::Conclusion, finished_ns - received_ns),
+        (Step::PreviousCommit, known_ns - finished_ns),
+        (Step::CommitInterval, sealed_ns - known_ns),
+        (Step::Send, 200),
+        (Step::Commit, 100),
+    ];
+    assert_eq!((&waits[..], chain.total_ns), (&expected[..], committed_ns - received_ns));
 }
 
 #[test]
