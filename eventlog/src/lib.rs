@@ -144,10 +144,9 @@ pub trait EventLog: Send + Sync {
     /// compression. On Kafka it is what the cluster and the client's settings say now; producers that are started later keep
     /// to the limits of all topics that were asked about.
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError>;
-    /// Whose clock the times of a topic's records are of; `None` where the log does not tell.
-    fn record_clock(&self, _topic: &str) -> Result<Option<RecordClock>, LogError> {
-        Ok(Some(RecordClock::Writer))
-    }
+    /// Whose clock the times of a topic's records are of; `None` where the log does not tell, or has no such topic. A file that
+    /// records were copied into has the clock of where they were copied from.
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError>;
     /// Makes sure that this process alone acts under a name, until what is returned is dropped or the process ends. On
     /// Kafka there is nothing to hold, because a producer's transactional id fences.
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError>;

@@ -3,11 +3,12 @@
 //! It must not step anything but what it is asked to: what comes of entries is for others.
 
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::{Checkpoint, Input, JournalEntry, Started};
+use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, PartitionId, Pause, Started};
 
 use crate::ReplayError;
 use crate::history::Moment;
@@ -16,6 +17,9 @@ use crate::partition_reader::PartitionReader;
 
 /// Offsets that are read at once on the way back to what is looked for.
 pub(crate) const BACK_RECORDS: i64 = 4_096;
+
+/// Entries that are looked through for the beginning of a pause, at least.
+const PAUSE_RECORDS_MAX: i64 = 1 << 20;
 
 /// The entries of one partition of a journal, as far as it reached when it was opened.
 pub(crate) struct Entries<'a> {
@@ -173,6 +177,40 @@ impl<'a> Entries<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// When and why partitions were paused that a scheduler has as paused before the entry at an offset, as far as entries of its life say so that
+    /// are there and not too far back.
+    pub(crate) fn pauses_before(
+        &self,
+        offset: i64,
+        scheduler: &Scheduler,
+    ) -> Result<BTreeMap<PartitionId, (Moment, Pause)>, ReplayError> {
+        let paused = scheduler.partition_loads().filter(|load| load.paused).map(|load| load.partition);
+        let (mut wanted, mut begun): (BTreeSet<_>, _) = (paused.collect(), BTreeMap::new());
+        let earliest = self.range.first.max(offset - PAUSE_RECORDS_MAX);
+        let (mut next, mut is_of_life) = (offset, true);
+        while next > earliest && is_of_life && !wanted.is_empty() {
+            let first = (next - BACK_RECORDS).max(self.range.first);
+            let mut reader = self.read(OffsetRange { first, next })?;
+            let mut last = BTreeMap::new();
+            while let Some((_, entry)) = reader.next()? {
+                if let Input::Started(_) = entry.input {
+                    last.clear();
+                    is_of_life = false;
+                }
+                let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
+                for decision in entry.decisions {
+                    if let Decision::Pause(pause) = decision {
+                        last.insert(pause.partition, (at, pause));
+                    }
+                }
+            }
+            last.retain(|partition, _| wanted.remove(partition));
+            begun.append(&mut last);
+            next = first;
+        }
+        Ok(begun)
     }
 
     /// Offset of the last entry before an offset; `None` where there is none.

@@ -14,6 +14,7 @@
 //! Times, devices and the process are taken as they are found; everything else is a function of the log.
 
 mod answers;
+mod misplaced;
 mod rerun;
 
 use warptape_eventlog::{EventLog, Record, TopicPartition};
@@ -138,6 +139,9 @@ impl<'a> RiskCheck<'a> {
             Ok(answers) => answers,
             Err(divergence) => return Ok(Some(*divergence)),
         };
+        if let Some(double) = answers.double {
+            return self.blame_one(&answers, double, partition, &end).map(Some);
+        }
         let mut results = RecordWindow::open(self.log, results, cut.results)?;
         let mut requests = PartitionReader::open(self.log, requests, cut.requests)?;
         let mut ids = RequestIds::default();
@@ -148,7 +152,7 @@ impl<'a> RiskCheck<'a> {
             match answers.take(record.offset) {
                 None if record.offset < cut.answered => missing.add(&record, request.ok()),
                 // Once a result is missing, only further missing ones are counted.
-                Some(result) if !missing.is_any() => {
+                Some(result) if missing.first().is_none() => {
                     let found = Found::of(results.at(result)?);
                     let cancelled = answers.cancelled(&request, is_new);
                     let verdict =
@@ -172,6 +176,11 @@ impl<'a> RiskCheck<'a> {
                 }
                 _ => {}
             }
+        }
+        if let Some(unanswered) = missing.first()
+            && let Some(found) = self.elsewhere(unanswered, partition, &end)?
+        {
+            return Ok(Some(found));
         }
         Ok(missing.divergence(&end).or_else(|| answers.surplus(&end)))
     }

@@ -8,7 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, LogError, OffsetRange, Producer, Record, SqliteLog, TopicInfo,
+    Consumer, EventLog, Fetched, LogError, OffsetRange, Producer, Record, RecordClock, SqliteLog, TopicInfo,
     TopicPartition, TopicSpec,
 };
 use warptape_replay::{Bound, ExportOptions, VerifyOptions, Window, export, verify};
@@ -73,6 +73,10 @@ impl EventLog for Uncompacted<'_> {
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         self.log.record_bytes_max(topics)
+    }
+
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        self.log.record_clock(topic)
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -37,6 +37,8 @@ pub struct DrawnSlice {
     pub end_ns: u64,
     /// Numbers that are said of it.
     pub numbers: BTreeMap<String, i64>,
+    /// Texts that are said of it.
+    pub texts: BTreeMap<String, String>,
     /// Flows through it.
     pub flows: Vec<u64>,
 }
@@ -161,12 +163,13 @@ fn slice_of(
     name: String,
     keys: &BTreeMap<Option<u64>, String>,
 ) -> Result<DrawnSlice, String> {
-    let mut numbers = BTreeMap::new();
+    let (mut numbers, mut texts) = (BTreeMap::new(), BTreeMap::new());
     for note in &event.debug_annotations {
         let key = keys.get(&note.name_iid).ok_or_else(|| format!("{note:?} has no name"))?;
         numbers.extend(note.int_value.map(|value| (key.clone(), value)));
+        texts.extend(note.string_value.clone().map(|value| (key.clone(), value)));
     }
-    Ok(DrawnSlice { track, name, begin_ns, end_ns: begin_ns, numbers, flows: event.flow_ids.clone() })
+    Ok(DrawnSlice { track, name, begin_ns, end_ns: begin_ns, numbers, texts, flows: event.flow_ids.clone() })
 }
 
 /// Perfetto sorts events by time, and ends the slice that began last: that has to be the one that is meant, which is the one that began

@@ -1,7 +1,7 @@
 //! An embedded log of which a test replaces some parts: the consumers of groups, and producers.
 
 use warptape_eventlog::{
-    Consumer, EventLog, LogError, Producer, SqliteLog, TopicInfo, TopicPartition, TopicSpec,
+    Consumer, EventLog, LogError, Producer, RecordClock, SqliteLog, TopicInfo, TopicPartition, TopicSpec,
 };
 
 /// What a test makes of the consumer of a group's member.
@@ -64,6 +64,10 @@ impl EventLog for WrappedLog {
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         self.log.record_bytes_max(topics)
+    }
+
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        self.log.record_clock(topic)
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -68,6 +68,9 @@ pub(super) fn check(
     }
     progress(done);
     for topic in catalogue.topics() {
+        if let Err(error) = ends::clock(file, &transaction, topic.topic_id) {
+            checked.damage.push(found_of(error)?);
+        }
         for partition in 0..topic.spec.partitions {
             let damage =
                 check_partition(file, &transaction, topic, partition, &mut checked, &mut |offsets| {

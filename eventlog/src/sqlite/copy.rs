@@ -17,7 +17,7 @@ use super::opening::Lost;
 use super::recover::Loss;
 use super::scan::{Part, scan};
 use super::table::Table;
-use crate::LogError;
+use crate::{LogError, RecordClock};
 
 const DOING: &str = "copying the log";
 /// Bytes of records gathered before they are written.
@@ -89,6 +89,7 @@ fn fill(
     progress(done);
     for (from, to) in from.topics().zip(target.topics()) {
         catalogue::insert_topic(&file, &connection, to.topic_id, &to.spec).map_err(failed)?;
+        ends::write_clock(&file, &connection, to.topic_id, clock(source, to.topic_id, damage)?)?;
         for partition in 0..to.spec.partitions {
             let mut partition = Partition {
                 source,
@@ -139,6 +140,21 @@ fn topics(source: &CopiedLog<'_>, damage: &mut Damage<'_>) -> Result<Vec<TopicRo
     let (whole, damaged): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_whole);
     losses.extend(damaged.into_iter().map(|row| Loss::Topic { topic_id: row.topic_id, name: row.name }));
     Ok(whole)
+}
+
+/// Whose clock the times of a topic's records are of. What is damaged is not told.
+fn clock(
+    source: &CopiedLog<'_>,
+    topic_id: i64,
+    damage: &mut Damage<'_>,
+) -> Result<Option<RecordClock>, LogError> {
+    match (ends::clock(source.file, source.connection, topic_id), damage) {
+        (Err(LogError::Unreadable { found, .. }), Damage::LeaveOut { losses, .. }) => {
+            losses.push(Loss::Unnamed { found });
+            Ok(None)
+        }
+        (read, _) => read,
+    }
 }
 
 /// What the log says of itself, if it counts its rows and can be read. Who opens a log of which it cannot is refused anyway.

@@ -1,13 +1,14 @@
 //! Where partitions end, and what the log says of itself: the rows of the table `partitions`.
 //!
 //! The log itself stands there like a topic with the number 0, so that a commit, which writes where partitions end anyway, counts
-//! itself in the same page.
+//! itself in the same page. Beside the partitions of a topic stands whose clock the times of its records are of, where that is not who wrote
+//! them.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::checksum;
 use super::file::LogFile;
-use crate::LogError;
+use crate::{LogError, RecordClock};
 
 const DOING: &str = "reading where partitions end";
 /// In place of a topic's number: the log itself.
@@ -16,6 +17,12 @@ const LOG: i64 = 0;
 const TRANSACTIONS: i32 = 0;
 /// In place of a partition of the log itself: whether somebody writes it, and rows of `topics`.
 const WRITING: i32 = 1;
+
+/// In place of a partition of a topic: whose clock the times of its records are of.
+const CLOCK: i32 = -1;
+/// In place of an offset: the log's clock that the records were copied from, and a clock that nobody told.
+const LOGS_CLOCK: i64 = 1;
+const UNTOLD_CLOCK: i64 = 2;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +107,35 @@ pub(super) fn read(
     })
 }
 
+/// Whose clock the times of a topic's records are of; `None` where that was not told.
+pub(super) fn clock(
+    file: &LogFile,
+    connection: &Connection,
+    topic_id: i64,
+) -> Result<Option<RecordClock>, LogError> {
+    match find(file, connection, topic_id, CLOCK)?.map(|end| end.next) {
+        None => Ok(Some(RecordClock::Writer)),
+        Some(LOGS_CLOCK) => Ok(Some(RecordClock::Log)),
+        Some(UNTOLD_CLOCK) => Ok(None),
+        Some(other) => Err(file.damaged(format!("topic number {topic_id} has records of a clock {other}"))),
+    }
+}
+
+/// Stores whose clock the times of a topic's records are of.
+pub(super) fn write_clock(
+    file: &LogFile,
+    connection: &Connection,
+    topic_id: i64,
+    clock: Option<RecordClock>,
+) -> Result<(), LogError> {
+    let next = match clock {
+        Some(RecordClock::Writer) => return Ok(()),
+        Some(RecordClock::Log) => LOGS_CLOCK,
+        None => UNTOLD_CLOCK,
+    };
+    write(file, connection, topic_id, CLOCK, End { next, rows: 0 })
+}
+
 fn find(
     file: &LogFile,
     connection: &Connection,
@@ -120,9 +156,11 @@ fn find(
         .map_err(|error| file.failure(DOING, error))?;
     let Some((end, sum)) = found else { return Ok(None) };
     if has_checksums && sum != checksum::of_end(topic_id, partition, end.next, end.rows) {
-        return Err(file.damaged(format!(
-            "where partition {partition} of topic number {topic_id} ends does not fit its checksum"
-        )));
+        let what = match partition {
+            CLOCK => format!("whose clock the times of topic number {topic_id} are of"),
+            partition => format!("where partition {partition} of topic number {topic_id} ends"),
+        };
+        return Err(file.damaged(format!("{what} does not fit its checksum")));
     }
     Ok(Some(end))
 }

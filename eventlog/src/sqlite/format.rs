@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! topics(topic_id, name, partitions, compacted)         every topic
-//! partitions(topic_id, partition, next_offset, rows)    where each partition ends, and topic 0: what the log says of itself
+//! partitions(topic_id, partition, next_offset, rows)    where each partition ends, and topic 0: what the log says of itself;
+//!                                                       partition -1: whose clock a topic's times are of, where not the writers'
 //! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge
 //! records_T_P(offset, timestamp_ns, key, headers, value)  likewise, of a compacted topic
 //! committed_offsets(group_name, topic_id, partition, next_offset)

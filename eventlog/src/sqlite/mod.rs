@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
-use crate::{Consumer, EventLog, LogError, Producer, TopicInfo, TopicPartition, TopicSpec};
+use crate::{Consumer, EventLog, LogError, Producer, RecordClock, TopicInfo, TopicPartition, TopicSpec};
 
 mod block;
 mod catalogue;
@@ -216,6 +216,15 @@ impl EventLog for SqliteLog {
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         Ok(vec![RECORD_BYTES_MAX; topics.len()])
+    }
+
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        let connection = self.connection();
+        let catalogue = Catalogue::load(&self.file, &connection)?;
+        match catalogue.topics().find(|found| found.spec.name == topic) {
+            Some(found) => ends::clock(&self.file, &connection, found.topic_id),
+            None => Ok(None),
+        }
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -20,7 +20,7 @@ use super::recover::beside;
 use super::table::Table;
 use super::{head, headers};
 use crate::topic::check_spec;
-use crate::{LogError, Record, TopicPartition, TopicSpec};
+use crate::{LogError, Record, RecordClock, TopicPartition, TopicSpec};
 
 const DOING: &str = "writing a copy of records";
 /// How the file is called until it is whole, behind its name.
@@ -81,6 +81,13 @@ impl PortableFile {
         }
         self.topics.insert(spec.name.clone(), (topic_id, spec.clone()));
         Ok(())
+    }
+
+    /// Says whose clock the times of a topic's records are of; `None` where that is not known. Without a word it is that of who wrote them.
+    pub fn tell_record_clock(&mut self, topic: &str, clock: Option<RecordClock>) -> Result<(), LogError> {
+        let (Table { topic_id, .. }, _) =
+            self.place(&TopicPartition { topic: topic.to_owned(), partition: 0 })?;
+        ends::write_clock(&self.file, &self.connection, topic_id, clock)
     }
 
     /// Adds records of a partition, by ascending offset. Offsets that are left out have no records in the file, and never will. The

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use warptape_eventlog::LogError;
+use rusqlite::Connection;
 use warptape_eventlog::sqlite::{GIVEN_UP_MAX, PortableFile};
+use warptape_eventlog::{LogError, RecordClock};
 
 use super::*;
 
@@ -87,6 +88,45 @@ fn records_keep_offsets_times_keys_and_headers() {
     let backup = folder.path().join("backup.db");
     log.backup(&backup, &mut |_| {}).unwrap();
     assert_eq!(read(&open(&backup), &at("t", 0)), read(&log, &at("t", 0)));
+}
+
+/// Whose clock times are of goes along into backups and what is recovered, and damage of it is found.
+#[test]
+fn times_are_of_the_clock_that_was_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("copy.db");
+    let mut file = PortableFile::create(&path).unwrap();
+    let clocks =
+        [("written", Some(RecordClock::Writer)), ("appended", Some(RecordClock::Log)), ("untold", None)];
+    for (name, clock) in clocks {
+        file.add_topic(&spec(name, 2, false)).unwrap();
+        file.append(&at(name, 0), &at_offsets(0..3)).unwrap();
+        file.tell_record_clock(name, clock).unwrap();
+    }
+    assert!(file.tell_record_clock("none", None).is_err());
+    file.finish().unwrap();
+    let clocks = |path: &std::path::Path| {
+        let log = SqliteLog::open_existing(path).unwrap();
+        assert_eq!(log.check_all(&mut |_| {}).unwrap().damage, [] as [String; 0]);
+        ["written", "appended", "untold", "none"].map(|name| log.record_clock(name).unwrap())
+    };
+    let told = [Some(RecordClock::Writer), Some(RecordClock::Log), None, None];
+    assert_eq!(clocks(&path), told);
+    let backup = folder.path().join("backup.db");
+    SqliteLog::open_existing(&path).unwrap().backup(&backup, &mut |_| {}).unwrap();
+    assert_eq!(clocks(&backup), told);
+
+    let changed = "UPDATE partitions SET next_offset = 2 WHERE topic_id = 2 AND partition = -1";
+    Connection::open(&backup).unwrap().execute_batch(changed).unwrap();
+    let log = SqliteLog::open_existing(&backup).unwrap();
+    let expected = "whose clock the times of topic number 2 are of does not fit its checksum";
+    let found = log.check_all(&mut |_| {}).unwrap().damage;
+    assert!(matches!(&found[..], [found] if found.ends_with(expected)), "{found:?}");
+    assert!(log.record_clock("appended").is_err());
+    drop(log);
+    let recovered = SqliteLog::recover(&backup, &mut |_| {}).unwrap();
+    assert_eq!(recovered.losses.len(), 1, "{recovered:?}");
+    assert_eq!(clocks(&backup), [Some(RecordClock::Writer), None, None, None], "it is not known any more");
 }
 
 /// A partition whose first transactions were aborted begins at 0 all the same, so that nobody takes it for one that has lost something.

@@ -87,4 +87,9 @@ fn an_answer_is_explained_where_the_broker_gives_records_their_times() {
 
     let words = command(&["replay", "why", "request:mine"]);
     assert!(words.contains(" by the log's clock, which gives this topic's records their times; "), "{words}");
+
+    // An exported file says the same.
+    command(&["replay", "export", "--to", "copy.db"]);
+    let copied = market.arguments(&["replay", "why", "request:mine"], "sqlite:copy.db");
+    assert_eq!(texts(&warptape(market.path(), &copied), 0).0, words);
 }

@@ -14,6 +14,8 @@ use crate::{Phase, Progress, ReplayError};
 const SAME_TIME_ENTRIES_MAX: usize = 100_000;
 /// Logs keep milliseconds of create times at least.
 const CREATE_TIME_NS: i64 = 1_000_000;
+/// Checkpoints that a history begins before, so that it has what a record waited for since it was published.
+const EARLIER_BEGINS_MAX: usize = 4;
 /// Entries between two words on how far a search is.
 const PROGRESS_ENTRIES: u64 = 4_096;
 
@@ -107,15 +109,31 @@ fn account_of(input: &Input, is_it: impl Fn(&SealedPartition) -> bool) -> Option
     sealed.partitions.iter().find(|account| is_it(account)).copied()
 }
 
-/// Where a history has to begin that has everything of a transaction; `None` where that was removed.
-pub(crate) fn begin_of(entries: &Entries<'_>, sealed: &FoundSeal) -> Result<Option<Begin>, ReplayError> {
+/// Where a history has to begin that has everything of a transaction, and what a record of it waited for that was published at a time, if that is
+/// not too far back; `None` where what it has of the transaction was removed.
+pub(crate) fn begin_of(
+    entries: &Entries<'_>,
+    sealed: &FoundSeal,
+    created_ns: i64,
+) -> Result<Option<Begin>, ReplayError> {
     let mut before = sealed.offset + 1;
-    loop {
+    let mut begin = loop {
         match entries.begin_before(before)? {
             Some(begin) if !is_early(&begin, &sealed.account) => before = begin.offset,
-            begin => return Ok(begin),
+            Some(begin) => break begin,
+            None => return Ok(None),
         }
+    };
+    for _ in 0..EARLIER_BEGINS_MAX {
+        let first = entries.first_from(begin.offset)?;
+        let is_behind = first.is_some_and(|(_, entry)| entry.at_ns > created_ns);
+        if !is_behind || begin.checkpoint.is_none() {
+            break;
+        }
+        let Some(earlier) = entries.begin_before(begin.offset)? else { break };
+        begin = earlier;
     }
+    Ok(Some(begin))
 }
 
 /// Whether none of a transaction's records had come then.

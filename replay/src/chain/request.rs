@@ -296,7 +296,9 @@ fn follow_rounds(
     };
     let is_it = |input: &Input| matches!(input, Input::TaskArrived(arrived) if arrived.request_id == result.request_id);
     let arrived = arrived.filter(|(_, entry)| is_it(&entry.input)).map(|(offset, _)| offset);
-    let before = arrived.unwrap_or(sealed.offset).min(sealed.offset) + 1;
+    // A request that is answered without a task waits for the transaction before as well.
+    let received = entries.lower_bound(|entry| entry.at_ns < result.received_ns)?;
+    let before = arrived.unwrap_or(sealed.offset).min(sealed.offset).min(received) + 1;
     let begin = entries.begin_before(before)?;
     let mut rounds = Vec::new();
     let mut each = |item: &Item| {

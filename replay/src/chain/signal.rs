@@ -18,9 +18,9 @@ use crate::history::{Batch, BatchEnd, SealedPart, Transaction};
 use crate::partition_reader::PartitionReader;
 use crate::{Progress, ReplayError, VerifyOptions};
 
-/// Words on a commit that the journal does not tell of.
-pub(crate) const NO_COMMIT: &str = "when it was committed: the journal says so in a later transaction, which the last one of a process life \
-                                    does not have, nor have journals of older versions";
+/// Words on a commit whose time the journal does not tell.
+pub(crate) const NO_COMMIT: &str = "when it was committed: that it was is certain, since a journal has entries of committed transactions alone; \
+                                    when, a later transaction says, which the last one of a process life does not have, nor have journals of older versions";
 
 /// Explains a signal.
 ///
@@ -53,10 +53,10 @@ pub fn why_signal(
         None => find_sealed_anywhere(&journals, is_it, progress)?,
     };
     let (entries, sealed) = sealed.ok_or_else(not_sealed)?;
-    let begin = begin_of(entries, &sealed)?;
+    let tick = read_record(log, &sources.ticks, partition, signal.source_offset)?;
+    let begin = begin_of(entries, &sealed, tick.timestamp_ns)?;
     let (context, transaction) = follow_to(entries, begin, sealed.sequence, &mut |_| {})?;
     let part = part_with(&transaction, partition, source_offset).ok_or_else(not_sealed)?;
-    let tick = read_record(log, &sources.ticks, partition, signal.source_offset)?;
     let mut dealer = Dealer::new(log, sources);
     let of = Signalled {
         facts: SignalFacts::new(partition, offset, &signal),

@@ -13,7 +13,7 @@ use super::dealt::Dealer;
 use super::facts::{Chain, SignalFacts, TickFacts};
 use super::signal::Signalled;
 use super::waits::Wait;
-use crate::history::{HistoryOptions, Item, SealedPart, Transaction, Window, read_history};
+use crate::history::{Ended, HistoryOptions, Item, SealedPart, Transaction, Window, read_history};
 use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::{OutputOptions, Progress, ReplayError, VerifyOptions};
 
@@ -56,7 +56,7 @@ pub struct Slow {
 /// What is met while the slowest signals are looked for.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// An item of the history, as [`read_history`] gives it. Signals of a transaction come before it.
+    /// An item of the history that is within the window. Signals of a transaction come before it.
     Item(&'a Item),
     /// A signal whose commit the journal tells of.
     Signal {
@@ -106,7 +106,12 @@ pub fn slowest_with(
         found: Slowest::default(),
     };
     let mut context = Context::default();
-    let mut each = |item: Item| {
+    let mut each = |ended: Ended, item: Item| {
+        if ended == Ended::Before {
+            // What is within may have waited with it.
+            context.follow(&item);
+            return Ok(());
+        }
         if let Item::Transaction(transaction) = &item {
             search.look(&context, transaction, seen)?;
         }

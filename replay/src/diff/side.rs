@@ -57,8 +57,10 @@ pub struct Totals {
     pub moves: u64,
     /// Pauses of partitions.
     pub pauses: u64,
-    /// How long they were, ns.
+    /// How long they were, ns; of one that did not end, until the end of the journals.
     pub paused_ns: i64,
+    /// Those whose beginning is not in the journal any more: they count from a checkpoint that has them, and were longer.
+    pub pauses_begun_before: u64,
     /// Transactions.
     pub transactions: u64,
     /// Attempts to commit that were aborted.
@@ -175,8 +177,10 @@ impl Fold {
             Item::Life(life) => self.begin(life),
             Item::Pause(pause) => {
                 self.side.totals.pauses += 1;
-                let until = pause.until.map_or(0, |until| until.at_ns - pause.from.at_ns);
-                self.side.totals.paused_ns += until;
+                self.side.totals.pauses_begun_before += u64::from(pause.pause.is_none());
+                let last_ns = self.times.map_or(pause.from.at_ns, |(_, last_ns)| last_ns);
+                let until_ns = pause.until.map_or(last_ns, |until| until.at_ns);
+                self.side.totals.paused_ns += until_ns.saturating_sub(pause.from.at_ns).max(0);
             }
             Item::Batch(batch) => self.batch(batch),
             Item::Stay(stay) => self.side.totals.moves += u64::from(stay.end == StayEnd::Released),

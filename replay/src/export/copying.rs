@@ -36,6 +36,7 @@ impl<'a> Copying<'a> {
     pub(super) fn copy_topic(&mut self, topic: &TopicPlan, ticks: &str) -> Result<ExportedTopic, LogError> {
         self.file.add_topic(&topic.spec)?;
         let name = topic.spec.name.clone();
+        self.file.tell_record_clock(&name, self.log.record_clock(&name)?)?;
         let mut exported = ExportedTopic { name: name.clone(), ..ExportedTopic::default() };
         for (partition, range) in (0..).zip(&topic.copied) {
             let source = TopicPartition { topic: name.clone(), partition };

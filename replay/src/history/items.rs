@@ -111,9 +111,9 @@ pub enum LevelOf {
 /// A partition was not read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paused {
-    /// When and why it began; of a pause that a checkpoint had the time of that checkpoint, and no decision.
+    /// When it began; where the entry that tells was removed, the checkpoint that had it, before which it began.
     pub from: Moment,
-    /// The decision.
+    /// Why it began; `None` likewise.
     pub pause: Option<Pause>,
     /// The partition.
     pub partition: PartitionId,
@@ -356,7 +356,7 @@ pub struct Slice {
     pub done: Option<(Moment, i64)>,
 }
 
-/// A transaction of a process.
+/// A transaction of a process. It was committed: entries of a journal are in the log only if their transaction was. When, its attempts tell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
     /// Sequence of its first entry; `None` where the history began within it.
@@ -365,15 +365,17 @@ pub struct Transaction {
     pub sealed_sequence: i64,
     /// When it was sealed; `None` of one that moves no offsets.
     pub sealed_ns: Option<i64>,
+    /// Time of its last entry when it was sealed, ns since the epoch; `None` where the history knows of it by its attempts alone.
+    pub last_ns: Option<i64>,
     /// What it has of partitions.
     pub partitions: Vec<SealedPart>,
-    /// The attempts to commit it that the journal tells of, in order. The last one is missing of the last transaction of a life, and all of
-    /// journals from before they were recorded.
+    /// The attempts to commit it that the journal tells of, in order. The last one is missing of the last transaction of a life or a window,
+    /// and all of journals from before they were recorded.
     pub attempts: Vec<Attempt>,
 }
 
 impl Transaction {
-    /// When it was known to be committed, ns since the epoch; `None` where the journal does not say.
+    /// When the process knew that it was committed, ns since the epoch; `None` where the journal does not say.
     pub fn committed_ns(&self) -> Option<i64> {
         let last = self.attempts.last().filter(|attempt| attempt.outcome == CommitOutcome::Committed);
         last.map(|attempt| attempt.ended_ns)

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use warptape_scheduler::{PartitionPhase, Scheduler};
 use warptape_schemas::journal::{
     Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Dispatch, Input, JournalEntry,
-    LaneId, LaneLost, PartitionAssigned, PartitionId, Place, Sealed, Started,
+    LaneId, LaneLost, PartitionAssigned, PartitionId, Pause, Place, Sealed, Started,
 };
 
 use self::queues::Partition;
@@ -34,7 +34,7 @@ pub use self::items::{
     Transaction, Trigger, Unassigned, Wanted,
 };
 pub(crate) use self::window::HistoryReader;
-pub use self::window::{Bound, HistoryOptions, Window, read_history};
+pub use self::window::{Bound, Ended, HistoryOptions, Window, read_history};
 
 /// Batches in flight on a lane that are known of at a time. Schedulers have a few.
 const OPEN_BATCHES_MAX: usize = 1 << 16;
@@ -49,6 +49,10 @@ pub struct History {
     transaction: Option<Transaction>,
     /// Sequence of the first entry of the next transaction.
     first_sequence: Option<i64>,
+    /// The last entry.
+    last: Option<Moment>,
+    /// Whether the life says what became of its transactions: older versions do not.
+    has_outcomes: bool,
     /// Partitions whose rows a lost lane had, which come again now.
     returning: BTreeSet<PartitionId>,
     /// Partitions whose rows it may have had, since not all of its batches are known.
@@ -89,6 +93,8 @@ impl History {
             tasks: Tasks::default(),
             transaction: None,
             first_sequence: None,
+            last: None,
+            has_outcomes: false,
             returning: BTreeSet::new(),
             may_return: BTreeSet::new(),
             changed: BTreeSet::new(),
@@ -140,6 +146,16 @@ impl History {
         history
     }
 
+    /// Says when pauses began that the checkpoint has.
+    pub(crate) fn tell_pauses(&mut self, pauses: &BTreeMap<PartitionId, (Moment, Pause)>) {
+        for (partition, (from, decision)) in pauses {
+            let partition = self.partitions.get_mut(partition);
+            if let Some(open) = partition.and_then(|partition| partition.pause.as_mut()) {
+                (open.from, open.pause) = (*from, Some(decision.clone()));
+            }
+        }
+    }
+
     /// The process life that the last entry belongs to; `None` before it is known.
     pub fn life(&self) -> Option<&Arc<Life>> {
         self.life.as_ref()
@@ -164,10 +180,30 @@ impl History {
             self.decide(at, trigger, decision);
         }
         self.tell_levels(at);
+        self.last = Some(at);
     }
 
-    /// The entries end here: what is open is given as it is.
+    /// A window ends here: what is open is given as it is.
     pub fn finish(&mut self) {
+        self.end_life();
+    }
+
+    /// The journal ends here, or the life. What follows the last transaction that the journal says was committed is in another one: entries
+    /// alone, such as those of a process that drained.
+    pub fn finish_journal(&mut self) {
+        if let (None, true) = (&self.transaction, self.has_outcomes)
+            && let (Some(first), Some(last)) = (self.first_sequence, self.last)
+            && first <= last.sequence
+        {
+            self.transaction = Some(Transaction {
+                first_sequence: Some(first),
+                sealed_sequence: last.sequence,
+                sealed_ns: None,
+                last_ns: Some(last.at_ns),
+                partitions: Vec::new(),
+                attempts: Vec::new(),
+            });
+        }
         self.end_life();
     }
 
@@ -292,7 +328,7 @@ impl History {
     }
 
     fn begin_life(&mut self, at: Moment, started: &Started) {
-        self.end_life();
+        self.finish_journal();
         self.go_on_with(at, Some(at), started);
     }
 
@@ -305,6 +341,7 @@ impl History {
         self.items.extend(wanted.map(|lanes| Item::Wanted(Wanted { at: since, lanes, scale: None })));
         self.life = Some(life);
         self.first_sequence = Some(since.sequence);
+        self.has_outcomes = false;
     }
 
     fn end_life(&mut self) {
@@ -467,6 +504,7 @@ impl History {
             first_sequence: self.first_sequence.take(),
             sealed_sequence: at.sequence,
             sealed_ns: Some(at.at_ns),
+            last_ns: Some(at.at_ns),
             partitions,
             attempts: Vec::new(),
         });
@@ -474,6 +512,7 @@ impl History {
     }
 
     fn commit_ended(&mut self, at: Moment, ended: &CommitEnded) {
+        self.has_outcomes = true;
         if self.transaction.as_ref().is_none_or(|open| open.sealed_sequence != ended.sealed) {
             self.end_transaction();
             let first_sequence = self.first_sequence.replace(ended.sealed + 1);
@@ -481,6 +520,7 @@ impl History {
                 first_sequence: first_sequence.filter(|first| *first <= ended.sealed),
                 sealed_sequence: ended.sealed,
                 sealed_ns: None,
+                last_ns: None,
                 partitions: Vec::new(),
                 attempts: Vec::new(),
             });

@@ -1,8 +1,10 @@
 //! A part of the journals: where it begins and ends, and the histories of all partitions within it.
 
+use std::collections::BTreeMap;
+
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Scheduler;
-use warptape_schemas::journal::Started;
+use warptape_schemas::journal::{PartitionId, Pause, Started};
 
 use super::{History, Item, Moment, Wanted};
 use crate::entries::{Begin, Entries, EntryReader};
@@ -54,17 +56,26 @@ pub struct HistoryOptions {
     pub window: Window,
 }
 
+/// Where an item ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Before the window: it is not of it, but what is of it may have begun or waited with it.
+    Before,
+    /// Within the window, or it is in force there.
+    Within,
+}
+
 /// Gives every item that ends within the window, of one partition of the journal after the other, and what is open at the window's end as it
-/// is there. Lives, assignments and numbers of wanted lanes from before the window are given as well, the last of which are in force within it; decisions
-/// of before it are not. A history begins at the last start before the window or the last checkpoint but one, so that what waited at the last one is known,
-/// or where the journal does if these are gone.
+/// is there. Lives, assignments and numbers of wanted lanes from before the window count as within it, the last of which are in force there; decisions
+/// of before it do not. A history begins at the last start before the window or the last checkpoint but one, so that what waited at the last one is known,
+/// or where the journal does if these are gone; what ended since then is given as well.
 ///
 /// # Errors
 /// If the log cannot be read, there is no such journal, the window has nothing of it, or `each` fails.
 pub fn read_history(
     log: &dyn EventLog,
     options: &HistoryOptions,
-    each: &mut dyn FnMut(Item) -> Result<(), ReplayError>,
+    each: &mut dyn FnMut(Ended, Item) -> Result<(), ReplayError>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), ReplayError> {
     let journals = match options.partition {
@@ -95,15 +106,13 @@ pub fn read_history(
         let mut reader = HistoryReader::open(entries, begin, range.next)?;
         let mut seen = 0;
         while let Some((offset, items)) = reader.next()? {
-            // What was over before the window is not of it, but for what is in force within it.
-            let is_in_force =
-                |item: &Item| matches!(item, Item::Life(_) | Item::Assigned(_) | Item::Unassigned(_));
-            let within = |item: Item| match item {
-                _ if offset >= range.first => Some(item),
-                Item::Wanted(wanted) => Some(Item::Wanted(Wanted { scale: None, ..wanted })),
-                _ => is_in_force(&item).then_some(item),
+            let placed = |item: Item| match item {
+                _ if offset >= range.first => (Ended::Within, item),
+                Item::Wanted(wanted) => (Ended::Within, Item::Wanted(Wanted { scale: None, ..wanted })),
+                Item::Life(_) | Item::Assigned(_) | Item::Unassigned(_) => (Ended::Within, item),
+                _ => (Ended::Before, item),
             };
-            items.into_iter().filter_map(within).try_for_each(&mut *each)?;
+            items.into_iter().map(placed).try_for_each(|(ended, item)| each(ended, item))?;
             seen += 1;
             if seen % PROGRESS_ENTRIES == 0 {
                 let done = done + (offset + 1 - first).max(0) as u64;
@@ -122,8 +131,12 @@ pub(crate) struct HistoryReader {
     history: History,
     /// The checkpoint that the first entry begins.
     checkpoint: Option<(Started, Scheduler)>,
+    /// When partitions were paused that the checkpoint has as paused, as far as the journal says so.
+    pauses: BTreeMap<PartitionId, (Moment, Pause)>,
     journal: i32,
     next: i64,
+    /// Whether the journal ends there.
+    is_to_end: bool,
     is_finished: bool,
 }
 
@@ -132,12 +145,19 @@ impl HistoryReader {
     pub(crate) fn open(entries: &Entries<'_>, begin: Option<Begin>, next: i64) -> Result<Self, ReplayError> {
         let first = begin.as_ref().map_or(entries.range.first, |begin| begin.offset);
         let journal = entries.partition();
+        let checkpoint = begin.and_then(|begin| begin.checkpoint);
+        let pauses = match &checkpoint {
+            Some((_, scheduler)) => entries.pauses_before(first, scheduler)?,
+            None => BTreeMap::new(),
+        };
         Ok(Self {
             reader: entries.read(OffsetRange { first, next })?,
             history: History::new(journal),
-            checkpoint: begin.and_then(|begin| begin.checkpoint),
+            checkpoint,
+            pauses,
             journal,
             next,
+            is_to_end: next >= entries.range.next,
             is_finished: false,
         })
     }
@@ -152,12 +172,16 @@ impl HistoryReader {
                 if let Some((started, scheduler)) = self.checkpoint.take() {
                     let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
                     self.history = History::at_checkpoint(self.journal, at, started, &scheduler);
+                    self.history.tell_pauses(&self.pauses);
                 }
                 self.history.step(&entry);
                 offset
             }
             None => {
-                self.history.finish();
+                match self.is_to_end {
+                    true => self.history.finish_journal(),
+                    false => self.history.finish(),
+                }
                 self.is_finished = true;
                 self.next
             }

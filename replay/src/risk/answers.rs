@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{DecodeError, decode_risk_result};
@@ -20,15 +20,23 @@ pub(super) struct Answers {
     results: BTreeMap<i64, i64>,
     /// Errors of requests that were cancelled by other requests, by id.
     cancelled: BTreeMap<String, RiskError>,
+    /// Offsets of the first two results that name the same request.
+    pub(super) double: Option<[i64; 2]>,
 }
 
 /// Requests without a result.
 #[derive(Default)]
 pub(super) struct Missing {
     count: u64,
-    /// The first of them, for people.
-    first: Value,
-    request_id: Option<String>,
+    /// The first of them.
+    first: Option<Unanswered>,
+}
+
+/// A request without a result.
+pub(super) struct Unanswered {
+    pub(super) offset: i64,
+    /// Its id; `None` where it cannot be read.
+    pub(super) request_id: Option<String>,
 }
 
 /// Where the results of a partition end.
@@ -52,7 +60,10 @@ impl Answers {
                     Err((OutputProblem::Unreadable { error: error.to_string(), expected }, None))
                 }
             };
-            if let Err((problem, result)) = taken {
+            // Once a request has two results, the others are read to know which requests have none.
+            if let Err((problem, result)) = taken
+                && answers.double.is_none()
+            {
                 let TopicPartition { topic, partition } = results.source;
                 return Ok(Err(Box::new(OutputDivergence {
                     topic,
@@ -83,9 +94,9 @@ impl Answers {
         if !differences.is_empty() {
             return Err(OutputProblem::Changed { differences });
         }
-        if self.results.contains_key(&result.offset) {
-            let first = json!({"request_id": result.request_id, "offset": result.offset});
-            return Err(OutputProblem::Surplus { count: 1, first });
+        if let Some(&first) = self.results.get(&result.offset) {
+            self.double.get_or_insert([first, record.offset]);
+            return Ok(());
         }
         self.results.insert(result.offset, record.offset);
         if let (Some(other), false) = (&result.cancels, matches!(result.outcome, RiskOutcome::Error(_))) {
@@ -105,6 +116,11 @@ impl Answers {
         self.cancelled.get(&request.request_id)
     }
 
+    /// Whether a result names the request at an offset.
+    pub(super) fn has(&self, request: i64) -> bool {
+        self.results.contains_key(&request)
+    }
+
     /// The offset of the result of the request at an offset, once.
     pub(super) fn take(&mut self, request: i64) -> Option<i64> {
         self.results.remove(&request)
@@ -121,25 +137,26 @@ impl Answers {
 impl Missing {
     /// A request that should have a result has none.
     pub(super) fn add(&mut self, record: &Record, request: Option<RiskRequest>) {
-        if self.count == 0 {
-            self.request_id = request.map(|request| request.request_id);
-            self.first = json!({"request_id": self.request_id, "offset": record.offset});
-        }
+        let request_id = request.map(|request| request.request_id);
+        self.first.get_or_insert(Unanswered { offset: record.offset, request_id });
         self.count += 1;
     }
 
-    pub(super) fn is_any(&self) -> bool {
-        self.count > 0
+    /// The first of them.
+    pub(super) fn first(&self) -> Option<&Unanswered> {
+        self.first.as_ref()
     }
 
     pub(super) fn divergence(self, end: &ResultsEnd) -> Option<OutputDivergence> {
-        let Self { count, first, request_id } = self;
-        (count > 0).then(|| end.divergence(end.offset, request_id, OutputProblem::Missing { count, first }))
+        let Self { count, first } = self;
+        let Unanswered { offset, request_id } = first?;
+        let first = json!({"request_id": request_id, "offset": offset});
+        Some(end.divergence(end.offset, request_id, OutputProblem::Missing { count, first }))
     }
 }
 
 impl ResultsEnd {
-    fn divergence(
+    pub(super) fn divergence(
         &self,
         offset: i64,
         request_id: Option<String>,

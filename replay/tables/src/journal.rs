@@ -367,7 +367,9 @@ impl<'a> JournalTables<'a> {
 
     fn push_commit(&mut self, transaction: Transaction, sinks: &mut Sinks) -> Result<(), TablesError> {
         let Transaction { sequence, at_ns, record_time_ns, partitions, ended } = transaction;
-        let outcome = ended.map(|ended| to_value(&ended.outcome));
+        // What is in the log was committed; of attempts that were aborted nothing is but what later transactions say.
+        let outcome = to_value(&CommitOutcome::Committed);
+        let committed = ended.filter(|ended| ended.outcome == CommitOutcome::Committed);
         for (account, arrivals) in partitions {
             let row = [
                 self.partition.into(),
@@ -382,12 +384,11 @@ impl<'a> JournalTables<'a> {
                 account.dead_letters.into(),
                 account.risk_results.into(),
                 ended.map(|ended| ended.attempt).into(),
-                outcome.as_ref().and_then(Value::as_str).into(),
-                ended.map(|ended| ended.sent_ns).into(),
-                ended.map(|ended| ended.ended_ns).into(),
+                outcome.as_str().into(),
+                committed.map(|ended| ended.sent_ns).into(),
+                committed.map(|ended| ended.ended_ns).into(),
             ];
             sinks.push(&COMMITS, &row)?;
-            let committed = ended.filter(|ended| ended.outcome == CommitOutcome::Committed);
             let sealing = Sealing {
                 journal_partition: self.partition,
                 sealed_sequence: sequence,

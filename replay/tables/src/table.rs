@@ -241,11 +241,14 @@ pub(crate) const COMMITS: Table = Table {
         int("risk_results", "risk results in it"),
         maybe_int(
             "attempts",
-            "attempts to commit it; null where the journal does not tell, as of the last transaction of a process life",
+            "attempts to commit it that the journal tells of; null where it tells of none, as of the last transaction of a process life",
         ),
-        maybe_text("outcome", "what became of the last attempt: `COMMITTED` or `ABORTED`"),
-        maybe_int("sent_ns", "when the last attempt began to write"),
-        maybe_int("ended_ns", "when its outcome was known"),
+        maybe_text("outcome", "`COMMITTED`: transactions that were not are not in the log"),
+        maybe_int(
+            "sent_ns",
+            "when the attempt that committed began to write; null where the journal does not tell",
+        ),
+        maybe_int("ended_ns", "when the commit was known; null likewise"),
     ],
 };
 

@@ -1,12 +1,21 @@
 //! Why signals were late: of every signal of a recorded run the waits add up to what the records' times say.
 
-use warptape_eventlog::EventLog;
-use warptape_replay::ReplayError;
-use warptape_replay::chain::{Chain, SlowestOptions, Step, slowest, why_batch, why_lane, why_signal};
-use warptape_replay::history::{Bound, Window};
-use warptape_schemas::journal::{CommitOutcome, Input};
-use warptape_schemas::{decode_journal_entry, decode_signal};
+use std::collections::BTreeMap;
 
+use serde_json::Value;
+use warptape_eventlog::{EventLog, NewRecord, TopicSpec};
+use warptape_replay::ReplayError;
+use warptape_replay::chain::{
+    Chain, Slow, SlowestOptions, Step, slowest, why_batch, why_lane, why_request, why_signal,
+};
+use warptape_replay::history::{Bound, Window};
+use warptape_schemas::journal::{
+    CommitEnded, CommitOutcome, Decision, Draining, Input, Sealed, SealedPartition, TaskClass,
+};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskResult};
+use warptape_schemas::{decode_journal_entry, decode_signal, encode_risk_result};
+
+use crate::inputs;
 use crate::recording::records;
 use crate::recording::{PARTITIONS, Plan, options, record};
 use crate::scheduled::Scheduled;
@@ -94,12 +103,155 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     assert_eq!(few, first);
 }
 
+/// What a signal waited for before a window is known in it: pauses of its partition that ended, and the commit before its own.
+#[test]
+fn a_window_knows_what_was_waited_for_before_it() {
+    let recording = record(Plan { outcomes: true, late_outcomes: true, pauses: true, ..Plan::small(58) });
+    let log = &recording.log;
+    let within = |window| {
+        let wanted = SlowestOptions { count: 10_000, window, partition: None };
+        let found = slowest(log, &options(), wanted, &mut |_| {}).unwrap().signals;
+        let chain = |slow: Slow| {
+            let of = (slow.chain.signal.partition, slow.chain.signal.offset);
+            (of, serde_json::to_value(slow.chain).unwrap())
+        };
+        found.into_iter().map(chain).collect::<BTreeMap<_, _>>()
+    };
+    let whole = within(Window::default());
+    let has = |chain: &Value, step: &str| {
+        chain["waits"].as_array().unwrap().iter().any(|wait| wait["step"] == step)
+    };
+    for step in ["pause", "previous_commit"] {
+        assert!(whole.values().filter(|chain| has(chain, step)).count() > 50, "{step}");
+    }
+    let mut compared = 0;
+    for (sequence, input) in (0..).zip(inputs(&records(log, "journal", 0))) {
+        // The transaction that the window begins with has nothing of what it waited for in the window.
+        if !matches!(input, Input::Sealed(_)) {
+            continue;
+        }
+        let found = within(Window { from: Some(Bound::Sequence(sequence)), to: None });
+        assert!(found.iter().all(|(of, chain)| whole[of] == *chain), "from {sequence}");
+        compared += found.len();
+    }
+    assert!(compared > 1_000, "{compared}");
+}
+
+/// Where a checkpoint lies between the publication of a record and its arrival, what was before the checkpoint is known all the same.
+#[test]
+fn pauses_before_a_checkpoint_are_known() {
+    let recording = record(Plan { pauses: true, ..plan(59) });
+    let log = &recording.log;
+    let (entries, mut explained) = (records(log, "journal", 0), 0);
+    let entries: Vec<_> = entries.iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect();
+    for partition in 0..PARTITIONS {
+        for signal in records(log, "signals", partition) {
+            let chain = why_signal(log, &options(), partition, signal.offset, &mut |_| {}).unwrap();
+            assert_eq!(chain.unknown, [] as [String; 0]);
+            let (began, assigned_ns) = (chain.process.began.unwrap(), chain.process.assigned_ns.unwrap());
+            let arrived_ns = chain.arrival.unwrap().at_ns;
+            let (mut paused_ns, mut since_ns) = (0, None);
+            for entry in entries.iter().filter(|entry| entry.sequence > began.sequence) {
+                for decision in &entry.decisions {
+                    match decision {
+                        Decision::Pause(pause) if pause.partition == partition => {
+                            since_ns = Some(entry.at_ns)
+                        }
+                        Decision::Resume(resume) if resume.partition == partition => {
+                            let until_ns = entry.at_ns.min(arrived_ns);
+                            paused_ns += (until_ns - since_ns.take().unwrap().max(assigned_ns)).max(0);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            let found = chain.waits.iter().find(|wait| wait.step == Step::Pause).map_or(0, |wait| wait.ns);
+            assert_eq!(found, paused_ns, "{chain:?}");
+            explained += usize::from(paused_ns > 0);
+        }
+    }
+    assert!(explained > 50, "{explained} signals");
+}
+
+/// A request that was refused without a task waited for the commit before its own, which ended before a checkpoint.
+#[test]
+fn a_request_without_a_task_waited_for_the_commit_before() {
+    let mut journal = Scheduled::new(|_| {});
+    let seal = |journal: &mut Scheduled, risk_results| {
+        let account = SealedPartition { risk_results, ..SealedPartition::default() };
+        journal.step(Input::Sealed(Sealed { partitions: vec![account] })).0
+    };
+    let commit = |journal: &mut Scheduled, sealed| {
+        let (sent_ns, ended_ns) = (journal.at_ns + 200, journal.at_ns + 300);
+        let (attempt, outcome, looked_up) = (1, CommitOutcome::Committed, false);
+        let ended = CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up };
+        journal.step(Input::CommitEnded(ended));
+        ended_ns
+    };
+    let before = seal(&mut journal, 0);
+    let (received_ns, finished_ns) = (journal.at_ns + 10, journal.at_ns + 40);
+    commit(&mut journal, before);
+    let known_ns = journal.at_ns;
+    journal.checkpoint();
+    let sealed = seal(&mut journal, 1);
+    let sealed_ns = journal.at_ns;
+    let committed_ns = commit(&mut journal, sealed);
+    journal.step(Input::Draining(Draining {}));
+
+    let message = "it cannot be read".to_owned();
+    let error = RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message };
+    let result = RiskResult {
+        request_id: "mine".to_owned(),
+        tenant: String::new(),
+        class: TaskClass::Interactive,
+        topic: "risk.requests".to_owned(),
+        partition: 0,
+        offset: 0,
+        outcome: RiskOutcome::Error(error),
+        as_of: Vec::new(),
+        seed: 0,
+        received_ns,
+        started_ns: finished_ns,
+        finished_ns,
+        compute_ns: 0,
+        devices: Vec::new(),
+        node: "node".to_owned(),
+        decision_sequence: -1,
+        cost_ns: 0,
+        cost_max_ns: 0,
+        cancels: None,
+        judged_on: Vec::new(),
+    };
+    let mut value = Vec::new();
+    encode_risk_result(&result, &mut value);
+    let log = journal.log();
+    let name = "risk.results".to_owned();
+    log.create_topics(&[TopicSpec { name, partitions: 1, ..TopicSpec::default() }]).unwrap();
+    let mut producer = log.producer("results").unwrap();
+    producer.begin().unwrap();
+    let (topic, key, value) = ("risk.results".into(), Some(b"mine".into()), value.into());
+    let timestamp_ns = sealed_ns;
+    producer.send(NewRecord { topic, key, value, timestamp_ns, ..NewRecord::default() }).unwrap();
+    producer.commit().unwrap();
+    let chain = why_request(log, &options(), "mine", &mut |_| {}).unwrap();
+    let waits: Vec<_> = chain.waits.iter().map(|wait| (wait.step, wait.ns)).collect();
+    let expected = [
+        (Step::Conclusion, finished_ns - received_ns),
+        (Step::PreviousCommit, known_ns - finished_ns),
+        (Step::CommitInterval, sealed_ns - known_ns),
+        (Step::Send, 200),
+        (Step::Commit, 100),
+    ];
+    assert_eq!((&waits[..], chain.total_ns), (&expected[..], committed_ns - received_ns));
+}
+
 #[test]
 fn a_commit_that_the_journal_does_not_tell_of_is_unknown() {
     let recording = record(Plan { outcomes: false, ..plan(53) });
     let chain = why_signal(&recording.log, &options(), 0, 0, &mut |_| {}).unwrap();
     assert!(!chain.is_to_commit && chain.transaction.committed_ns.is_none());
-    assert!(chain.unknown.iter().any(|unknown| unknown.starts_with("when it was committed")));
+    let words = "when it was committed: that it was is certain, ";
+    assert!(chain.unknown.iter().any(|unknown| unknown.starts_with(words)));
     let sum: i64 = chain.waits.iter().map(|wait| wait.ns).sum();
     assert_eq!(chain.tick.created_ns + sum, chain.transaction.sealed_ns.unwrap());
     let wanted = SlowestOptions { count: 10, window: Window::default(), partition: None };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use warptape_eventlog::{EventLog, LogError, SqliteLog, TopicPartition};
+use warptape_eventlog::{EventLog, LogError, RecordClock, SqliteLog, TopicPartition};
 use warptape_replay::{
     ABOUT_KEY, ABOUT_TOPIC, Bound, ExportOptions, Exported, ReplayError, SCHEMA_KEY, VerifyOptions,
     WhyOptions, Window, export, why,
@@ -76,6 +76,23 @@ fn a_whole_export_is_the_log_again() {
     // Another export of the file is the same file again.
     let again = file_of(&file.log, Window::default(), true);
     assert_eq!(verified(&again.log, &options()).unwrap(), report);
+}
+
+/// The times of a topic's records are of the same clock as in the log, wherever they are copied to.
+#[test]
+fn it_says_whose_clock_times_are_of() {
+    let recording = rich(47);
+    for clock in [Some(RecordClock::Writer), Some(RecordClock::Log), None] {
+        let signals = records(&recording.log, "signals", 0);
+        let log = Tampered::new(&recording.log, "signals", 0, signals).with_clock(clock);
+        let file = file_of(&log, Window::default(), true);
+        let again = file_of(&file.log, Window::default(), true);
+        for log in [&file.log, &again.log] {
+            assert_eq!(log.record_clock("signals").unwrap(), clock);
+            assert_eq!(log.record_clock("ticks").unwrap(), Some(RecordClock::Writer));
+            assert_eq!(log.record_clock("nothing").unwrap(), None);
+        }
+    }
 }
 
 #[test]

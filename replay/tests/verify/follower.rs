@@ -24,6 +24,8 @@ const LONG: Plan = Plan {
     loss: None,
     commands: 0,
     keeps_snapshots: false,
+    late_outcomes: false,
+    pauses: false,
 };
 
 /// Follows until everything is verified, or a difference is found.

@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use warptape_eventlog::EventLog;
+use warptape_replay::diff::{DiffSide, diff};
 use warptape_replay::history::{
-    Batch, BatchEnd, Bound, History, HistoryOptions, Item, LevelOf, Stay, StayEnd, Transaction, Window,
-    read_history,
+    Batch, BatchEnd, Bound, Ended, History, HistoryOptions, Item, LevelOf, Stay, StayEnd, Transaction,
+    Window, read_history,
 };
 use warptape_replay::{ReplayError, read_recorded};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, GroupArrival, Input, JournalEntry, LaneLost, LaneSpec, PartitionAssigned,
-    Sealed, SealedPartition, Started,
+    Sealed, SealedPartition, Started, Woke,
 };
 
 use crate::recording::records;
-use crate::recording::{Plan, record, scheduler_config};
+use crate::recording::{Plan, narrow_config, options, record, scheduler_config};
+use crate::scheduled::Scheduled;
+use crate::tampered::Tampered;
 
 fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
@@ -26,8 +29,8 @@ fn plan(seed: u64) -> Plan {
 fn items(log: &dyn EventLog, window: Window) -> Vec<Item> {
     let options = HistoryOptions { journal: "journal".to_owned(), partition: None, window };
     let mut items = Vec::new();
-    let mut each = |item| {
-        items.push(item);
+    let mut each = |ended, item| {
+        items.extend((ended == Ended::Within).then_some(item));
         Ok(())
     };
     read_history(log, &options, &mut each, &mut |_| {}).unwrap();
@@ -87,7 +90,8 @@ fn a_transaction_has_all_rows_of_its_records() {
         )
         .collect();
     let found = transactions(&items(&recording.log, Window::default()));
-    assert_eq!(found.iter().filter(|one| one.sealed_ns.is_some()).count(), sealed.len());
+    let found: Vec<_> = found.into_iter().filter(|one| one.sealed_ns.is_some()).collect();
+    assert_eq!(found.len(), sealed.len());
     for (transaction, (entry, sealed)) in found.iter().zip(&sealed) {
         assert_eq!((transaction.sealed_sequence, transaction.sealed_ns), (entry.sequence, Some(entry.at_ns)));
         assert_eq!(transaction.committed_ns(), Some(entry.at_ns + 300_000));
@@ -111,6 +115,43 @@ fn a_transaction_has_all_rows_of_its_records() {
             assert_eq!(came, done, "every record is complete in this run");
         }
     }
+}
+
+/// Entries behind the last `Sealed` that was told to be committed are of one more transaction, which is there: that of a process that drained. A
+/// window that ends before it says nothing of it.
+#[test]
+fn the_last_transaction_of_a_process_that_drained_was_committed() {
+    let recording = record(plan(46));
+    let entries = entries(&recording.log);
+    let drained = |found: &[Arc<Transaction>]| -> Vec<(Option<i64>, i64)> {
+        let alone = found.iter().filter(|one| one.partitions.is_empty());
+        let place = |one: &Arc<Transaction>| {
+            assert!(one.attempts.is_empty() && one.committed_ns().is_none() && one.sealed_ns.is_none());
+            assert_eq!(one.last_ns, Some(entries[one.sealed_sequence as usize].at_ns));
+            (one.first_sequence, one.sealed_sequence)
+        };
+        alone.map(place).collect()
+    };
+    let ends = entries.iter().filter(|entry| matches!(entry.input, Input::Draining(_)));
+    let ends: Vec<i64> = ends.map(|entry| entry.sequence).collect();
+    let sealed = |before: i64| {
+        let sealed =
+            entries.iter().filter(|entry| entry.sequence < before && matches!(entry.input, Input::Sealed(_)));
+        sealed.last().unwrap().sequence
+    };
+    let expected: Vec<_> = ends.iter().map(|end| (Some(sealed(*end) + 1), *end)).collect();
+    let whole = Window::default();
+    assert_eq!(expected.len(), 2);
+    assert_eq!(drained(&transactions(&items(&recording.log, whole))), expected);
+    for (cut, count) in [(ends[1], 1), (ends[0] + 1, 0), (ends[0], 0)] {
+        let window = Window { to: Some(Bound::Sequence(cut)), ..whole };
+        let found = drained(&transactions(&items(&recording.log, window)));
+        assert_eq!(found, &expected[..count], "to {cut}");
+    }
+    // Where nothing is told of commits, nobody knows where one ended and the next one began.
+    let untold = record(Plan { outcomes: false, ..plan(47) });
+    let found = transactions(&items(&untold.log, whole));
+    assert!(!found.is_empty() && found.iter().all(|one| !one.partitions.is_empty()));
 }
 
 #[test]
@@ -163,6 +204,62 @@ fn a_window_begins_and_ends_anywhere() {
     }
 }
 
+/// A pause began where the journal says, however many checkpoints lie between that and the window; where the journal does not have that any
+/// more, it began before the checkpoint that has it.
+#[test]
+fn a_pause_began_before_the_window() {
+    let mut journal = Scheduled::new(|started| started.scheduler = narrow_config());
+    journal.work(1_000);
+    let groups = vec![GroupArrival { group: 0, rows: 40, bytes: 1_600 }];
+    let (began, mut decisions) =
+        journal.step(Input::Arrived(Arrived { partition: 0, next_offset: 2, groups }));
+    assert!(decisions.iter().any(|decision| matches!(decision, Decision::Pause(_))), "{decisions:?}");
+    let checkpoints: Vec<i64> = (0..3)
+        .map(|_| {
+            journal.step(Input::Woke(Woke {}));
+            journal.checkpoint()
+        })
+        .collect();
+    let resumed = loop {
+        let (lane, batch) = dispatched(&decisions);
+        let (sequence, next) =
+            journal.step(Input::Completed(Completed { lane, batch, service_ns: 1, sample: None }));
+        decisions = next;
+        if decisions.iter().any(|decision| matches!(decision, Decision::Resume(_))) {
+            break sequence;
+        }
+    };
+    let log = journal.log();
+    let entries = entries(log);
+    let pause = |log: &dyn EventLog, from: i64| {
+        let items = items(log, Window { from: Some(Bound::Sequence(from)), to: None });
+        let mut pauses = items.into_iter().filter_map(|item| match item {
+            Item::Pause(pause) => Some(pause),
+            _ => None,
+        });
+        let found = pauses.next().unwrap();
+        assert!(pauses.next().is_none() && found.until.unwrap().sequence == resumed);
+        found
+    };
+    for from in [0, began, began + 1, checkpoints[0], checkpoints[1], checkpoints[2], resumed] {
+        let found = pause(log, from);
+        assert_eq!((found.from.sequence, found.from.at_ns), (began, entries[began as usize].at_ns), "{from}");
+        assert!(found.pause.is_some());
+    }
+    let rest = records(log, "journal", 0).split_off(checkpoints[0] as usize);
+    let trimmed = Tampered::trimmed(log, "journal", 0, rest);
+    let found = pause(&trimmed, checkpoints[2]);
+    assert_eq!((found.from.sequence, found.pause), (checkpoints[1], None));
+
+    // Of two runs it counts with what is known of it, and is told of.
+    let options = options();
+    let sides = [log as &dyn EventLog, &trimmed].map(|log| DiffSide { log, options: &options });
+    let [whole, rest] = diff(sides, &mut |_| {}).unwrap().sides;
+    let paused_ns = |from: i64| entries[resumed as usize].at_ns - entries[from as usize].at_ns;
+    assert_eq!((whole.totals.pauses_begun_before, whole.totals.paused_ns), (0, paused_ns(began)));
+    assert_eq!((rest.totals.pauses_begun_before, rest.totals.paused_ns), (1, paused_ns(checkpoints[0])));
+}
+
 /// A window that has nothing of the journal is refused, with what the journal has.
 #[test]
 fn a_window_outside_of_the_journal_is_refused() {
@@ -172,7 +269,7 @@ fn a_window_outside_of_the_journal_is_refused() {
     let read = |from: Option<Bound>, to: Option<Bound>| {
         let window = Window { from, to };
         let options = HistoryOptions { journal: "journal".to_owned(), partition: None, window };
-        let of_history = read_history(&recording.log, &options, &mut |_| Ok(()), &mut |_| {});
+        let of_history = read_history(&recording.log, &options, &mut |_, _| Ok(()), &mut |_| {});
         let mut each = |_| Ok::<(), ReplayError>(());
         let of_records = read_recorded(&recording.log, ("journal", 0), window, &mut each, &mut |_| {});
         [of_history, of_records]

@@ -66,6 +66,10 @@ pub struct Plan {
     pub loss: Option<usize>,
     /// Operators' commands in each life, no more than its records.
     pub commands: usize,
+    /// Whether the journal says what became of a commit when the next one is due, and not at once.
+    pub late_outcomes: bool,
+    /// Whether lanes take so few rows at a time that partitions are paused.
+    pub pauses: bool,
     /// Whether older snapshots stay where there are newer ones, as on a broker that has not compacted the topic yet.
     pub keeps_snapshots: bool,
 }
@@ -85,6 +89,8 @@ impl Plan {
             placement_seed: 7,
             loss: None,
             commands: 0,
+            late_outcomes: false,
+            pauses: false,
             keeps_snapshots: false,
         }
     }
@@ -117,7 +123,7 @@ pub fn run(log: &SqliteLog, plan: Plan) {
             );
         }
         run.is_older = life < plan.older_lives;
-        run.outcomes = plan.outcomes;
+        (run.outcomes, run.late_outcomes) = (plan.outcomes, plan.late_outcomes);
         run.live(lateness_ms, life * plan.records..(life + 1) * plan.records, plan);
     }
 }
@@ -286,6 +292,9 @@ struct Run<'a> {
     lateness_ms: i64,
     is_older: bool,
     outcomes: bool,
+    late_outcomes: bool,
+    /// What became of the last commit, where the journal does not say so yet.
+    untold: Option<CommitEnded>,
     entries: Vec<Vec<u8>>,
     /// The command that is to be obeyed next.
     next_command: i64,
@@ -305,6 +314,8 @@ impl<'a> Run<'a> {
             lateness_ms: 0,
             is_older: false,
             outcomes: false,
+            late_outcomes: false,
+            untold: None,
             entries: Vec::new(),
             next_command: 0,
         }
@@ -322,7 +333,10 @@ impl<'a> Run<'a> {
             node: "node".to_owned(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
             stage_config: config.to_json(),
-            scheduler: SchedulerConfig { placement_seed: plan.placement_seed, ..scheduler_config() },
+            scheduler: SchedulerConfig {
+                placement_seed: plan.placement_seed,
+                ..if plan.pauses { narrow_config() } else { scheduler_config() }
+            },
             lanes: vec![lane(0), lane(1)],
             autoscale: None,
             shadow: None,
@@ -359,6 +373,7 @@ impl<'a> Run<'a> {
                 self.write_snapshots(offset as i64 + 1);
             }
         }
+        self.tell_outcome();
         self.step(Input::Draining(Draining {}));
         self.commit(Vec::new(), &[]);
     }
@@ -522,6 +537,7 @@ impl<'a> Run<'a> {
             dead_letters: count("dead-letter"),
             ..SealedPartition::default()
         };
+        self.tell_outcome();
         if !self.is_older {
             self.step(Input::Sealed(Sealed { partitions: vec![account] }));
         }
@@ -549,15 +565,16 @@ impl<'a> Run<'a> {
             let sealed = self.writer.next_sequence() - 1;
             let (sent_ns, ended_ns) = (self.at_ns + 100_000, self.at_ns + 300_000);
             let (attempt, outcome, looked_up) = (1, CommitOutcome::Committed, false);
-            self.step(Input::CommitEnded(CommitEnded {
-                sealed,
-                attempt,
-                sent_ns,
-                ended_ns,
-                outcome,
-                looked_up,
-            }));
+            self.untold = Some(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up });
+            if !self.late_outcomes {
+                self.tell_outcome();
+            }
         }
+    }
+
+    fn tell_outcome(&mut self) {
+        let untold = self.untold.take();
+        untold.into_iter().for_each(|ended| self.step(Input::CommitEnded(ended)));
     }
 }
 
@@ -635,6 +652,17 @@ pub fn scheduler_config() -> SchedulerConfig {
         balance_interval_ns: 0,
         risk: RiskConfig::default(),
         breakers: None,
+    }
+}
+
+/// Of lanes that take so few rows at a time that those of a record wait.
+pub fn narrow_config() -> SchedulerConfig {
+    SchedulerConfig {
+        lane_credit_rows: 4,
+        batch_rows_max: 4,
+        high_water_rows: 8,
+        low_water_rows: 2,
+        ..scheduler_config()
     }
 }
 

@@ -85,10 +85,10 @@ impl Scheduled {
         (sequence, batch)
     }
 
-    /// The scheduler's state is written.
-    pub fn checkpoint(&mut self) {
+    /// The scheduler's state is written; sequence of the entry.
+    pub fn checkpoint(&mut self) -> i64 {
         let (started, state) = (Some(self.started.clone()), StateBytes(self.scheduler.checkpoint()));
-        self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 1, state }));
+        self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 1, state })).0
     }
 
     /// The log, with all entries so far.

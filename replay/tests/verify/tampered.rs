@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, LogError, OffsetRange, Producer, Record, TopicInfo, TopicPartition,
-    TopicSpec,
+    Consumer, EventLog, Fetched, LogError, OffsetRange, Producer, Record, RecordClock, TopicInfo,
+    TopicPartition, TopicSpec,
 };
 
 /// Shows other records of one partition than the log holds.
@@ -17,18 +17,25 @@ pub struct Tampered<'a> {
     range: Option<OffsetRange>,
     /// How often it was asked for a group's offset, where it does not answer each time.
     asked: Option<AtomicU32>,
+    /// Whose clock it says that the times of the topic's records are of, where that is not what the log says.
+    clock: Option<Option<RecordClock>>,
 }
 
 impl<'a> Tampered<'a> {
     /// Shows `records` in the place of those of the partition.
     pub fn new(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
         let source = TopicPartition { topic: topic.to_owned(), partition };
-        Self { log, source, records, range: None, asked: None }
+        Self { log, source, records, range: None, asked: None, clock: None }
     }
 
     /// The first time that it is asked for a group's offset, and each second time from then on, it does not answer.
     pub fn failing(self) -> Self {
         Self { asked: Some(AtomicU32::new(0)), ..self }
+    }
+
+    /// The times of the topic's records are of this clock.
+    pub fn with_clock(self, clock: Option<RecordClock>) -> Self {
+        Self { clock: Some(clock), ..self }
     }
 
     /// Likewise, and says that the partition begins and ends where the records do: such is a log that was trimmed.
@@ -91,6 +98,13 @@ impl EventLog for Tampered<'_> {
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         self.log.record_bytes_max(topics)
+    }
+
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        match self.clock.filter(|_| topic == self.source.topic) {
+            Some(clock) => Ok(clock),
+            None => self.log.record_clock(topic),
+        }
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -17,10 +17,11 @@ use crate::tracks::{Of, Overlap};
 const PARTITIONS_NAMED_MAX: usize = 8;
 
 impl<W: Write> Timeline<W> {
-    /// A transaction from its seal, or its first attempt, until its outcome was known; of one whose outcome is not known, the seal.
+    /// A transaction from its seal, or its first attempt, until its commit was known; of one of which that is not told, to the last attempt or
+    /// the seal.
     pub(crate) fn transaction(&mut self, transaction: &Transaction) -> io::Result<()> {
         let first_sent_ns = transaction.attempts.first().map(|attempt| attempt.sent_ns);
-        let Some(begin_ns) = transaction.sealed_ns.or(first_sent_ns) else { return Ok(()) };
+        let Some(begin_ns) = transaction.last_ns.or(first_sent_ns) else { return Ok(()) };
         let end_ns = transaction.attempts.last().map_or(begin_ns, |last| last.ended_ns);
         for part in &transaction.partitions {
             let notes = notes_of(part, transaction.sealed_sequence);
@@ -38,12 +39,16 @@ impl<W: Write> Timeline<W> {
                 .zip(first_sent_ns)
                 .map(|(sealed_ns, sent_ns)| number(Key::SealWait, sent_ns.saturating_sub(sealed_ns))),
         );
+        notes.extend(self.before_window(begin_ns));
         let Some((row, span)) = self.room(Of::Commits, begin_ns, end_ns, Overlap::Maybe)? else {
             return Ok(());
         };
         self.drawn.commits += 1;
-        let outcome = transaction.attempts.last().map(|last| last.outcome);
-        self.out.begin(row, span.begin_ns, outcome.into(), Event { flows, notes, ..Event::default() })?;
+        let name = match transaction.committed_ns() {
+            Some(_) => Name::Commit,
+            None => Name::CommitUntimed,
+        };
+        self.out.begin(row, span.begin_ns, name, Event { flows, notes, ..Event::default() })?;
         let mut free_ns = span.begin_ns;
         for attempt in &transaction.attempts {
             let begin_ns = attempt.sent_ns.clamp(free_ns, span.end_ns);

@@ -23,7 +23,7 @@ use std::io;
 
 use serde::Serialize;
 use warptape_eventlog::{EventLog, LogError};
-use warptape_replay::history::{HistoryOptions, Window, read_history};
+use warptape_replay::history::{Ended, HistoryOptions, Window, read_history};
 use warptape_replay::{Progress, ReplayError};
 
 pub use self::timeline::Timeline;
@@ -74,8 +74,15 @@ pub fn write_timeline(
     let read = read_history(
         log,
         options,
-        &mut |item| {
-            timeline.add(&item).map_err(|error| {
+        &mut |ended, item| {
+            let added = match ended {
+                Ended::Within => timeline.add(&item),
+                Ended::Before => {
+                    timeline.add_before(&item);
+                    Ok(())
+                }
+            };
+            added.map_err(|error| {
                 // It ends the reading; what is said of it is below.
                 let cause = error.to_string();
                 failed = Some(error);

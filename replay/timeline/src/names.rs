@@ -1,7 +1,7 @@
 //! Names that occur again and again: of events, by which Perfetto colours them, and of what is said of an event.
 
 use warptape_replay::history::RoundEnd;
-use warptape_schemas::journal::{BreakerState, CommitOutcome, ReleaseCause, ReleaseReason, TaskClass};
+use warptape_schemas::journal::{BreakerState, ReleaseCause, ReleaseReason, TaskClass};
 
 /// Declares an enum of names, each with its text.
 macro_rules! names {
@@ -36,8 +36,7 @@ names! {
         Paused = "paused",
         Sealed = "transaction",
         Commit = "commit",
-        CommitAborted = "commit: aborted",
-        CommitUnknown = "commit: outcome unknown",
+        CommitUntimed = "commit: time unknown",
         Attempt = "attempt",
         AttemptAborted = "attempt: aborted",
         MoveRoute = "move: route",
@@ -80,6 +79,8 @@ names! {
         Service = "service_ns",
         Handover = "handover_ns",
         Took = "dispatch_to_completion_ns",
+        BeforeWindow = "before_window_ns",
+        Began = "began",
         Predicted = "predicted_ns",
         Ended = "ended",
         FirstOffset = "first_offset",
@@ -181,16 +182,6 @@ impl From<BreakerState> for Name {
             BreakerState::Closed => Self::BreakerClosed,
             BreakerState::Open => Self::BreakerOpen,
             BreakerState::HalfOpen => Self::BreakerHalfOpen,
-        }
-    }
-}
-
-impl From<Option<CommitOutcome>> for Name {
-    fn from(outcome: Option<CommitOutcome>) -> Self {
-        match outcome {
-            Some(CommitOutcome::Committed) => Self::Commit,
-            Some(CommitOutcome::Aborted) => Self::CommitAborted,
-            None => Self::CommitUnknown,
         }
     }
 }

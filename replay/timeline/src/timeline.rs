@@ -15,6 +15,7 @@ use warptape_schemas::journal::{Breaker, BreakerState, GroupIndex, LaneId, Parti
 
 use crate::names::{Key, Name};
 use crate::packets::{Event, Packets, Span, number, text};
+use crate::proto::DebugAnnotation;
 use crate::tracks::{Numbers, Of, Overlap, Tracks};
 use crate::{Drawn, words};
 
@@ -94,6 +95,13 @@ impl<W: Write> Timeline<W> {
             Item::Slice(slice) => self.task_slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
             Item::Level(level) => self.level(level),
+        }
+    }
+
+    /// Takes notice of an item of before the window: breakers may be open in it, and stay so.
+    pub fn add_before(&mut self, item: &Item) {
+        if let (Item::Breaker(change), Some(life)) = (item, &mut self.life) {
+            life.breakers.insert(change.breaker.lane, (change.at, change.breaker));
         }
     }
 
@@ -193,6 +201,12 @@ impl<W: Write> Timeline<W> {
         at_ns.max(begins_ns.unwrap_or(0)).max(0)
     }
 
+    /// How long before the window something began that is drawn from its beginning on.
+    pub(crate) fn before_window(&self, begin_ns: i64) -> Option<DebugAnnotation> {
+        let before_ns = self.within(begin_ns).saturating_sub(begin_ns);
+        (before_ns > 0).then(|| number(Key::BeforeWindow, before_ns))
+    }
+
     /// Where a slice has room; `None`, which is counted, where it has none.
     pub(crate) fn room(
         &mut self,
@@ -219,8 +233,9 @@ impl<W: Write> Timeline<W> {
         (begin_ns, end_ns): (i64, i64),
         overlap: Overlap,
         name: Name,
-        event: Event,
+        mut event: Event,
     ) -> io::Result<()> {
+        event.notes.extend(self.before_window(begin_ns));
         match self.room(of, begin_ns, end_ns, overlap)? {
             Some((row, span)) => self.out.slice(row, span, name, event),
             None => Ok(()),
@@ -292,11 +307,14 @@ impl<W: Write> Timeline<W> {
     }
 
     fn pause(&mut self, pause: &Paused) -> io::Result<()> {
-        let mut notes = vec![number(Key::Sequence, pause.from.sequence)];
-        if let Some(decision) = &pause.pause {
-            notes.push(number(Key::WaitingRows, decision.waiting_rows));
-            notes.push(number(Key::HighWaterRows, decision.high_water_rows));
-        }
+        let notes = match &pause.pause {
+            Some(decision) => vec![
+                number(Key::Sequence, pause.from.sequence),
+                number(Key::WaitingRows, decision.waiting_rows),
+                number(Key::HighWaterRows, decision.high_water_rows),
+            ],
+            None => vec![text(Key::Began, &format!("before entry {}", pause.from.sequence))],
+        };
         let until_ns = pause.until.map_or(self.last_ns(), |until| until.at_ns);
         let event = Event { notes, ..Event::default() };
         let span = (pause.from.at_ns, until_ns);

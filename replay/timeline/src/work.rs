@@ -39,6 +39,7 @@ impl<W: Write> Timeline<W> {
             BatchEnd::Lost(_) => Name::BatchLost,
             _ => batch.dispatch.reason.into(),
         };
+        notes.extend(self.before_window(begin_ns));
         let flows = vec![self.flow_of_batch(batch.dispatch.batch)];
         let Some((row, span)) = self.room(Of::Lane(lane), begin_ns, end_ns, Overlap::Never)? else {
             return Ok(());
@@ -115,6 +116,7 @@ impl<W: Write> Timeline<W> {
         ];
         let wait_ns = round.first_slice.map(|first| first.at_ns.saturating_sub(round.at.at_ns));
         notes.extend(wait_ns.map(|wait_ns| number(Key::FirstSliceWait, wait_ns)));
+        notes.extend(self.before_window(round.at.at_ns));
         let Some((row, span)) = self.room(Of::Requests, round.at.at_ns, end_ns, Overlap::Maybe)? else {
             return Ok(());
         };

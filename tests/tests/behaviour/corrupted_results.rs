@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
+use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::Topics;
-use warptape_replay::{Divergence, OutputDivergence, OutputProblem, Report, VerifyOptions, verify};
+use warptape_replay::{Divergence, OutputProblem, Report, VerifyOptions, verify};
 use warptape_schemas::risk::{RiskRequest, RiskResult};
-use warptape_schemas::{decode_risk_result, encode_risk_request};
+use warptape_schemas::{decode_risk_result, encode_risk_request, encode_risk_result};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
 use warptape_tests::random::Random;
@@ -76,8 +77,8 @@ fn is_unrecorded(before: &[Record], after: &[Record]) -> bool {
         })
 }
 
-#[test]
-fn corrupted_risk_results_are_found_and_blamed() {
+/// A recorded log that is identical to its replay, its folder, and the results in it.
+fn recorded() -> (Arc<dyn EventLog>, TempDir, Vec<Record>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
@@ -85,7 +86,13 @@ fn corrupted_risk_results_are_found_and_blamed() {
     let whole = verified(log.as_ref());
     assert!(whole.is_identical(), "{whole}");
     assert_eq!(whole.outputs.expect("they were compared").risk_results, 12);
-    let before = read_partition(log.as_ref(), "risk.results", 0);
+    let results = read_partition(log.as_ref(), "risk.results", 0);
+    (log, folder, results)
+}
+
+#[test]
+fn corrupted_risk_results_are_found_and_blamed() {
+    let (log, _folder, before) = recorded();
     let mut random = Random::new(SEED);
     let mut counts: BTreeMap<Corruption, usize> = BTreeMap::new();
     let mut done = 0;
@@ -106,16 +113,50 @@ fn corrupted_risk_results_are_found_and_blamed() {
             Corruption::Removed | Corruption::Duplicated => offset >= at as i64,
             _ => offset == at as i64,
         };
-        // One that says to be of another request leaves its own without an answer, which is named.
-        let request = decode_risk_result(&before[at].value).expect("a result").request_id;
-        let is_missing = |one: &OutputDivergence| {
-            matches!(one.problem, OutputProblem::Missing { .. }) && one.request_id.as_ref() == Some(&request)
-        };
         let is_blamed = matches!(&report.divergence, Some(Divergence::Output(one))
-            if one.topic == "risk.results" && (is_near(one.offset) || is_missing(one)));
+            if one.topic == "risk.results" && is_near(one.offset));
         assert!(is_blamed, "{corruption:?} of {at} (seed {SEED}, number {done}): {report}");
         *counts.entry(corruption).or_default() += 1;
         done += 1;
     }
     assert_eq!(counts.len(), ALL.len() - 1, "{counts:?}");
+}
+
+/// A result that names another request, or none, is blamed itself: neither the request that it leaves without a result, nor the result of the
+/// request that it names.
+#[test]
+fn a_result_that_names_another_request_is_blamed_itself() {
+    let (log, _folder, before) = recorded();
+    let requests = before.len() as i64;
+    let mut random = Random::new(SEED);
+    let (mut named, mut nowhere, mut partitions) = (0, 0, 0);
+    for number in 0..CORRUPTIONS {
+        let at = random.index(before.len());
+        let mut result = decode_risk_result(&before[at].value).expect("a result");
+        let (own, is_partition) = (result.offset, number % 4 == 3);
+        if is_partition {
+            result.partition += 1 + random.index(9) as i32;
+            partitions += 1;
+        } else {
+            let others = (-2..requests + 3).filter(|offset| *offset != own).collect::<Vec<_>>();
+            result.offset = others[random.index(others.len())];
+            let is_request = (0..requests).contains(&result.offset);
+            *(if is_request { &mut named } else { &mut nowhere }) += 1;
+        }
+        let mut after = before.clone();
+        after[at].value.clear();
+        encode_risk_result(&result, &mut after[at].value);
+        let report = verified(&Tampered::new(log.as_ref(), "risk.results", 0, after));
+        let Some(Divergence::Output(found)) = &report.divergence else { panic!("{report}") };
+        let OutputProblem::Changed { differences } = &found.problem else { panic!("{report}") };
+        let [difference] = &differences[..] else { panic!("{report}") };
+        let (field, expected) = if is_partition { ("partition", 0) } else { ("offset", own) };
+        assert_eq!(
+            (found.topic.as_str(), found.offset, found.request_id.as_ref()),
+            ("risk.results", at as i64, Some(&result.request_id)),
+            "{report}"
+        );
+        assert_eq!((difference.field.as_str(), &difference.expected), (field, &Some(json!(expected))));
+    }
+    assert!(named > 30 && nowhere > 5 && partitions > 20, "{named}, {nowhere}, {partitions}");
 }

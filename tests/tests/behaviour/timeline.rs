@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 use std::io;
 
 use warptape_eventlog::EventLog;
-use warptape_replay::history::{Bound, History, HistoryOptions, Window};
+use warptape_replay::history::{
+    Bound, BreakerChange, History, HistoryOptions, Item, Level, LevelOf, Moment, Paused, Window,
+};
 use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::{CommitOutcome, Decision, Input, JournalEntry};
-use warptape_tests::drawn::{Drawn, read_drawn};
+use warptape_schemas::journal::{
+    Breaker, BreakerReason, BreakerState, CommitOutcome, Decision, Input, JournalEntry, Pause,
+};
+use warptape_tests::drawn::{Drawn, DrawnSlice, read_drawn};
 use warptape_tests::engine_run::read_partition;
 use warptape_tests::random::Random;
 use warptape_timeline::{Timeline, TimelineError, write_timeline};
@@ -118,6 +122,57 @@ fn a_window_begins_where_it_does() {
     assert!(is_within(drawn.first_ns));
     assert!(drawn.slices.iter().all(|slice| is_within(slice.begin_ns) && is_within(slice.end_ns)));
     assert!(drawn.slices.len() > 20, "{}", drawn.slices.len());
+}
+
+/// What began before a window is drawn from its beginning on, and says so.
+#[test]
+fn what_began_before_a_window_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = recorded(&folder.path().join("log.db"));
+    let mut history = History::new(0);
+    history.step(&entries(&*log)[0]);
+    let life = history.take_items().swap_remove(0);
+    let Item::Life(of) = &life else { panic!("{life:?}") };
+    let since_ns = of.since.at_ns;
+    let at = |sequence: i64| Moment { sequence, at_ns: since_ns + sequence * 1_000 };
+    let breaker = |sequence, state| {
+        let (reason, measured, limit) = (BreakerReason::Slow, 3, 2);
+        Item::Breaker(BreakerChange {
+            at: at(sequence),
+            breaker: Breaker { lane: 1, state, reason, measured, limit },
+        })
+    };
+    let pause = |from: i64, until: i64, decision: Option<(i64, i64)>| {
+        let pause = decision.map(|(waiting_rows, high_water_rows)| Pause {
+            partition: 0,
+            waiting_rows,
+            high_water_rows,
+        });
+        Item::Pause(Paused { from: at(from), pause, partition: 0, until: Some(at(until)) })
+    };
+    let mut timeline = Timeline::new(Vec::new(), true);
+    timeline.add(&life).unwrap();
+    timeline.add_before(&breaker(3, BreakerState::Open));
+    for item in [
+        Item::Level(Level { at: at(20), of: LevelOf::Waiting(0), rows: 5 }),
+        pause(7, 30, Some((9, 8))),
+        pause(9, 40, None),
+        pause(41, 50, Some((9, 8))),
+        breaker(60, BreakerState::Closed),
+    ] {
+        timeline.add(&item).unwrap();
+    }
+    let drawn = read_drawn(&timeline.finish().unwrap().0).unwrap();
+    let ns = |sequence: i64| at(sequence).at_ns as u64;
+    let slices: Vec<_> = drawn.slices.iter().filter(|slice| slice.name != "assigned").collect();
+    let [first, unknown, within, open] = &slices[..] else { panic!("{slices:?}") };
+    let told = |slice: &DrawnSlice, key: &str| slice.numbers.get(key).copied();
+    assert_eq!((first.begin_ns, told(first, "before_window_ns")), (ns(20), Some(13_000)));
+    assert_eq!((told(first, "sequence"), told(first, "waiting_rows")), (Some(7), Some(9)));
+    assert_eq!((unknown.texts["began"].as_str(), told(unknown, "sequence")), ("before entry 9", None));
+    assert_eq!((told(within, "before_window_ns"), told(within, "sequence")), (None, Some(41)));
+    assert_eq!((open.name.as_str(), open.begin_ns, open.end_ns), ("breaker: open", ns(20), ns(60)));
+    assert_eq!((told(open, "before_window_ns"), told(open, "sequence")), (Some(17_000), Some(3)));
 }
 
 #[test]

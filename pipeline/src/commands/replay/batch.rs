@@ -1,6 +1,7 @@
 //! What led to a batch, in words.
 
 use warptape_replay::chain::{BatchChain, PartFacts, Step};
+use warptape_schemas::journal::CommitOutcome;
 
 use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, why_then};
 use super::why;
@@ -61,7 +62,10 @@ pub fn text(chain: &BatchChain) -> String {
             let outcome = outcome.as_str().unwrap_or_default().to_lowercase();
             format!("; {outcome} at {}", utc(attempt.ended_ns))
         });
-        let attempts: String = attempts.collect();
+        let mut attempts: String = attempts.collect();
+        if !chain.attempts.iter().any(|attempt| attempt.outcome == CommitOutcome::Committed) {
+            attempts += "; committed, at a time that the journal does not tell";
+        }
         push_paragraph(
             &mut text,
             &format!("first sealed by entry {sequence} at {}{attempts}", utc(sealed_ns)),

@@ -66,7 +66,7 @@ pub fn push_paragraph(text: &mut String, line: &str) {
 }
 
 fn total(chain: &Chain) -> String {
-    let end = if chain.is_to_commit { "its commit" } else { "its seal, behind which nothing is known" };
+    let end = if chain.is_to_commit { "its commit" } else { "its seal, behind which no time is known" };
     let main = chain.waits.iter().max_by_key(|wait| wait.ns);
     let main = main.map_or_else(String::new, |main| {
         format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))

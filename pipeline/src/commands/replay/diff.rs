@@ -63,6 +63,7 @@ fn text(found: &Diff) -> String {
     push_moves(&mut text, found);
     push_paragraph(&mut text, "what it cost:");
     text.push_str(&costs(&found.sides));
+    push_cut_pauses(&mut text, &found.sides);
     push_waits(&mut text, &found.sides);
     push_lanes(&mut text, &found.sides);
     push_slowest(&mut text, &found.sides);
@@ -245,6 +246,18 @@ const OF_TRANSACTIONS: [&str; 6] = [
     "transactions",
     "commits aborted",
 ];
+
+/// Says which pauses are longer than what is counted of them.
+fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
+    for (letter, side) in ["A", "B"].iter().zip(sides).filter(|(_, side)| side.totals.pauses_begun_before > 0)
+    {
+        let count = counted(side.totals.pauses_begun_before, "pause", "pauses");
+        push_line(
+            text,
+            &format!("{letter}: {count} began before what its journal has, and count from there on"),
+        );
+    }
+}
 
 const COSTS: [(&str, Align); 4] =
     [("", Align::Left), ("A", Align::Right), ("B", Align::Right), ("B - A", Align::Right)];

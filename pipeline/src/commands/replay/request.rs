@@ -38,7 +38,7 @@ pub fn text(chain: &RequestChain) -> String {
             }
         ),
     );
-    let end = if chain.is_to_commit { "the commit" } else { "the seal, behind which nothing is known" };
+    let end = if chain.is_to_commit { "the commit" } else { "the seal, behind which no time is known" };
     let begin = if chain.from_ns == chain.request.created_ns { "there" } else { "when the process had it" };
     let main = chain.waits.iter().max_by_key(|wait| wait.ns);
     let main = main.map_or_else(String::new, |main| {

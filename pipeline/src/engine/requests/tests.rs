@@ -1,6 +1,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use warptape_eventlog::{Durability, NewRecord, OffsetRange, Producer, SqliteLog, TopicInfo, TopicSpec};
+use warptape_eventlog::{
+    Durability, NewRecord, OffsetRange, Producer, RecordClock, SqliteLog, TopicInfo, TopicSpec,
+};
 
 use super::*;
 
@@ -50,6 +52,10 @@ impl EventLog for HeldLog {
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         self.log.record_bytes_max(topics)
+    }
+
+    fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
+        self.log.record_clock(topic)
     }
 
     fn claim(&self, name: &str) -> Result<Box<dyn Send>, LogError> {

@@ -106,12 +106,12 @@ pub struct TransactionTotals {
     pub late: u64,
     /// Their dead letters.
     pub dead_letters: u64,
-    /// Transactions that were committed.
+    /// Transactions, which were committed.
     pub committed: u64,
     /// Attempts to commit that were aborted.
     pub aborted: u64,
-    /// Transactions of which the journal does not say what became of them.
-    pub untold: u64,
+    /// Those of which the journal does not say when they were.
+    pub untimed: u64,
 }
 
 /// What became of risk tasks.
@@ -296,6 +296,7 @@ impl Gathering {
         let (from, until) = (pause.from.at_ns, pause.until.map_or(self.life_ns.1, |until| until.at_ns));
         let partition = pause.partition;
         self.spread(from, until, |slot, ns| add(slot.paused.entry(partition).or_default(), ns));
+        let from = self.since_ns.map_or(from, |since_ns| from.max(since_ns));
         let paused = self.gathered.paused.entry(partition).or_default();
         add(paused, u64::try_from(until.saturating_sub(from)).unwrap_or(0));
     }
@@ -460,10 +461,8 @@ impl Gathering {
     fn transaction(&mut self, transaction: &Transaction) {
         let totals = &mut self.gathered.totals.transactions;
         let committed_ns = transaction.committed_ns();
-        match committed_ns {
-            Some(_) => totals.committed += 1,
-            None => totals.untold += 1,
-        }
+        totals.committed += 1;
+        totals.untimed += u64::from(committed_ns.is_none());
         let mut signals = 0;
         for part in transaction.partitions.iter().filter(|part| !part.may_be_void) {
             let account = &part.account;

@@ -156,7 +156,11 @@ pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
         (
             "Commits",
             count(transactions.committed),
-            format!("{} aborted, {} untold", count(transactions.aborted), count(transactions.untold)),
+            format!(
+                "{} aborted attempts, {} at an untold time",
+                count(transactions.aborted),
+                count(transactions.untimed)
+            ),
             warned(transactions.aborted),
         ),
         ("Risk tasks finished", count(tasks.finished), counted(tasks.slices, "slice", "slices"), "plain"),
