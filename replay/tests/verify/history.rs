@@ -135,9 +135,9 @@ fn the_last_transaction_of_a_process_that_drained_was_committed() {
     let ends = entries.iter().filter(|entry| matches!(entry.input, Input::Draining(_)));
     let ends: Vec<i64> = ends.map(|entry| entry.sequence).collect();
     let sealed = |before: i64| {
-        let sealed =
+        let mut sealed =
             entries.iter().filter(|entry| entry.sequence < before && matches!(entry.input, Input::Sealed(_)));
-        sealed.last().unwrap().sequence
+        sealed.next_back().unwrap().sequence
     };
     let expected: Vec<_> = ends.iter().map(|end| (Some(sealed(*end) + 1), *end)).collect();
     let whole = Window::default();
