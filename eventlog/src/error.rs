@@ -120,8 +120,8 @@ pub enum LogError {
     /// The log acknowledged a transaction, and does not have its offsets any more.
     #[error(
         "{url}: a transaction of producer {transactional_id:?} that was acknowledged is not in the log: a broker that was killed or \
-         stood still has left it without its end (Kafka's log of the broker says which partitions it skipped); find it with \
-         `kafka-transactions.sh find-hanging`, end it, and start this process again"
+         stood still has left it without its commit markers (the broker's own log names the partitions); find it by \
+         `kafka-transactions.sh find-hanging`, abort it by `kafka-transactions.sh abort`, and start this process again"
     )]
     TransactionLost {
         /// The log.

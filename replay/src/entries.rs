@@ -18,7 +18,7 @@ use crate::partition_reader::PartitionReader;
 /// Offsets that are read at once on the way back to what is looked for.
 pub(crate) const BACK_RECORDS: i64 = 4_096;
 
-/// Entries that are looked through for the beginning of a pause, at least.
+/// The beginning of a pause is looked for no further back than this, in whole blocks of [`BACK_RECORDS`].
 const PAUSE_RECORDS_MAX: i64 = 1 << 20;
 
 /// The entries of one partition of a journal, as far as it reached when it was opened.

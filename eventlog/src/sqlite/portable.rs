@@ -83,7 +83,8 @@ impl PortableFile {
         Ok(())
     }
 
-    /// Says whose clock the times of a topic's records are of; `None` where that is not known. Without a word it is that of who wrote them.
+    /// Says, once for a topic, whose clock the times of its records are of; `None` where that is not known. Without a word it is that of who
+    /// wrote them.
     pub fn tell_record_clock(&mut self, topic: &str, clock: Option<RecordClock>) -> Result<(), LogError> {
         let (Table { topic_id, .. }, _) =
             self.place(&TopicPartition { topic: topic.to_owned(), partition: 0 })?;

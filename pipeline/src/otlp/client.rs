@@ -197,6 +197,7 @@ mod tests {
         let sender = HttpSender::new(Some(&Secret::new("authorization=hidden"))).expect("a header");
         assert!(!format!("{sender:?}").contains("hidden"), "{sender:?}");
     }
+
     #[test]
     fn a_receiver_names_a_pause_in_seconds_or_by_a_date() {
         let asked = |text: &str| {

@@ -109,8 +109,8 @@ fn account_of(input: &Input, is_it: impl Fn(&SealedPartition) -> bool) -> Option
     sealed.partitions.iter().find(|account| is_it(account)).copied()
 }
 
-/// Where a history has to begin that has everything of a transaction, and what a record of it waited for that was published at a time, if that is
-/// not too far back; `None` where what it has of the transaction was removed.
+/// Where a history has to begin that has everything of a transaction, and up to some checkpoints earlier if its record was published before that.
+/// `None` where the journal lacks that beginning.
 pub(crate) fn begin_of(
     entries: &Entries<'_>,
     sealed: &FoundSeal,

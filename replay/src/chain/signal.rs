@@ -142,8 +142,8 @@ fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick
     let mut unknown = Vec::new();
     if context.is_older(tick.created_ns) {
         unknown.push(
-            "since when the process had the partition, and whether it was paused: the journal was read from a checkpoint on that is \
-             later than the record, so that what was before it counts as reading"
+            "since when the process had the partition, and whether pauses had ended before: the journal was read from a checkpoint on \
+             that is later than the record, so that what was before it counts as reading, but for a pause that reached it"
                 .to_owned(),
         );
     }

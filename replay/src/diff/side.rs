@@ -57,9 +57,9 @@ pub struct Totals {
     pub moves: u64,
     /// Pauses of partitions.
     pub pauses: u64,
-    /// How long they were, ns; of one that did not end, until the end of the journals.
+    /// How long they were, ns; of one that did not end, until what its life tells last.
     pub paused_ns: i64,
-    /// Those whose beginning is not in the journal any more: they count from a checkpoint that has them, and were longer.
+    /// Those whose beginning was removed from the journal, or is too far back in it: they count from a checkpoint that has them, and were longer.
     pub pauses_begun_before: u64,
     /// Transactions.
     pub transactions: u64,
@@ -139,6 +139,8 @@ struct Fold {
     /// Rows whose waits are known, and the sum of these by step.
     waits: (i128, BTreeMap<Step, i128>),
     times: Option<(i64, i64)>,
+    /// Time of what the life tells last, so far.
+    life_last_ns: i64,
 }
 
 impl Fold {
@@ -155,6 +157,7 @@ impl Fold {
             latency,
             waits: (0, BTreeMap::new()),
             times: None,
+            life_last_ns: 0,
         }
     }
 
@@ -178,8 +181,7 @@ impl Fold {
             Item::Pause(pause) => {
                 self.side.totals.pauses += 1;
                 self.side.totals.pauses_begun_before += u64::from(pause.pause.is_none());
-                let last_ns = self.times.map_or(pause.from.at_ns, |(_, last_ns)| last_ns);
-                let until_ns = pause.until.map_or(last_ns, |until| until.at_ns);
+                let until_ns = pause.until.map_or(self.life_last_ns, |until| until.at_ns);
                 self.side.totals.paused_ns += until_ns.saturating_sub(pause.from.at_ns).max(0);
             }
             Item::Batch(batch) => self.batch(batch),
@@ -211,6 +213,7 @@ impl Fold {
 
     fn begin(&mut self, life: &Life) {
         self.side.lives += 1;
+        self.life_last_ns = life.since.at_ns;
         self.reach(life.since.at_ns);
         if self.configuration.is_null() {
             self.configuration = configuration(&life.started);
@@ -259,6 +262,7 @@ impl Fold {
     fn reach(&mut self, at_ns: i64) {
         let (first, last) = self.times.unwrap_or((at_ns, at_ns));
         self.times = Some((first.min(at_ns), last.max(at_ns)));
+        self.life_last_ns = self.life_last_ns.max(at_ns);
     }
 
     fn finish(self) -> Reading {
@@ -299,7 +303,7 @@ mod tests {
         let side = Side { url: "sqlite:a".to_owned(), totals, elapsed_ns: 5, ..Side::default() };
         assert_eq!(
             serde_json::to_string(&side).expect("numbers and texts"),
-            r#"{"url":"sqlite:a","modelled_from":null,"lives":0,"software":[],"elapsed_ns":5,"rows":7,"batches":0,"moves":0,"pauses":0,"paused_ns":0,"transactions":0,"aborted":0,"lanes_lost":0,"signals":0,"latency":{"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0},"waits":[],"lanes":[],"slowest":[]}"#
+            r#"{"url":"sqlite:a","modelled_from":null,"lives":0,"software":[],"elapsed_ns":5,"rows":7,"batches":0,"moves":0,"pauses":0,"paused_ns":0,"pauses_begun_before":0,"transactions":0,"aborted":0,"lanes_lost":0,"signals":0,"latency":{"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0},"waits":[],"lanes":[],"slowest":[]}"#
         );
     }
 }

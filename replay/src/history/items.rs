@@ -111,7 +111,8 @@ pub enum LevelOf {
 /// A partition was not read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paused {
-    /// When it began; where the entry that tells was removed, the checkpoint that had it, before which it began.
+    /// When it began; where the entry that tells was removed, or is more than a million entries back, the checkpoint that had it, before
+    /// which it began.
     pub from: Moment,
     /// Why it began; `None` likewise.
     pub pause: Option<Pause>,

@@ -254,7 +254,7 @@ fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
         let count = counted(side.totals.pauses_begun_before, "pause", "pauses");
         push_line(
             text,
-            &format!("{letter}: {count} began before what its journal has, and count from there on"),
+            &format!("{letter}: {count} began before what is read of its journal, and count from there on"),
         );
     }
 }
