@@ -294,7 +294,42 @@ fn configuration(started: &Started) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::journal::{Pause, RiskConfig};
+
     use super::*;
+    use crate::history::{Moment, Paused};
+
+    fn at(at_ns: i64) -> Moment {
+        Moment { sequence: 0, at_ns }
+    }
+
+    fn life(journal: i32, began_ns: i64) -> Item {
+        let started = json!({
+            "node": "n", "software": "s", "stage_config": "{}", "lanes": [], "autoscale": null, "shadow": null,
+            "scheduler": {
+                "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
+                "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
+                "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
+                "risk": RiskConfig::default(), "balance_interval_ns": 0
+            }
+        });
+        let started = serde_json::from_value(started).expect("a beginning");
+        Item::Life(Life { journal, began: Some(at(began_ns)), since: at(began_ns), started }.into())
+    }
+
+    #[test]
+    fn a_pause_that_did_not_end_counts_until_what_its_life_tells_last() {
+        let mut fold = Fold::new("sqlite:a".to_owned());
+        let pause = Some(Pause { partition: 3, waiting_rows: 9, high_water_rows: 8 });
+        let open = Item::Pause(Paused { from: at(2_100), pause, partition: 3, until: None });
+        // The process before has written for longer.
+        fold.see_item(&life(0, 1_000));
+        fold.reach(9_000);
+        fold.see_item(&life(1, 2_000));
+        fold.reach(2_500);
+        fold.see_item(&open);
+        assert_eq!(fold.side.totals.paused_ns, 400);
+    }
 
     /// Programs read it: which part of the struct has a field is of no concern to them.
     #[test]
