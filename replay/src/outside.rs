@@ -21,6 +21,19 @@ pub struct JournalReach {
     pub last: Moment,
 }
 
+impl JournalReach {
+    /// Of the entries of a range; `None` where it has none.
+    pub(crate) fn of(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<Self>, ReplayError> {
+        let Some((_, first)) = entries.first_from(range.first)?.filter(|(offset, _)| *offset < range.next)
+        else {
+            return Ok(None);
+        };
+        let last = entries.last_before(range.next)?.map(|offset| entries.first_from(offset)).transpose()?;
+        let last = last.flatten().map_or_else(|| moment(&first), |(_, last)| moment(&last));
+        Ok(Some(Self { partition: entries.partition(), first: moment(&first), last }))
+    }
+}
+
 impl fmt::Display for JournalReach {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { partition, first, last } = self;
@@ -55,14 +68,11 @@ pub fn utc(ns: i64) -> String {
 pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), ReplayError> {
     let mut there = Vec::new();
     for (entries, window) in journals {
-        let Some((first_offset, first)) = entries.first_from(entries.range.first)? else { continue };
+        let Some((first_offset, _)) = entries.first_from(entries.range.first)? else { continue };
         if first_offset < window.next && entries.first_from(window.first)?.is_some() {
             return Ok(());
         }
-        let last =
-            entries.last_before(entries.range.next)?.map(|offset| entries.first_from(offset)).transpose()?;
-        let last = last.flatten().map_or_else(|| moment(&first), |(_, last)| moment(&last));
-        there.push(JournalReach { partition: entries.partition(), first: moment(&first), last });
+        there.extend(JournalReach::of(entries, entries.range)?);
     }
     match journals.first() {
         Some((entries, _)) if !there.is_empty() => Err(entries.outside(there)),

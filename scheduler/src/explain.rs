@@ -240,6 +240,8 @@ fn of_dispatch(life: &mut Life, batch: &Dispatch) -> Account {
     ];
     let choice =
         Choice { subject: Subject::Lane(batch.lane), is_chosen: true, score: None, excluded: None, terms };
+    // A row whose deadline was too near from its arrival on would have been due at once.
+    let start_by_ns = start_by_ns.filter(|start_by_ns| *start_by_ns > batch.oldest_arrival_ns);
     let mut otherwise: Vec<Otherwise> = start_by_ns.map(Otherwise::AtLatest).into_iter().collect();
     if waiting_rows < life.config.batch_rows_max {
         otherwise.push(Otherwise::FullWith(life.config.batch_rows_max - waiting_rows));

@@ -25,4 +25,4 @@ pub use intake::{Late, PartitionIntake, group_of};
 pub use market::{MarketConfig, Samples, SymbolMarket};
 pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
 pub use trade_ids::{RepeatedId, RepeatedTrade, RepeatedTrades, TradeIdCounts};
-pub use warptape_kernels::{Isa, Rows};
+pub use warptape_kernels::{Isa, RowKind, Rows};

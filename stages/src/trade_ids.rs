@@ -125,7 +125,8 @@ impl fmt::Display for RepeatedTrades {
         }
         write!(
             formatter,
-            ". Were the same ticks published twice, as `feed --again` does? Those that are not late count twice"
+            ". Either the same ticks were published twice, as `feed --again` does, and those that are not late count twice; or a producer \
+             gives different trades one id"
         )
     }
 }

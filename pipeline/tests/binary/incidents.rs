@@ -47,7 +47,7 @@ fn check(name: &str, causes: &[&str]) {
 
 #[test]
 fn a_hot_symbol_is_found() {
-    check("hot-symbol", &["behind other batches of the lane", "        1      1      1    59  354 to 366"]);
+    check("hot-symbol", &["behind other batches of the lane", "        1      1      1    59  354 to 366  2026-11-24T10:11:45.805280Z  SYNTH:AAAA 54"]);
 }
 
 #[test]

@@ -1,20 +1,27 @@
 //! Why a batch was what it was: what it was made of, why it left then and for that lane, and what became of it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Explanation;
 use warptape_schemas::journal::{Decision, Input, JournalEntry, Started};
+use warptape_stages::StageConfig;
 
+use super::dealt::Dealer;
 use super::facts::BatchFacts;
 use super::follow::follow;
-use super::signal::{NO_STATE, batch_facts, explain_at};
+use super::signal::{NO_STATE, batch_facts, config_of, explain_at};
 use super::waits::{Step, Wait};
 use crate::entries::{BACK_RECORDS, Entries};
 use crate::history::{Attempt, Batch, BatchEnd, Item, Part};
-use crate::{Phase, Progress, ReplayError};
+use crate::{Phase, Progress, ReplayError, VerifyOptions};
 
 /// Entries that are read rather than leapt over, where a leap would not take further.
 const LEAP_RECORDS_MIN: i64 = 256;
+
+/// Arrivals of which a part's rows are told by symbol at most; each is read again.
+const ARRIVALS_DEALT_MAX: usize = 256;
 
 /// What led to a batch, and what became of it.
 #[derive(Clone, Debug, Serialize)]
@@ -42,7 +49,7 @@ pub struct BatchChain {
 }
 
 /// Rows of a group in a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartFacts {
     /// Partition of the group.
     pub partition: i32,
@@ -58,6 +65,17 @@ pub struct PartFacts {
     pub next_offset: Option<i64>,
     /// When the first of them came, ns since the epoch.
     pub came_ns: Option<i64>,
+    /// Their ticks by symbol, the symbol with the most first; `None` where the log does not tell any more. Rows that move a watermark are of no symbol.
+    pub symbols: Option<Vec<SymbolRows>>,
+}
+
+/// Ticks of a symbol in a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SymbolRows {
+    /// The symbol.
+    pub symbol: String,
+    /// Its ticks.
+    pub rows: i64,
 }
 
 /// Explains a batch of the process life that began last in a partition of the journal.
@@ -66,20 +84,21 @@ pub struct PartFacts {
 /// If the log cannot be read, or the life has no such batch.
 pub fn why_batch(
     log: &dyn EventLog,
-    journal: &str,
+    options: &VerifyOptions,
     partition: i32,
     number: i64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<BatchChain, ReplayError> {
-    let entries = Entries::open(log, journal, partition)?;
+    let entries = Entries::open(log, &options.journal, partition)?;
     let found = find_batch(&entries, number, progress)?;
     let (offset, sequence) =
         found.ok_or_else(|| ReplayError::NoBatch { url: log.url(), partition, batch: number })?;
     let begin = entries.begin_early(offset)?;
-    let (mut batch, mut facts, mut transaction) = (None, None, None);
+    let (mut batch, mut facts, mut transaction, mut config) = (None, None, None, None);
     follow(&entries, begin, &mut |context, item| match item {
         Item::Batch(ended) if ended.at.sequence == sequence && ended.dispatch.batch == number => {
             facts = Some(batch_facts(ended, context, (-1, -1)));
+            config = config_of(context);
             batch = Some(ended.clone());
             !matches!(ended.end, BatchEnd::Completed { .. })
         }
@@ -109,9 +128,16 @@ pub fn why_batch(
         );
     }
     let (waits, total_ns) = waits(&batch);
+    let mut parts: Vec<PartFacts> = batch.parts.iter().map(part_facts).collect();
+    if let Some(config) = config {
+        let mut dealer = Dealer::new(log, &options.sources);
+        for (part, facts) in batch.parts.iter().zip(&mut parts) {
+            facts.symbols = symbols(&mut dealer, &config, part)?;
+        }
+    }
     Ok(BatchChain {
         journal: partition,
-        parts: batch.parts.iter().map(part_facts).collect(),
+        parts,
         explanation: explained.and_then(|(explanation, _)| explanation),
         waits,
         total_ns,
@@ -241,7 +267,31 @@ fn part_facts(part: &Part) -> PartFacts {
         first_offset: offsets().map(|(first, _)| first).min(),
         next_offset: offsets().map(|(_, next)| next).max(),
         came_ns: part.pieces.iter().map(|piece| piece.arrival.at_ns).min(),
+        symbols: None,
     }
+}
+
+/// Ticks of a part by symbol; `None` where the log does not tell them all.
+fn symbols(
+    dealer: &mut Dealer<'_>,
+    config: &StageConfig,
+    part: &Part,
+) -> Result<Option<Vec<SymbolRows>>, ReplayError> {
+    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    let known: i64 = part.pieces.iter().map(|piece| piece.rows).sum();
+    if part.pieces.len() > ARRIVALS_DEALT_MAX || known < part.rows {
+        return Ok(None);
+    }
+    for piece in &part.pieces {
+        let Some(dealt) = dealer.deal(config, &piece.arrival)? else { return Ok(None) };
+        for symbol in dealt.symbols_of(part.group, piece.from..piece.from + piece.rows) {
+            *counts.entry(symbol.to_owned()).or_default() += 1;
+        }
+    }
+    let mut found: Vec<SymbolRows> =
+        counts.into_iter().map(|(symbol, rows)| SymbolRows { symbol, rows }).collect();
+    found.sort_by_key(|symbol| std::cmp::Reverse(symbol.rows));
+    Ok(Some(found))
 }
 
 fn waits(batch: &Batch) -> (Vec<Wait>, i64) {

@@ -48,6 +48,7 @@ impl Context {
             | Item::Lane(_)
             | Item::Breaker(_)
             | Item::Headroom(_)
+            | Item::Draining(_)
             | Item::Wanted(_)
             | Item::Round(_)
             | Item::Slice(_)

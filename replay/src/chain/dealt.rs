@@ -3,12 +3,13 @@
 //! The intake deals the records again. It is begun some records before, and believed where it gives every group as many rows as the
 //! journal says; where it does not, it knew too little, and is begun earlier.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_schemas::journal::GroupIndex;
 use warptape_schemas::{TickColumns, TickDecoder};
-use warptape_stages::{GroupQueue, PartitionIntake, StageConfig};
+use warptape_stages::{GroupQueue, PartitionIntake, RowKind, Rows, StageConfig};
 
 use crate::history::Arrival;
 use crate::partition_reader::PartitionReader;
@@ -17,9 +18,20 @@ use crate::{OutputOptions, ReplayError};
 /// Records before an arrival that the intake is begun at, one try after the other.
 const WARM_UP_RECORDS: [i64; 4] = [64, 1_024, 16_384, 262_144];
 
-/// The rows of an arrival, by group: offset of the record, number of the tick within it.
+/// The rows of an arrival, by group.
 pub(crate) struct Dealt {
-    groups: Vec<Vec<(i64, u32)>>,
+    groups: Vec<Vec<DealtRow>>,
+    /// Symbols of the partition, by number.
+    symbols: Vec<String>,
+}
+
+/// A row.
+#[derive(Clone, Copy)]
+struct DealtRow {
+    /// Offset of the record, and number of the tick within it.
+    tick: (i64, u32),
+    /// Number of the tick's symbol; `None` of a row that moves a watermark.
+    symbol: Option<u32>,
 }
 
 impl Dealt {
@@ -27,8 +39,8 @@ impl Dealt {
     /// moved, or the last one, which is its own.
     pub(crate) fn row_of(&self, group: GroupIndex, tick: (i64, u32), is_first: bool) -> Option<i64> {
         let rows = self.groups.get(usize::try_from(group).ok()?)?;
-        let first = rows.partition_point(|row| *row < tick);
-        let next = rows.partition_point(|row| *row <= tick);
+        let first = rows.partition_point(|row| row.tick < tick);
+        let next = rows.partition_point(|row| row.tick <= tick);
         let found = if is_first { first } else { next.checked_sub(1)? };
         (first < next).then_some(found as i64)
     }
@@ -36,7 +48,20 @@ impl Dealt {
     /// Rows of a group that came of records up to the one at an offset.
     pub(crate) fn rows_through(&self, group: GroupIndex, offset: i64) -> i64 {
         let rows = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
-        rows.map_or(0, |rows| rows.partition_point(|row| row.0 <= offset) as i64)
+        rows.map_or(0, |rows| rows.partition_point(|row| row.tick.0 <= offset) as i64)
+    }
+
+    /// Symbols of the ticks among some rows of a group, which are counted from its first one.
+    pub(crate) fn symbols_of(&self, group: GroupIndex, rows: Range<i64>) -> impl Iterator<Item = &str> {
+        let all = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
+        let place = |row: i64| usize::try_from(row).unwrap_or(0);
+        let some = all.and_then(|all| all.get(place(rows.start)..place(rows.end).min(all.len())));
+        let number = |row: &DealtRow| row.symbol.and_then(|number| usize::try_from(number).ok());
+        some.unwrap_or_default()
+            .iter()
+            .filter_map(number)
+            .filter_map(|number| self.symbols.get(number))
+            .map(String::as_str)
     }
 
     /// Whether every group has as many rows as the arrival says. Those of a snapshot's barrier, one for each group, come behind.
@@ -97,7 +122,7 @@ impl<'a> Dealer<'a> {
                 fold.accept(&record, record.offset >= first);
             }
             if fold.dealt.fits(arrival) {
-                return Ok(Some(fold.dealt));
+                return Ok(Some(fold.finish()));
             }
             if start == range.first {
                 break;
@@ -124,7 +149,7 @@ impl Fold {
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
             decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
             columns: TickColumns::default(),
-            dealt: Dealt { groups: vec![Vec::new(); groups] },
+            dealt: Dealt { groups: vec![Vec::new(); groups], symbols: Vec::new() },
         }
     }
 
@@ -134,14 +159,29 @@ impl Fold {
         if self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns).is_err() {
             return;
         }
+        let symbols = self.columns.symbol.clone();
         let (offset, written_ns) = (record.offset, record.timestamp_ns);
         let _ =
             self.intake.accept(offset, written_ns, &mut self.columns, 0, &mut self.queues, &mut Vec::new());
         for (queue, dealt) in self.queues.iter_mut().zip(&mut self.dealt.groups) {
             if is_kept {
-                dealt.extend(queue.rows.offset.iter().copied().zip(queue.rows.index.iter().copied()));
+                let Rows { kind, offset, index, .. } = &queue.rows;
+                let rows = kind.iter().zip(offset.iter().zip(index));
+                dealt.extend(rows.map(|(kind, (offset, index))| {
+                    DealtRow {
+                        tick: (*offset, *index),
+                        symbol: (kind.is_trade() || *kind == RowKind::QUOTE)
+                            .then(|| symbols.get(*index as usize).copied())
+                            .flatten(),
+                    }
+                }));
             }
             *queue = GroupQueue::default();
         }
+    }
+
+    fn finish(mut self) -> Dealt {
+        self.dealt.symbols = self.intake.symbols_mut().iter().map(str::to_owned).collect();
+        self.dealt
     }
 }

@@ -26,7 +26,7 @@ mod way;
 pub(crate) use context::Context;
 pub(crate) use rows::row_waits;
 
-pub use batch::{BatchChain, PartFacts, why_batch};
+pub use batch::{BatchChain, PartFacts, SymbolRows, why_batch};
 pub use facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};
 pub use find::find_signal_of_symbol;
 pub use lane::{LaneWhy, why_lane};

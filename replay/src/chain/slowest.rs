@@ -58,6 +58,8 @@ pub struct Slow {
 pub enum Seen<'a> {
     /// An item of the history that is within the window. Signals of a transaction come before it.
     Item(&'a Item),
+    /// An item of before the window, whose life may go on in it.
+    Before(&'a Item),
     /// A signal whose commit the journal tells of.
     Signal {
         /// Its partition.
@@ -110,6 +112,7 @@ pub fn slowest_with(
         if ended == Ended::Before {
             // What is within may have waited with it.
             context.follow(&item);
+            seen(Seen::Before(&item));
             return Ok(());
         }
         if let Item::Transaction(transaction) = &item {

@@ -168,6 +168,7 @@ impl Fold {
                 let latency_ns = latency_ns.map(|latency_ns| latency_ns.max(0).unsigned_abs());
                 latency_ns.into_iter().for_each(|latency_ns| self.latency.saturating_record(latency_ns));
             }
+            Seen::Before(_) => {}
             Seen::Item(item) => {
                 self.see_item(item);
                 self.context.follow(item);
@@ -205,6 +206,7 @@ impl Fold {
             | Item::Level(_)
             | Item::Breaker(_)
             | Item::Headroom(_)
+            | Item::Draining(_)
             | Item::Wanted(_)
             | Item::Round(_)
             | Item::Slice(_) => {}

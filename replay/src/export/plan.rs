@@ -13,6 +13,7 @@ use crate::accounts::Accounts;
 use crate::cause::{self, CauseOf};
 use crate::cut::{Cut, PartitionCut};
 use crate::entries::Entries;
+use crate::outside::JournalReach;
 use crate::partition_reader::PartitionReader;
 use crate::segments::Segments;
 use crate::{ReplayError, VerifyOptions, outside};
@@ -75,9 +76,19 @@ impl Plan {
             }
         };
         let journals = scan.journals.clone();
+        for (entries, range) in all.iter().zip(&journals) {
+            planning.plan.notes.extend(written(entries, *range)?);
+        }
         planning.plan_all(&journals, Some(&scan))?;
         Ok(planning.plan)
     }
+}
+
+/// Which entries of a journal are written of a window, in words.
+fn written(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<String>, ReplayError> {
+    let reach = JournalReach::of(entries, range)?;
+    let words = "a window begins with the start or checkpoint before it, and ends with the last transaction that was sealed in it";
+    Ok(reach.map(|reach| format!("of the journal, {reach}: {words}")))
 }
 
 /// What the journals say of a window.

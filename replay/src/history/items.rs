@@ -36,6 +36,8 @@ pub enum Item {
     Lane(LaneChange),
     /// A breaker changed its state.
     Breaker(BreakerChange),
+    /// The process was told to end: it reads no more, and finishes what it has.
+    Draining(Moment),
     /// A device came near to the temperature at which it throttles, or is cool again.
     Headroom(HeadroomChange),
     /// Another number of lanes is wanted, or so many were when the life or the history began.

@@ -258,8 +258,8 @@ impl History {
             Input::Checkpoint(Checkpoint { started: Some(started), .. }) if self.life.is_none() => {
                 self.go_on_with(at, None, started);
             }
-            Input::Draining(_)
-            | Input::Measured(_)
+            Input::Draining(_) => self.items.push(Item::Draining(at)),
+            Input::Measured(_)
             | Input::Priced(_)
             | Input::Sampled(_)
             | Input::Control(_)

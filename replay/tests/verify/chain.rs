@@ -14,6 +14,7 @@ use warptape_schemas::journal::{
 };
 use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskResult};
 use warptape_schemas::{decode_journal_entry, decode_signal, encode_risk_result};
+use warptape_stages::group_of;
 
 use crate::inputs;
 use crate::recording::records;
@@ -263,13 +264,19 @@ fn a_commit_that_the_journal_does_not_tell_of_is_unknown() {
 fn a_batch_and_a_lane_are_explained() {
     let recording = record(plan(54));
     let log = &recording.log;
-    let chain = why_batch(log, "journal", 0, 5, &mut |_| {}).unwrap();
+    let chain = why_batch(log, &options(), 0, 5, &mut |_| {}).unwrap();
     assert_eq!(chain.batch.batch, 5);
     assert_eq!(chain.parts.iter().map(|part| part.rows).sum::<i64>(), chain.batch.rows);
     let completed = chain.batch.completed.unwrap();
     assert_eq!(chain.total_ns, completed.at_ns - chain.batch.oldest_arrival_ns);
+    for part in &chain.parts {
+        let symbols = part.symbols.as_ref().expect("the ticks are there");
+        let ticks: i64 = symbols.iter().map(|symbol| symbol.rows).sum();
+        assert!(0 < ticks && ticks <= part.rows && symbols[0].rows > 0, "{part:?}");
+        assert!(symbols.iter().all(|symbol| group_of(&symbol.symbol, 3) as i32 == part.group), "{part:?}");
+    }
     assert!(chain.sealed_sequence > Some(completed.sequence) && chain.explanation.is_some());
-    let error = why_batch(log, "journal", 0, 1_000_000, &mut |_| {}).unwrap_err();
+    let error = why_batch(log, &options(), 0, 1_000_000, &mut |_| {}).unwrap_err();
     assert!(matches!(error, ReplayError::NoBatch { batch: 1_000_000, .. }), "{error}");
 
     let last = records(log, "journal", 0).len() as i64 - 1;
@@ -308,12 +315,12 @@ fn a_batch_far_back_is_found_in_the_last_life_without_reading_what_is_behind_it(
     let mut most = 0;
     for number in [0, 1, 500, 2_998, 2_999, 3_000, 5_777, BATCHES - 2, BATCHES - 1] {
         let mut words = 0;
-        let chain = why_batch(log, "journal", 0, number, &mut |_| words += 1).unwrap();
+        let chain = why_batch(log, &options(), 0, number, &mut |_| words += 1).unwrap();
         assert_eq!((chain.batch.batch, chain.batch.at.sequence), (number, dispatched[number as usize]));
         most = most.max(words);
     }
     assert!(most <= 3, "{most} times 4,096 of {} entries were read", 2 * BATCHES);
-    let error = why_batch(log, "journal", 0, BATCHES, &mut |_| {}).unwrap_err();
+    let error = why_batch(log, &options(), 0, BATCHES, &mut |_| {}).unwrap_err();
     assert!(matches!(error, ReplayError::NoBatch { batch: BATCHES, .. }), "{error}");
 }
 

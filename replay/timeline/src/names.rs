@@ -58,6 +58,7 @@ names! {
         LaneLost = "lost",
         LaneReady = "ready",
         Heat = "heat",
+        Draining = "told to end",
         Wish = "another number of lanes is wanted",
         BreakerClosed = "breaker: closed",
         BreakerOpen = "breaker: open",

@@ -90,6 +90,7 @@ impl<W: Write> Timeline<W> {
             Item::Lane(change) => self.lane(change),
             Item::Breaker(change) => self.breaker(change.at, change.breaker),
             Item::Headroom(change) => self.headroom(change),
+            Item::Draining(at) => self.draining(*at),
             Item::Wanted(wanted) => self.wanted(wanted),
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.task_slice(slice),
@@ -339,6 +340,11 @@ impl<W: Write> Timeline<W> {
         self.instant(Of::LaneState(headroom.lane), at.at_ns, Name::Heat, Event { notes, ..Event::default() })
     }
 
+    fn draining(&mut self, at: Moment) -> io::Result<()> {
+        let notes = vec![number(Key::Sequence, at.sequence)];
+        self.instant(Of::Commits, at.at_ns, Name::Draining, Event { notes, ..Event::default() })
+    }
+
     fn wanted(&mut self, wanted: &Wanted) -> io::Result<()> {
         let Wanted { at, lanes, scale } = wanted;
         let begins_ns = self.journal.and_then(|(_, begins_ns)| begins_ns);
@@ -441,6 +447,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Lane(change) => change.at,
         Item::Breaker(change) => change.at,
         Item::Headroom(change) => change.at,
+        Item::Draining(at) => *at,
         Item::Wanted(wanted) => wanted.at,
         Item::Round(round) => round.end?.0,
         Item::Slice(slice) => slice.done?.0,

@@ -5,7 +5,7 @@
 use serde_json::Value;
 use warptape_network::Network;
 use warptape_scheduler::{
-    PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes, current_task_policy, dqn,
+    PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes, current_task_policy, dqn, measures,
 };
 use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, Peer, SchedulerConfig, Started, Trained};
 
@@ -31,6 +31,8 @@ pub struct Changes {
     pub set: Vec<(String, String)>,
     /// Devices that lanes run on instead, as `engine.devices` has them; as recorded where empty.
     pub devices: Vec<String>,
+    /// Lanes that have another weight.
+    pub weights: Vec<(String, i32)>,
     /// Lanes whose work takes so many thousandths of its time.
     pub slow: Vec<(String, i64)>,
     /// Lanes that are lost, and do not come back.
@@ -59,6 +61,10 @@ impl Changes {
         let mut started = recorded.clone();
         if !self.devices.is_empty() {
             started.lanes = lanes(&self.devices, &recorded.lanes)?;
+        }
+        for (name, weight) in &self.weights {
+            let lane = find_lane("--weight", name, &started.lanes)?;
+            started.lanes[lane as usize].weight = *weight;
         }
         let mut config = started.scheduler.clone();
         let mut chooses = [false; 2];
@@ -101,6 +107,34 @@ impl Changes {
         };
         let lane_of = recorded.lanes.iter().map(of_device).collect();
         Ok(Plan { started, slow, lose, lane_of, chooses, network })
+    }
+
+    /// What is to be known of a plan that these changes make.
+    pub(crate) fn notes(&self, recorded: &Started, plan: &Plan) -> Vec<String> {
+        let mut notes = Vec::new();
+        if plan.chooses[1]
+            && measures(&plan.started.scheduler)
+            && plan.started.scheduler.balance_interval_ns == 0
+        {
+            notes.push(format!(
+                "{} moves no group, because scheduler.balance_interval_ns is 0, as it was recorded: add --set scheduler.balance_interval_ns=250000000",
+                plan.started.scheduler.placement_policy.split(['@', '/']).next().unwrap_or_default(),
+            ));
+        }
+        let unlike = recorded.lanes.windows(2).any(|pair| pair[0].weight != pair[1].weight);
+        if !self.devices.is_empty() && unlike {
+            let weights = plan
+                .started
+                .lanes
+                .iter()
+                .map(|lane| format!("{} ({}): {}", lane.lane, lane.device, lane.weight));
+            let weights: Vec<_> = weights.collect();
+            notes.push(format!(
+                "lanes have these weights, after the recorded ones where --weight says nothing: {}",
+                weights.join(", ")
+            ));
+        }
+        notes
     }
 
     /// The network that a policy names, of those that there are.

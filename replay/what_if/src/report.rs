@@ -132,6 +132,7 @@ impl Recording {
         changed: &[Modelled],
     ) -> Result<Report, WhatIfError> {
         let (fields, faults) = self.otherwise(changes)?;
+        let planned = changes.notes(self.started(), &changes.apply(self.started(), self.networks())?);
         let runs = || recorded.iter().chain(changed);
         let assumed: BTreeSet<String> = runs().flat_map(|run| run.assumed.iter().cloned()).collect();
         let figures = figures(runs().map(|run| &run.figures).chain([&self.measured]));
@@ -148,7 +149,7 @@ impl Recording {
                 order_of("modelled, as recorded", recorded.iter().map(|run| &run.figures)),
                 order_of("modelled, changed", changed.iter().map(|run| &run.figures)),
             ],
-            notes: self.notes.iter().cloned().chain(assumed).collect(),
+            notes: planned.into_iter().chain(self.notes.iter().cloned()).chain(assumed).collect(),
         })
     }
 
@@ -254,8 +255,14 @@ fn unlike(path: &str, recorded: &Value, modelled: &Value, found: &mut Vec<Change
             one.iter().for_each(|(name, value)| unlike(&joined(name), value, &other[name], found));
         }
         (Value::Array(one), Value::Array(other)) if path == "lanes" => {
-            let devices = |lanes: &[Value]| lanes.iter().map(|lane| lane["device"].clone()).collect();
-            let (recorded, modelled): (Value, Value) = (devices(one), devices(other));
+            let devices =
+                |lanes: &[Value]| lanes.iter().map(|lane| lane["device"].clone()).collect::<Value>();
+            if devices(one) == devices(other) {
+                let pairs = one.iter().zip(other).enumerate();
+                pairs.for_each(|(lane, (one, other))| unlike(&format!("lanes[{lane}]"), one, other, found));
+                return;
+            }
+            let (recorded, modelled) = (devices(one), devices(other));
             found.push(Changed { field: path.to_owned(), recorded, modelled });
         }
         _ => found.push(Changed {

@@ -6,6 +6,7 @@ use super::{COOL_SAMPLES, LaneBreaker, SLOW_BATCHES, SLOW_PROBES, withheld_perce
 use crate::explain::{Account, Comparison, Instead};
 use crate::lanes::Lane;
 use crate::life::Life;
+use crate::service::weight_of;
 
 /// Why a breaker changed its state, in a step that leads from one state to another.
 pub(crate) fn account(before: &Life, after: &Life, at_ns: i64, turned: &Breaker) -> Account {
@@ -55,6 +56,10 @@ pub(crate) fn account(before: &Life, after: &Life, at_ns: i64, turned: &Breaker)
         let others = before.lanes.iter().filter(serves).count();
         account.at_least("other_lanes_in_full_service", others as i64, 1);
         account.figure("time_to_probe_ns", after.breakers.lanes[lane as usize].wait_ns);
+        if before.clock.draining {
+            // Then groups stay with their lanes, and what waits for them goes there.
+            account.figure("process_is_to_end", 1);
+        }
     }
     account
 }
@@ -71,6 +76,10 @@ pub(crate) fn headroom_account(before: &Life, decided: &Headroom) -> Account {
     account.figure("temperature_c", temperature_c);
     account.figure("throttles_at_c", limit_c);
     account.figure("weight_before_percent", weight_before.into());
+    // No weight falls below 1, so that less of it may come to the same.
+    let weight = before.lanes[lane as usize].weight;
+    account.figure("weight_before", weight.current.into());
+    account.figure("weight", weight_of(weight.full, 100 - weight_percent).into());
     if weight_percent > weight_before {
         account.at_least("cool_samples", (heat.cool_samples + 1).into(), COOL_SAMPLES.into());
     }

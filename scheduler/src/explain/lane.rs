@@ -19,6 +19,10 @@ pub struct LaneExplanation {
     pub excluded: Option<ExclusionReason>,
     /// What its breaker found.
     pub breaker: BreakerState,
+    /// Percent of its weight that its device's heat takes from it.
+    pub weight_withheld_percent: i32,
+    /// Whether groups move by what lanes have to do. Otherwise they stay where they were placed until something happens to their lane.
+    pub groups_move_by_load: bool,
     /// Batches that it may have in flight.
     pub batches_max: i32,
     /// Rows that it may be given beside those in flight.
@@ -72,6 +76,8 @@ impl Scheduler {
             load,
             excluded,
             breaker: of.service.breaker(),
+            weight_withheld_percent: of.weight.withheld_percent,
+            groups_move_by_load: life.policy.is_measured() && life.config.balance_interval_ns > 0,
             batches_max: life.config.lane_batches_max,
             rows_left: of.rows_left(&life.config),
             bytes_left: of.bytes_left(&life.config),

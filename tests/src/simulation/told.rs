@@ -115,6 +115,7 @@ impl Told {
                 | Item::Unassigned(_)
                 | Item::Level(_)
                 | Item::Headroom(_)
+                | Item::Draining(_)
                 | Item::Wanted(_) => continue,
                 Item::Batch(batch) => {
                     check_rows(batch)?;

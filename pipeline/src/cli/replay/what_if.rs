@@ -33,6 +33,9 @@ pub struct WhatIfArgs {
     /// A field of the scheduler's configuration that is otherwise
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub set: Vec<(String, String)>,
+    /// A lane that has another weight
+    #[arg(long, value_name = "LANE=N", value_parser = parse_weight)]
+    pub weight: Vec<(String, i32)>,
     /// A lane whose work takes so many times as long
     #[arg(long, value_name = "LANE=FACTORx", value_parser = parse_slow)]
     pub slow: Vec<(String, i64)>,
@@ -67,6 +70,7 @@ impl WhatIfArgs {
             network: None,
             set: self.set.clone(),
             devices: self.devices.clone(),
+            weights: self.weight.clone(),
             slow: self.slow.clone(),
             lose: self.lose.clone(),
         }
@@ -81,6 +85,12 @@ impl WhatIfArgs {
 fn parse_set(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected, such as risk.slice_ns=250000")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn parse_weight(text: &str) -> Result<(String, i32), String> {
+    let (lane, weight) = text.rsplit_once('=').ok_or("LANE=N is expected, such as cpu:1=2")?;
+    let weight = weight.parse().map_err(|_| format!("{weight:?} is no weight, such as 2"))?;
+    Ok((lane.to_owned(), weight))
 }
 
 fn parse_slow(text: &str) -> Result<(String, i64), String> {
@@ -113,6 +123,10 @@ mod tests {
     fn changes_are_read() {
         assert_eq!(parse_set("risk.slice_ns=5"), Ok(("risk.slice_ns".to_owned(), "5".to_owned())));
         assert!(parse_set("risk.slice_ns").unwrap_err().contains("KEY=VALUE"));
+        assert_eq!(parse_weight("cpu:1=2"), Ok(("cpu:1".to_owned(), 2)));
+        for wrong in ["1", "1=x", "1=2.5", "1=99999999999"] {
+            assert!(parse_weight(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(parse_slow("cpu:1=2.5x"), Ok(("cpu:1".to_owned(), 2_500)));
         assert_eq!(parse_slow("1=2"), Ok(("1".to_owned(), 2_000)));
         for wrong in ["1", "1=0x", "1=x", "1=-2x", "1=2000x", "1=NaN"] {

@@ -7,6 +7,9 @@ use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, wh
 use super::why;
 use crate::commands::columns::{Align, aligned, utc};
 
+/// Symbols that are named of a group's rows.
+const SYMBOLS_SHOWN: usize = 3;
+
 /// The whole of it.
 pub fn text(chain: &BatchChain) -> String {
     let mut text = String::new();
@@ -77,6 +80,15 @@ pub fn text(chain: &BatchChain) -> String {
     text
 }
 
+/// The symbols with the most ticks.
+fn symbols(part: &PartFacts) -> String {
+    let Some(symbols) = &part.symbols else { return "unknown".to_owned() };
+    let named = symbols.iter().take(SYMBOLS_SHOWN).map(|one| format!("{} {}", one.symbol, one.rows));
+    let more = symbols.len().saturating_sub(SYMBOLS_SHOWN);
+    let more = (more > 0).then(|| format!("{more} more"));
+    named.chain(more).collect::<Vec<_>>().join(", ")
+}
+
 fn parts(parts: &[PartFacts]) -> String {
     let header = [
         ("partition", Align::Right),
@@ -85,6 +97,7 @@ fn parts(parts: &[PartFacts]) -> String {
         ("rows", Align::Right),
         ("records", Align::Left),
         ("came", Align::Left),
+        ("ticks of symbols", Align::Left),
     ];
     let row = |part: &PartFacts| {
         let records = part.first_offset.zip(part.next_offset);
@@ -92,7 +105,7 @@ fn parts(parts: &[PartFacts]) -> String {
             records.map_or_else(|| "unknown".to_owned(), |(first, next)| format!("{first} to {}", next - 1));
         let came = part.came_ns.map_or_else(|| "unknown".to_owned(), utc);
         let numbers = [i64::from(part.partition), i64::from(part.group), part.epoch, part.rows];
-        numbers.iter().map(i64::to_string).chain([records, came]).collect()
+        numbers.iter().map(i64::to_string).chain([records, came, symbols(part)]).collect()
     };
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
     aligned(&header, &rows)

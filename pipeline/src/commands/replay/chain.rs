@@ -213,13 +213,22 @@ pub fn why_then(batch: &BatchFacts) -> String {
             )
         }
         (ReleaseReason::Full, _) => "as many rows waited as a batch may have".to_owned(),
-        (ReleaseReason::Deadline, _) => {
+        (ReleaseReason::Deadline, trigger) => {
+            let room = match trigger {
+                Trigger::Completed(other) => format!("; it had room since batch {other} had come back"),
+                _ => String::new(),
+            };
             format!(
-                "{lane} was busy, and its oldest row, which had come at {}, allowed no further waiting",
+                "{lane} was busy, and its oldest row, which had come at {}, allowed no further waiting{room}",
                 utc(batch.oldest_arrival_ns)
             )
         }
-        (ReleaseReason::Drain, _) => "the process was to end, and let go of all that waited".to_owned(),
+        (ReleaseReason::Drain, Trigger::Completed(other)) => format!(
+            "{lane} had no room for it until batch {other} had come back; since the process was to end, nothing that waited was held back for a larger batch"
+        ),
+        (ReleaseReason::Drain, _) => {
+            "the process was to end, and nothing that waited was held back for a larger batch".to_owned()
+        }
     };
     format!("why batch {} left then: {why}", batch.batch)
 }

@@ -58,8 +58,7 @@ fn explain(
             printed(args.output, &chain, |chain| Ok(request::text(chain)))
         }
         WhySubject::Batch(number) => {
-            let journal = &options.journal;
-            let chain = why_batch(log, journal, args.partition, *number, progress)?;
+            let chain = why_batch(log, options, args.partition, *number, progress)?;
             printed(args.output, &chain, |chain| Ok(batch::text(chain)))
         }
     }

@@ -62,8 +62,14 @@ fn text(found: &LaneWhy) -> String {
     if lane.elsewhere.is_empty() {
         push_line(&mut text, "  none: it has all there are");
     }
-    for (reason, (groups, rows)) in reasons(&lane.elsewhere) {
+    for (reason, (groups, rows)) in reasons(lane) {
         push_line(&mut text, &format!("  {groups} groups, for which {rows} rows wait: {reason}"));
+    }
+    if !lane.groups_move_by_load && !lane.elsewhere.is_empty() {
+        push_paragraph(
+            &mut text,
+            "groups stay on their lane here, however much it has to do: see scheduler.placement_policy and scheduler.balance_interval_ms",
+        );
     }
     text
 }
@@ -71,8 +77,8 @@ fn text(found: &LaneWhy) -> String {
 /// Whether the lane is to get anything at all.
 fn state(lane: &LaneExplanation) -> String {
     let breaker = match lane.breaker {
-        BreakerState::Closed => "",
-        BreakerState::Open => "; its breaker is open",
+        // An open one is what it is excluded for.
+        BreakerState::Closed | BreakerState::Open => "",
         BreakerState::HalfOpen => "; its breaker is half open, so that it gets half of its groups",
     };
     let service = match lane.excluded {
@@ -82,7 +88,15 @@ fn state(lane: &LaneExplanation) -> String {
         }
         None => "in service",
     };
-    format!("{service}, weight {}{breaker}", lane.load.weight)
+    let heat = match lane.weight_withheld_percent {
+        0 => String::new(),
+        // No weight falls below 1.
+        percent if lane.load.weight == 1 => {
+            format!(", the least there is, though its device's heat takes {percent} % of it")
+        }
+        percent => format!(", of which its device's heat has taken {percent} %"),
+    };
+    format!("{service}, weight {}{heat}{breaker}", lane.load.weight)
 }
 
 /// When it gets its next batch, and why not earlier.
@@ -120,25 +134,29 @@ fn due(reason: ReleaseReason) -> &'static str {
 }
 
 /// Numbers of groups and of their waiting rows by the reason why the lane would not get them.
-fn reasons(elsewhere: &[GroupElsewhere]) -> BTreeMap<String, (i64, i64)> {
+fn reasons(lane: &LaneExplanation) -> BTreeMap<String, (i64, i64)> {
     let mut reasons: BTreeMap<String, (i64, i64)> = BTreeMap::new();
-    for group in elsewhere {
-        let (groups, rows) = reasons.entry(reason(group)).or_default();
+    for group in &lane.elsewhere {
+        let (groups, rows) = reasons.entry(reason(group, lane.groups_move_by_load)).or_default();
         *groups += 1;
         *rows += group.waiting_rows;
     }
     reasons
 }
 
-fn reason(group: &GroupElsewhere) -> String {
+fn reason(group: &GroupElsewhere, groups_move_by_load: bool) -> String {
     let there = group.lane.map_or_else(|| "on no lane now".to_owned(), |lane| format!("on lane {lane}"));
     if let Some(reason) = group.choice.excluded {
         return format!("{there}; this lane {}", excluded(reason));
     }
-    match (group.choice.score, group.best_score) {
-        (Some(score), Some(best)) if score < best => format!("{there}; another lane has the better score"),
-        _ => format!("{there}; this lane would be chosen now, but groups move only when that pays"),
-    }
+    let is_worse = group.choice.score.zip(group.best_score).is_some_and(|(score, best)| score < best);
+    let why = match (is_worse, groups_move_by_load) {
+        (true, true) => "another lane has the better score",
+        (true, false) => "another lane has the better draw",
+        (false, true) => "this lane would be chosen now, but groups move only when that pays",
+        (false, false) => "this lane would be chosen now",
+    };
+    format!("{there}; {why}")
 }
 
 fn excluded(reason: ExclusionReason) -> &'static str {

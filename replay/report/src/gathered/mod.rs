@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_replay::chain::{Seen, Slowest};
 use warptape_replay::history::{
-    Batch, BatchEnd, Bound, BreakerChange, HeadroomChange, Item, LaneChange, Life, Paused, Round, RoundEnd,
-    Slice, Stay, Transaction, Wanted, Window,
+    Batch, BatchEnd, Bound, BreakerChange, Item, LaneChange, Life, Moment, Paused, Round, RoundEnd, Slice,
+    Stay, Transaction, Wanted, Window,
 };
-use warptape_schemas::journal::{BreakerState, CommitOutcome, Headroom};
+use warptape_schemas::journal::{BreakerState, CommitOutcome, Headroom, LaneId};
 
 use crate::slots::Slots;
 
@@ -60,6 +60,8 @@ pub struct Gathered {
     pub paused: BTreeMap<i32, u64>,
     /// The last events, in words: by time, process and sequence of the entry.
     pub events: BTreeMap<(i64, i32, i64), (EventKind, String)>,
+    /// What was in force when the window began, in words: since when, by process and sequence of the entry.
+    pub standing: BTreeMap<(i64, i32, i64), (EventKind, String)>,
     /// The slowest signals.
     pub slowest: Slowest,
 }
@@ -174,13 +176,23 @@ pub struct Gathering {
     life_ns: (i64, i64),
     /// Since when the life wants so many lanes.
     wanted: Option<(i64, i32)>,
+    /// What the last items of before the window say of each thing that goes on in it.
+    standing: BTreeMap<(EventKind, LaneId), Option<(Moment, String)>>,
 }
 
 impl Gathering {
     /// Nothing yet, of a window.
     pub fn new(window: Window) -> Self {
         let since_ns = time_of(window.from);
-        Self { window, gathered: Gathered::default(), journal: -1, since_ns, life_ns: (0, 0), wanted: None }
+        Self {
+            window,
+            gathered: Gathered::default(),
+            journal: -1,
+            since_ns,
+            life_ns: (0, 0),
+            wanted: None,
+            standing: BTreeMap::new(),
+        }
     }
 
     /// What is met next.
@@ -193,13 +205,76 @@ impl Gathering {
             }
             Seen::Signal { .. } => {}
             Seen::Item(item) => self.item(item),
+            Seen::Before(item) => self.before(item),
         }
     }
 
     /// All of it.
     pub fn finish(mut self, slowest: Slowest) -> Gathered {
         self.end_wanted(self.life_ns.1);
+        self.end_standing();
         Gathered { slowest, ..self.gathered }
+    }
+
+    /// An item of before the window. What it says is in force until the next one of its kind, or the end of its life.
+    fn before(&mut self, item: &Item) {
+        let (key, at, words) = match item {
+            Item::Lane(change) => {
+                let words = change.lost.as_ref().map(|reason| self.lost_words(change.lane, reason));
+                ((EventKind::LaneLost, change.lane), change.at, words)
+            }
+            Item::Breaker(change) => {
+                let is_open = change.breaker.state != BreakerState::Closed;
+                let words = is_open.then(|| self.breaker_words(change));
+                ((EventKind::Breaker, change.breaker.lane), change.at, words)
+            }
+            Item::Headroom(change) => {
+                let is_hot = change.headroom.weight_percent < 100;
+                let words = is_hot.then(|| self.headroom_words(&change.headroom));
+                ((EventKind::Headroom, change.headroom.lane), change.at, words)
+            }
+            Item::Draining(at) => ((EventKind::Draining, 0), *at, Some(self.draining_words())),
+            _ => return,
+        };
+        self.standing.insert(key, words.map(|words| (at, words)));
+    }
+
+    /// The window has begun in the journal that is read.
+    fn end_standing(&mut self) {
+        for ((kind, _), standing) in std::mem::take(&mut self.standing) {
+            let Some((at, words)) = standing else { continue };
+            self.gathered.standing.insert((at.at_ns, self.journal, at.sequence), (kind, kept(&words)));
+            if self.gathered.standing.len() > EVENTS_KEPT {
+                self.gathered.standing.pop_first();
+            }
+        }
+    }
+
+    fn lost_words(&self, lane: LaneId, reason: &str) -> String {
+        format!("lane {lane} of process {} was lost: {reason}", self.journal)
+    }
+
+    fn breaker_words(&self, change: &BreakerChange) -> String {
+        let state = match change.breaker.state {
+            BreakerState::Closed => "closed",
+            BreakerState::Open => "opened",
+            BreakerState::HalfOpen => "is half open",
+        };
+        let reason = serde_json::json!(change.breaker.reason);
+        let reason = reason.as_str().unwrap_or_default();
+        format!("the breaker of lane {} of process {} {state}: {reason}", change.breaker.lane, self.journal)
+    }
+
+    fn headroom_words(&self, headroom: &Headroom) -> String {
+        let Headroom { lane, weight_percent, temperature_c, limit_c } = headroom;
+        format!(
+            "lane {lane} of process {} counts with {weight_percent} % of its weight: its device has {temperature_c} °C, and throttles at {limit_c} °C",
+            self.journal
+        )
+    }
+
+    fn draining_words(&self) -> String {
+        format!("process {} was told to end: it reads no more, and finishes what it has", self.journal)
     }
 
     fn item(&mut self, item: &Item) {
@@ -217,7 +292,13 @@ impl Gathering {
             Item::Stay(stay) => self.stay(stay),
             Item::Lane(change) => self.lane(change),
             Item::Breaker(change) => self.breaker(change),
-            Item::Headroom(change) => self.headroom(change),
+            Item::Headroom(change) => {
+                let words = self.headroom_words(&change.headroom);
+                self.event(EventKind::Headroom, change.at.at_ns, change.at.sequence, words);
+            }
+            Item::Draining(at) => {
+                self.event(EventKind::Draining, at.at_ns, at.sequence, self.draining_words());
+            }
             Item::Wanted(wanted) => self.wanted(wanted),
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.slice(slice),
@@ -230,6 +311,7 @@ impl Gathering {
         self.end_wanted(self.life_ns.1);
         let is_further = life.journal == self.journal;
         if !is_further {
+            self.end_standing();
             self.journal = life.journal;
             self.since_ns = time_of(self.window.from);
             self.gathered.totals.processes += 1;
@@ -246,6 +328,7 @@ impl Gathering {
         let started = &life.started;
         let key = (life.since.at_ns, life.journal, life.since.sequence);
         if is_within {
+            self.end_standing();
             let words = format!("process {} {:?} began", life.journal, started.node);
             let words = if life.began.is_some() {
                 words
@@ -254,6 +337,8 @@ impl Gathering {
             };
             self.event(EventKind::Life, key.0, key.2, words);
         }
+        // What a life of before the window was in has ended with it.
+        self.standing.clear();
         if self.gathered.software.len() < SOFTWARE_KEPT {
             self.gathered.software.insert(kept(&started.software));
         }
@@ -326,19 +411,25 @@ impl Gathering {
             for piece in &part.pieces {
                 let rows = piece.rows.max(0).unsigned_abs();
                 add(&mut known, rows);
-                self.rows(piece.arrival.at_ns, batch.at.at_ns, rows);
+                self.rows((part.partition, part.group), piece.arrival.at_ns, batch.at.at_ns, rows);
             }
-            self.rows(batch.at.at_ns, batch.at.at_ns, of_part.saturating_sub(known));
+            let group = (part.partition, part.group);
+            self.rows(group, batch.at.at_ns, batch.at.at_ns, of_part.saturating_sub(known));
         }
     }
 
     /// Rows came, and waited until they were dispatched.
-    fn rows(&mut self, came_ns: i64, left_ns: i64, rows: u64) {
+    fn rows(&mut self, group: GroupKey, came_ns: i64, left_ns: i64, rows: u64) {
         if rows == 0 {
             return;
         }
         if self.since_ns.is_none_or(|since_ns| came_ns >= since_ns) {
-            add(&mut self.gathered.slots.at(came_ns).rows, rows);
+            let is_shown = self.gathered.groups.len() <= GROUPS_SHOWN_MAX;
+            let slot = self.gathered.slots.at(came_ns);
+            add(&mut slot.rows, rows);
+            if is_shown {
+                add(slot.group_rows.entry(group).or_default(), rows);
+            }
         }
         self.spread(came_ns, left_ns, |slot, ns| {
             slot.waiting_row_ns = slot.waiting_row_ns.saturating_add(u128::from(ns) * u128::from(rows))
@@ -376,34 +467,14 @@ impl Gathering {
         let Some(reason) = &change.lost else { return };
         self.gathered.totals.lanes_lost += 1;
         self.gathered.lanes.entry((self.journal, change.lane)).or_default().lost += 1;
-        let words = format!("lane {} of process {} was lost: {reason}", change.lane, self.journal);
+        let words = self.lost_words(change.lane, reason);
         self.event(EventKind::LaneLost, change.at.at_ns, change.at.sequence, words);
     }
 
     fn breaker(&mut self, change: &BreakerChange) {
         self.gathered.totals.breakers += 1;
-        let state = match change.breaker.state {
-            BreakerState::Closed => "closed",
-            BreakerState::Open => "opened",
-            BreakerState::HalfOpen => "is half open",
-        };
-        let reason = serde_json::json!(change.breaker.reason);
-        let words = format!(
-            "the breaker of lane {} of process {} {state}: {}",
-            change.breaker.lane,
-            self.journal,
-            reason.as_str().unwrap_or_default()
-        );
+        let words = self.breaker_words(change);
         self.event(EventKind::Breaker, change.at.at_ns, change.at.sequence, words);
-    }
-
-    fn headroom(&mut self, change: &HeadroomChange) {
-        let Headroom { lane, weight_percent, temperature_c, limit_c } = change.headroom;
-        let words = format!(
-            "lane {lane} of process {} counts with {weight_percent} % of its weight: its device has {temperature_c} °C, and throttles at {limit_c} °C",
-            self.journal
-        );
-        self.event(EventKind::Headroom, change.at.at_ns, change.at.sequence, words);
     }
 
     fn wanted(&mut self, wanted: &Wanted) {
@@ -509,6 +580,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Lane(change) => Some(change.at),
         Item::Breaker(change) => Some(change.at),
         Item::Headroom(change) => Some(change.at),
+        Item::Draining(at) => Some(*at),
         Item::Wanted(wanted) => wanted.scale.map(|_| wanted.at),
         Item::Round(round) => round.end.map(|(at, _)| at),
         Item::Slice(slice) => slice.done.map(|(at, _)| at),

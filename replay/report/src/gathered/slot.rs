@@ -30,6 +30,8 @@ pub struct Slot {
     pub lanes: BTreeMap<LaneKey, LaneSlot>,
     /// How long each group was on each lane, in nanoseconds; of no group where there are too many.
     pub groups: BTreeMap<GroupKey, BTreeMap<LaneKey, u64>>,
+    /// Rows that came of each group; of no group where there are too many.
+    pub group_rows: BTreeMap<GroupKey, u64>,
     /// How long each partition was paused, in nanoseconds.
     pub paused: BTreeMap<PartitionId, u64>,
     /// Lanes that were wanted, each by how long it was in this slot, in nanoseconds.
@@ -48,7 +50,7 @@ pub struct LaneSlot {
 }
 
 /// Something that charts have a mark for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventKind {
     /// A process life began.
     Life,
@@ -58,6 +60,8 @@ pub enum EventKind {
     Breaker,
     /// The temperature of a device changed the weight of its lanes.
     Headroom,
+    /// A process was told to end.
+    Draining,
     /// Another number of lanes was wanted.
     Wanted,
     /// An attempt to commit was aborted.
@@ -66,8 +70,15 @@ pub enum EventKind {
 
 impl EventKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Life, Self::LaneLost, Self::Breaker, Self::Headroom, Self::Wanted, Self::Aborted];
+    pub const ALL: [Self; 7] = [
+        Self::Life,
+        Self::LaneLost,
+        Self::Breaker,
+        Self::Headroom,
+        Self::Draining,
+        Self::Wanted,
+        Self::Aborted,
+    ];
 }
 
 impl Merge for Slot {
@@ -85,6 +96,9 @@ impl Merge for Slot {
         for (group, lanes) in other.groups {
             let group = self.groups.entry(group).or_default();
             lanes.into_iter().for_each(|(lane, ns)| add(group.entry(lane).or_default(), ns));
+        }
+        for (group, rows) in other.group_rows {
+            add(self.group_rows.entry(group).or_default(), rows);
         }
         other
             .paused

@@ -7,6 +7,7 @@ use super::charts;
 use super::markup::Markup;
 use super::numbers;
 use super::strips::{self, CELLS_NAMED_MAX, Cell, Strip};
+use super::tables;
 use super::timeline::{HEIGHT, Timeline};
 use crate::gathered::{GROUPS_SHOWN_MAX, Gathered, GroupKey, LaneKey, Slot};
 
@@ -16,6 +17,10 @@ const LANES_SHOWN_MAX: usize = 40;
 const AREAS_MAX: usize = 16;
 /// Partitions that have a row of their own, those that were paused longest.
 const PARTITIONS_SHOWN_MAX: usize = 24;
+/// Parts of the time of which the one is told in which a group had the greatest share of rows.
+const PARTS: usize = 10;
+/// Groups that are told of so.
+const BUSIEST: usize = 5;
 /// Colours of lanes.
 const COLOURS: usize = 8;
 
@@ -188,6 +193,71 @@ fn groups(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
     strips.iter().for_each(|strip| strips::draw(page, timeline, "group", strip, is_named));
     timeline.times(page);
     page.raw("</details>");
+    busiest(page, timeline, lanes);
+}
+
+/// The groups that had most rows: over all, and in the part of the time in which each had the greatest share.
+fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+    let gathered = lanes.gathered;
+    let parts: Vec<&[Option<&Slot>]> =
+        timeline.slots.chunks(timeline.slots.len().div_ceil(PARTS).max(1)).collect();
+    let rows_of = |slots: &[Option<&Slot>], group: Option<&GroupKey>| -> u64 {
+        let of = |slot: &&Slot| match group {
+            Some(group) => slot.group_rows.get(group).copied().unwrap_or(0),
+            None => slot.rows,
+        };
+        slots.iter().flatten().map(of).fold(0, u64::saturating_add)
+    };
+    let peak_of = |group: &GroupKey| {
+        let share = |part: &usize| {
+            let (rows, all) = (rows_of(parts[*part], Some(group)), rows_of(parts[*part], None));
+            // A part with next to no rows says nothing.
+            if all * (2 * PARTS as u64) < gathered.totals.rows {
+                0.0
+            } else {
+                rows as f64 / all.max(1) as f64
+            }
+        };
+        (0..parts.len()).map(|part| (share(&part), part)).max_by(|one, other| one.0.total_cmp(&other.0))
+    };
+    let mut found: Vec<_> = gathered
+        .groups
+        .iter()
+        .filter_map(|(group, rows)| peak_of(group).map(|(share, part)| (*group, *rows, share, part)))
+        .collect();
+    found.sort_by(|one, other| other.2.total_cmp(&one.2));
+    found.truncate(BUSIEST);
+    if found.is_empty() {
+        return;
+    }
+    let lane_of = |group: GroupKey, part: usize| {
+        let mut on: BTreeMap<LaneKey, u64> = BTreeMap::new();
+        for (lane, ns) in parts[part].iter().flatten().filter_map(|slot| slot.groups.get(&group)).flatten() {
+            let sum = on.entry(*lane).or_default();
+            *sum = sum.saturating_add(*ns);
+        }
+        on.into_iter().max_by_key(|(_, ns)| *ns).map(|(lane, _)| lane)
+    };
+    let row = |(group, rows, share, part): (GroupKey, u64, f64, usize)| {
+        let from_ns = gathered.slots.begin_ns(part * parts[0].len());
+        [
+            format!("{}/{}", group.0, group.1),
+            numbers::count(rows),
+            numbers::percent(rows as f64, gathered.totals.rows as f64),
+            numbers::percent(share, 1.0),
+            numbers::utc(from_ns),
+            lane_of(group, part).map_or_else(|| "–".to_owned(), |lane| lanes.name(lane)),
+        ]
+    };
+    page.element("h3", "", "Groups with the greatest share of rows in a tenth of the time");
+    let header =
+        ["group", "rows", "share of all", "greatest share", "in the tenth from (UTC)", "then on lane"];
+    tables::table(page, &header, &found.into_iter().map(row).collect::<Vec<_>>());
+    page.element(
+        "p",
+        "note",
+        "A symbol's ticks are rows of one group, and a group is on one lane: replay why batch:N names the symbols of a batch's rows.",
+    );
 }
 
 fn group_strip(timeline: &Timeline<'_>, lanes: &Lanes<'_>, group: GroupKey, rows: u64) -> Strip {

@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::numbers;
 use super::words;
-use crate::gathered::{Gathered, Kind, Move};
+use crate::gathered::{EventKind, Gathered, Kind, Move};
 
 /// Bars: a name, its meaning, and a number each.
 pub(super) fn bars(page: &mut Markup, title: &str, rows: &[(String, String, f64, String)]) {
@@ -88,16 +88,18 @@ fn lane(one: &Move, lane: i32) -> String {
 /// What charts have marks for, in words.
 pub(super) fn events(page: &mut Markup, gathered: &Gathered) {
     page.raw("<section><h2>Events</h2>");
-    let rows: Vec<_> = gathered
-        .events
-        .iter()
-        .rev()
-        .map(|((at_ns, _, sequence), (kind, said))| {
-            [numbers::utc(*at_ns), sequence.to_string(), words::event(*kind).0.to_owned(), said.clone()]
-        })
-        .collect();
+    let row = |((at_ns, _, sequence), (kind, said)): (&(i64, i32, i64), &(EventKind, String))| {
+        [numbers::utc(*at_ns), sequence.to_string(), words::event(*kind).0.to_owned(), said.clone()]
+    };
+    if !gathered.standing.is_empty() {
+        page.element("h3", "", "In force when the window began");
+        let rows: Vec<_> = gathered.standing.iter().rev().map(row).collect();
+        table(page, &["since (UTC)", "entry", "what", "in words"], &rows);
+        page.element("h3", "", "In the window");
+    }
+    let rows: Vec<_> = gathered.events.iter().rev().map(row).collect();
     if rows.is_empty() {
-        page.element("p", "none", "No process began, no lane was lost, no breaker changed and no commit was aborted in this window.");
+        page.element("p", "none", "Nothing of the kind happened in this window.");
     } else {
         table(page, &["time (UTC)", "entry", "what", "in words"], &rows);
     }
@@ -132,7 +134,8 @@ pub(super) fn lives(page: &mut Markup, gathered: &Gathered) {
     page.raw("</section>");
 }
 
-fn table<const N: usize>(page: &mut Markup, header: &[&str; N], rows: &[[String; N]]) {
+/// A table of texts.
+pub(super) fn table<const N: usize>(page: &mut Markup, header: &[&str; N], rows: &[[String; N]]) {
     page.raw("<div class=\"scroll tall\" tabindex=\"0\"><table><thead><tr>");
     header.iter().for_each(|name| {
         page.element("th", "", name);

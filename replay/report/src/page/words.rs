@@ -68,6 +68,7 @@ pub(super) fn event(kind: EventKind) -> (&'static str, &'static str) {
         EventKind::LaneLost => ("Lane lost", "m-lost"),
         EventKind::Breaker => ("Breaker changed", "m-breaker"),
         EventKind::Headroom => ("Device hot, or cool again", "m-heat"),
+        EventKind::Draining => ("Process told to end", "m-life"),
         EventKind::Wanted => ("Other lanes wanted", "m-wanted"),
         EventKind::Aborted => ("Commit aborted", "m-aborted"),
     }

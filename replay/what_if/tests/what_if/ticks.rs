@@ -168,6 +168,32 @@ fn the_same_seeds_give_the_same_bytes() {
 }
 
 #[test]
+fn a_policy_that_would_move_nothing_and_weights_that_are_kept_are_told() {
+    let recording = recorded();
+    let notes = |changes: &Changes| what_if(&recording, changes, 2).notes.join("\n");
+    let mut changes = Changes { policy: Some("balanced".to_owned()), ..Changes::default() };
+    let told = "balanced moves no group, because scheduler.balance_interval_ns is 0";
+    assert!(notes(&changes).contains(told), "{}", notes(&changes));
+    changes.set = vec![("scheduler.balance_interval_ns".to_owned(), "250000000".to_owned())];
+    assert!(!notes(&changes).contains(told), "{}", notes(&changes));
+
+    // All recorded lanes weigh the same.
+    let devices = Changes { devices: vec!["cpu:2".to_owned()], ..Changes::default() };
+    assert!(!notes(&devices).contains("weights"), "{}", notes(&devices));
+}
+
+#[test]
+fn a_lane_that_weighs_more_has_more_groups_to_do() {
+    let recording = recorded();
+    let weights = vec![("cpu:1".to_owned(), 50)];
+    let report = what_if(&recording, &Changes { weights, ..Changes::default() }, 2);
+    let changed: Vec<_> =
+        report.changed.iter().map(|one| (one.field.as_str(), one.modelled.clone())).collect();
+    assert_eq!(changed, [("lanes[1].weight", 50.into())]);
+    assert_eq!(row(&report.figures, "row_latency_mean_ms").claim, Claim::Higher, "{:?}", report.figures);
+}
+
+#[test]
 fn what_is_not_there_is_an_error_that_says_what_is() {
     let recording = recorded();
     let check = |changes: Changes, expected: &str| {
