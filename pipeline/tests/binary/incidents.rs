@@ -45,9 +45,29 @@ fn check(name: &str, causes: &[&str]) {
     }
 }
 
+/// The page of an incident.
+fn report(name: &str, window: &[&str]) -> String {
+    let folder = folder();
+    fs::copy(incidents().join(format!("{name}.db")), folder.path().join("incident.db"))
+        .expect("the recording");
+    let report = ["replay", "report", "--to", "incident.html", "--log", "sqlite:incident.db"];
+    texts(&warptape(folder.path(), &[&report, window].concat()), 0);
+    fs::read_to_string(folder.path().join("incident.html")).expect("the page")
+}
+
 #[test]
 fn a_hot_symbol_is_found() {
-    check("hot-symbol", &["behind other batches of the lane", "        1      1      1    59  354 to 366  2026-11-24T10:11:45.805280Z  SYNTH:AAAA 54"]);
+    let found = report("hot-symbol", &[]);
+    // Of all rows of the run it has a quarter.
+    let greatest = "<td>1/1</td><td>1,025</td><td>25 %</td><td>44 %</td>";
+    assert!(found.contains(greatest), "the page does not say when group 1/1 had how much of all rows");
+    check(
+        "hot-symbol",
+        &[
+            "behind other batches of the lane",
+            "        1      1      1    59  354 to 366  2026-11-24T10:11:45.805280Z  SYNTH:AAAA 54",
+        ],
+    );
 }
 
 #[test]
@@ -59,17 +79,17 @@ fn a_throttled_device_is_found() {
     ];
     check("throttled-device", &causes);
 
-    // The page of the run has it among its events.
-    let folder = folder();
-    let copy = folder.path().join("incident.db");
-    fs::copy(incidents().join("throttled-device.db"), &copy).expect("the recording");
-    let report = ["replay", "report", "--to", "incident.html", "--log", "sqlite:incident.db"];
-    texts(&warptape(folder.path(), &report), 0);
-    let page = fs::read_to_string(folder.path().join("incident.html")).expect("the page");
-    assert!(
-        page.contains("counts with 25 % of its weight: its device has 89 °C"),
-        "the page does not say why"
-    );
+    // The page of the run has it among its events, and that of a window behind it as what was in force when it began.
+    let heat = "counts with 25 % of its weight: its device has 89 °C";
+    let page = report("throttled-device", &[]);
+    assert!(page.contains(heat) && page.contains("was told to end") && !page.contains("In force when"));
+    let later = report("throttled-device", &["--since", "2026-11-24T10:11:52Z"]);
+    let standing = later
+        .split("In force when the window began")
+        .nth(1)
+        .and_then(|rest| rest.split("In the window").next());
+    let standing = standing.expect("something was in force");
+    assert!(standing.contains(heat) && standing.contains("was told to end"), "{standing}");
 }
 
 #[test]

@@ -108,6 +108,7 @@ fn a_page_has_the_numbers_of_the_journal() {
     assert!(expected.signals > 100 && expected.batches > 20 && expected.late > 0, "{expected:?}");
     // Slots have the same in all, each at its time.
     assert_eq!((sum(&|slot| slot.rows), sum(&|slot| slot.signals)), (expected.rows, expected.signals));
+    assert_eq!(sum(&|slot| slot.group_rows.values().sum()), expected.rows);
     assert_eq!(sum(&|slot| slot.lanes.values().map(|lane| lane.busy_ns).sum()), expected.busy_ns);
     assert_eq!(sum(&|slot| slot.latency.count()), latencies.len() as u64);
     assert_eq!(sum(&|slot| u64::from(slot.events[EventKind::Life as usize])), expected.lives);
