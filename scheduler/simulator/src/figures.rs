@@ -74,6 +74,8 @@ pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload)
     figures.extend(lanes(&of, fleet, outcomes));
     figures.extend(cost(&of, fleet, outcomes));
     figures.extend(ticks(&of, fleet, outcomes));
+    // Of a seed in which nothing was done, or no tick measured, nobody can say how long that took.
+    figures.retain(|figure| !figure.values.mean.is_nan());
     Row { name: name.to_owned(), figures }
 }
 
@@ -81,16 +83,14 @@ pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload)
 type Make<'a> = dyn Fn(About, &str, &dyn Fn(&Outcome) -> f64) -> Figure + 'a;
 
 fn completion(of: &Make<'_>) -> Vec<Figure> {
-    // Where nothing was done there is nothing that took time.
-    let or_0 =
-        |outcome: &Outcome, figure: &dyn Fn(&Outcome) -> f64| match outcome.tasks.completions_s.is_empty() {
-            true => 0.0,
-            false => figure(outcome),
-        };
+    let quantile = |outcome: &Outcome, quantile: f64| match outcome.tasks.completions_s.is_empty() {
+        true => f64::NAN,
+        false => outcome.quantile_s(quantile),
+    };
     vec![
-        of(About::Completion, "mean_s", &|outcome| or_0(outcome, &Outcome::mean_s)),
-        of(About::Completion, "p50_s", &|outcome| or_0(outcome, &|one| one.quantile_s(0.5))),
-        of(About::Completion, "p99_s", &|outcome| or_0(outcome, &|one| one.quantile_s(0.99))),
+        of(About::Completion, "mean_s", &Outcome::mean_s),
+        of(About::Completion, "p50_s", &|outcome| quantile(outcome, 0.5)),
+        of(About::Completion, "p99_s", &|outcome| quantile(outcome, 0.99)),
         of(About::Completion, "jain", &|outcome| jain(&outcome.service_by_weight)),
     ]
 }
@@ -270,6 +270,19 @@ mod tests {
         let mut rows = vec![row("fair", &outcomes, &fleet, workload)];
         rows.extend(bounds(&ideals, &fleet, workload));
         rows
+    }
+
+    #[test]
+    fn of_what_was_not_done_there_is_no_time() {
+        let (fleet, workload) = (Fleet::volta_turing_radeon(), Workload::three_kinds(0.8, 600));
+        let mut outcomes = [1, 2].map(|seed| run(&fleet, &workload, &Options::default(), seed));
+        for expected in [true, false] {
+            let row = row("fair", &outcomes, &fleet, &workload);
+            let has = ["mean_s", "p50_s", "p99_s"].map(|name| row.figure(name).is_some());
+            assert_eq!(has, [expected; 3]);
+            assert!(row.figure("done_per_s").is_some());
+            outcomes[1].tasks.completions_s.clear();
+        }
     }
 
     #[test]

@@ -102,7 +102,8 @@ pub struct Ticked {
     pub moves: u64,
     /// Time in which partitions were paused, all of them together, in seconds.
     pub paused_s: f64,
-    /// Mean time from a tick's arrival to the end of its batch, in milliseconds, of ticks that came after the first task that is measured.
+    /// Mean time from a tick's arrival to the end of its batch, in milliseconds, of ticks that came after the first task that is measured; not a
+    /// number where there are none.
     pub mean_ms: f64,
     /// The median, likewise.
     pub p50_ms: f64,

@@ -139,9 +139,12 @@ impl Rows {
         again
     }
 
-    /// Mean latency of what is measured, and its quantiles, in milliseconds; 0 where nothing is.
+    /// Mean latency of what is measured, and its quantiles, in milliseconds; not numbers where nothing is.
     pub(crate) fn latencies_ms(&self, quantiles: [f64; 2]) -> (f64, [f64; 2]) {
-        let mean_ns = self.latency_sum_ns as f64 / self.latency_ns.len().max(1) as f64;
+        if self.latency_ns.is_empty() {
+            return (f64::NAN, [f64::NAN; 2]);
+        }
+        let mean_ns = self.latency_sum_ns as f64 / self.latency_ns.len() as f64;
         let quantile = |quantile| self.latency_ns.value_at_quantile(quantile) as f64 / 1e6;
         (mean_ns / 1e6, quantiles.map(quantile))
     }
@@ -185,6 +188,7 @@ mod tests {
     #[test]
     fn latencies_are_of_the_rows_that_waited_longest_and_what_is_lost_is_done_in_its_old_order() {
         let mut rows = Rows::new(2, 4);
+        assert!(rows.latencies_ms([0.5, 0.99]).0.is_nan(), "nothing took time yet");
         rows.measure_from(10);
         rows.come(12);
         for (at_ns, number) in [(5, 2), (1_000_000, 4), (2_000_000, 6)] {
