@@ -108,39 +108,3 @@ impl LateTick {
         Ok(late_tick)
     }
 }
-
-/// Prices and sizes are those of 1e-9.
-impl Tick {
-    pub fn put(&self, out: &mut Vec<u8>) {
-        self.symbol.put(out);
-        self.kind.put(out);
-        self.event_time_ns.put(out);
-        self.receive_time_ns.put(out);
-        self.trade_id.put(out);
-        self.side.put(out);
-        self.price_e9.put(out);
-        self.size_e9.put(out);
-        self.bid_price_e9.put(out);
-        self.bid_size_e9.put(out);
-        self.ask_price_e9.put(out);
-        self.ask_size_e9.put(out);
-    }
-
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            symbol: Wire::get(cursor)?,
-            kind: Wire::get(cursor)?,
-            event_time_ns: Wire::get(cursor)?,
-            receive_time_ns: Wire::get(cursor)?,
-            trade_id: Wire::get(cursor)?,
-            side: Wire::get(cursor)?,
-            price_e9: Wire::get(cursor)?,
-            size_e9: Wire::get(cursor)?,
-            bid_price_e9: Wire::get(cursor)?,
-            bid_size_e9: Wire::get(cursor)?,
-            ask_price_e9: Wire::get(cursor)?,
-            ask_size_e9: Wire::get(cursor)?,
-            scales: Scales::E9,
-        })
-    }
-}

@@ -10,10 +10,12 @@ use warptape_schemas::journal::JournalEntry;
 use warptape_schemas::known::{self, KnownSchema};
 use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::shape::{Content, FieldShape, Named, Shape};
+use warptape_schemas::tick::Tick;
 use warptape_schemas::wire::Wire;
 use warptape_schemas::{DeadLetter, Feed, Lifecycle};
 
-const DECLARED: [(KnownSchema, Shape); 8] = [
+const DECLARED: [(KnownSchema, Shape); 9] = [
+    (known::TICK, Tick::SHAPE),
     (known::JOURNAL_ENTRY, JournalEntry::SHAPE),
     (known::CONTROL, Control::SHAPE),
     (known::CONTROL_RESULT, ControlResult::SHAPE),
