@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::shape::{Content, FieldShape, Named, Shape};
+use crate::shape::{Content, FieldShape, Member, Named, Shape};
 use crate::wire::Wire;
 
 /// Why a record was rejected, in classes that a dashboard can count.
@@ -177,8 +177,8 @@ const DIGEST: Shape = Shape::Named(&Named {
     content: Content::Fixed(blake3::OUT_LEN),
 });
 
-const fn field(name: &'static str, doc: &'static str, shape: Shape) -> FieldShape {
-    FieldShape { name, doc, shape, default: None }
+const fn field(name: &'static str, doc: &'static str, shape: Shape) -> Member {
+    Member::Field(FieldShape { name, doc, shape, default: None })
 }
 
 impl Wire for DeadLetterCut {

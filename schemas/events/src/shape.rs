@@ -43,7 +43,7 @@ pub struct Named {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content {
     /// `record`.
-    Record(&'static [FieldShape]),
+    Record(&'static [Member]),
     /// `enum`, with the symbol that readers take for those that they do not know.
     Enum {
         /// The symbols as the variants of the type are named, such as `NotFramed`, each with what it means; empty where the type says it of all.
@@ -53,6 +53,25 @@ pub enum Content {
     },
     /// `fixed` of so many bytes.
     Fixed(usize),
+}
+
+/// A part of a record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Member {
+    /// One field.
+    Field(FieldShape),
+    /// The fields of another record, which is flattened here. It is always there, so that they have no defaults.
+    Fields(&'static [Member]),
+}
+
+impl Member {
+    /// The fields of a record, to stand in another.
+    pub const fn flattened(record: Shape) -> Self {
+        match record {
+            Shape::Named(Named { content: Content::Record(members), .. }) => Self::Fields(members),
+            _ => panic!("only records are flattened"),
+        }
+    }
 }
 
 /// A field of a record.

@@ -9,12 +9,12 @@ use warptape_schemas::control::{Control, ControlResult};
 use warptape_schemas::journal::JournalEntry;
 use warptape_schemas::known::{self, KnownSchema};
 use warptape_schemas::risk::{RiskRequest, RiskResult};
-use warptape_schemas::shape::{Content, FieldShape, Named, Shape};
+use warptape_schemas::shape::{Content, FieldShape, Member, Named, Shape};
 use warptape_schemas::tick::Tick;
 use warptape_schemas::wire::Wire;
-use warptape_schemas::{DeadLetter, Feed, Lifecycle};
+use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle};
 
-const DECLARED: [(KnownSchema, Shape); 9] = [
+const DECLARED: [(KnownSchema, Shape); 10] = [
     (known::TICK, Tick::SHAPE),
     (known::JOURNAL_ENTRY, JournalEntry::SHAPE),
     (known::CONTROL, Control::SHAPE),
@@ -23,6 +23,7 @@ const DECLARED: [(KnownSchema, Shape); 9] = [
     (known::RISK_RESULT, RiskResult::SHAPE),
     (known::FEED, Feed::SHAPE),
     (known::LIFECYCLE, Lifecycle::SHAPE),
+    (known::LATE_TICK, LateTick::SHAPE),
     (known::DEAD_LETTER, DeadLetter::SHAPE),
 ];
 /// Longest list that stays on one line, in characters.
@@ -98,7 +99,7 @@ impl Writer {
         members.push(("doc", quoted(&documented(named))));
         match named.content {
             Content::Record(fields) => {
-                let fields: Vec<_> = fields.iter().map(|field| self.field(field, depth + 2)).collect();
+                let fields: Vec<_> = flat(fields).iter().map(|field| self.field(field, depth + 2)).collect();
                 members.push(("fields", list(&fields, depth + 1)));
             }
             Content::Enum { variants, default } => {
@@ -118,6 +119,17 @@ impl Writer {
         members.push(("doc", quoted(field.doc)));
         object(&members, depth)
     }
+}
+
+/// The fields of a record, with those of flattened records in their places.
+fn flat(members: &'static [Member]) -> Vec<FieldShape> {
+    let fields = |member: &Member| match *member {
+        Member::Field(field) => vec![field],
+        Member::Fields(members) => {
+            flat(members).into_iter().map(|field| FieldShape { default: None, ..field }).collect()
+        }
+    };
+    members.iter().flat_map(fields).collect()
 }
 
 /// The comment of a type, with those of an enum's variants.

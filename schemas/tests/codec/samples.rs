@@ -706,15 +706,8 @@ pub fn snapshot() -> Snapshot {
 }
 
 pub fn late_tick(tick: Tick) -> LateTick {
-    LateTick {
-        topic: "ticks".into(),
-        partition: 1,
-        offset: 77,
-        index: 12,
-        watermark_ns: tick.event_time_ns.saturating_add(1500),
-        lateness_ns: 1500,
-        tick,
-    }
+    let watermark_ns = tick.event_time_ns + 1500;
+    LateTick::new("ticks".into(), 1, 77, 12, tick, watermark_ns)
 }
 
 pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {

@@ -24,7 +24,8 @@ const VARIANTS_MAX: usize = 64;
 /// and `get_earlier` besides, which write and read what the earlier version has.
 ///
 /// `#[wire(default = "JSON")]` on a field is what it is in records that were written without it; on an enum it is the variant that stands for
-/// symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has its type's default where one is read.
+/// symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has its type's default where one is read. In
+/// place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of that.
 #[proc_macro_derive(Wire, attributes(later, wire))]
 pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -33,14 +33,17 @@ impl<'a> Member<'a> {
 
     fn shape(&self) -> TokenStream {
         let Self { kind, doc, said, .. } = self;
+        if said.is_flattened {
+            return quote! { crate::shape::Member::flattened(<#kind as crate::wire::Wire>::SHAPE) };
+        }
         let (name, default) = (self.name.to_string(), optional(said.default.clone()));
         quote! {
-            crate::shape::FieldShape {
+            crate::shape::Member::Field(crate::shape::FieldShape {
                 name: #name,
                 doc: #doc,
                 shape: <#kind as crate::wire::Wire>::SHAPE,
                 default: #default,
-            }
+            })
         }
     }
 }

@@ -6,6 +6,8 @@ use syn::{Attribute, Error, LitStr};
 pub(crate) struct Said {
     /// `default = "…"`.
     pub(crate) default: Option<String>,
+    /// `flatten`.
+    pub(crate) is_flattened: bool,
     /// `skip`.
     pub(crate) is_skipped: bool,
 }
@@ -17,10 +19,12 @@ impl Said {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("default") {
                     said.default = Some(meta.value()?.parse::<LitStr>()?.value());
+                } else if meta.path.is_ident("flatten") {
+                    said.is_flattened = true;
                 } else if meta.path.is_ident("skip") {
                     said.is_skipped = true;
                 } else {
-                    return Err(meta.error("there are `default` and `skip`"));
+                    return Err(meta.error("there are `default`, `flatten` and `skip`"));
                 }
                 Ok(())
             })?;
