@@ -34,10 +34,7 @@ pub fn decode_journal_entry(payload: &[u8]) -> Result<JournalEntry, DecodeError>
 
 /// Reads a snapshot and checks its checksum.
 pub fn decode_snapshot(payload: &[u8]) -> Result<Snapshot, DecodeError> {
-    let snapshot = match current_datum(known::SNAPSHOT, payload)? {
-        Datum::Current(datum) => whole(datum, Snapshot::get_with_checksum),
-        Datum::Resolved(datum) => whole(&datum, Snapshot::get_with_checksum),
-    }?;
+    let snapshot = decode(known::SNAPSHOT, payload)?;
     snapshot::check_checksum(&payload[frame::HEADER_SIZE..])?;
     Ok(snapshot)
 }

@@ -12,9 +12,9 @@ use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::shape::{Content, FieldShape, Member, Named, Shape};
 use warptape_schemas::tick::Tick;
 use warptape_schemas::wire::Wire;
-use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle};
+use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle, Snapshot};
 
-const DECLARED: [(KnownSchema, Shape); 10] = [
+const DECLARED: [(KnownSchema, Shape); 11] = [
     (known::TICK, Tick::SHAPE),
     (known::JOURNAL_ENTRY, JournalEntry::SHAPE),
     (known::CONTROL, Control::SHAPE),
@@ -23,6 +23,7 @@ const DECLARED: [(KnownSchema, Shape); 10] = [
     (known::RISK_RESULT, RiskResult::SHAPE),
     (known::FEED, Feed::SHAPE),
     (known::LIFECYCLE, Lifecycle::SHAPE),
+    (known::SNAPSHOT, Snapshot::SHAPE),
     (known::LATE_TICK, LateTick::SHAPE),
     (known::DEAD_LETTER, DeadLetter::SHAPE),
 ];

@@ -9,7 +9,8 @@ use warptape_schemas::journal::{self, *};
 use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    DeadLetter, DeadLetterCut, DeadLetterReason, Feed, LateTick, Lifecycle, LifecycleEvent, Snapshot,
+    Checksum, DeadLetter, DeadLetterCut, DeadLetterReason, Feed, LateTick, Lifecycle, LifecycleEvent,
+    Snapshot,
 };
 
 /// 61,234.5 with a size of 0.25.
@@ -702,6 +703,7 @@ pub fn snapshot() -> Snapshot {
         parts: 3,
         state_version: 1,
         state: (0..=255).collect(),
+        checksum: Checksum,
     }
 }
 
