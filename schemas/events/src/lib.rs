@@ -41,6 +41,8 @@ pub mod snapshot;
 #[doc(hidden)]
 pub mod symbol_table;
 #[doc(hidden)]
+pub mod tick_batch;
+#[doc(hidden)]
 pub mod varint;
 #[doc(hidden)]
 pub mod wire;

@@ -58,8 +58,8 @@ pub struct RowScales {
     pub scales: Scales,
 }
 
-/// One trade or quote: the record that any producer can write. Producers of many ticks use TickBatch, which costs the broker and the reader
-/// far less per tick. A trade at a price of 0 is written as ScaledTickBatch.
+/// One trade or quote: the record that any producer can write. Producers of many ticks use `TickBatch`, which costs the broker and the reader
+/// far less per tick. A trade at a price of 0 is written as `ScaledTickBatch`.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Tick {
     /// `VENUE:TICKER`, such as `BINANCE:BTCUSDT`; the same ticker on two venues is two symbols. 1 to 64 bytes of UTF-8 without control

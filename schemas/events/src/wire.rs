@@ -4,6 +4,8 @@
 //! Written out by the compiler rather than walked by schema at run time: a journal entry goes with every step of the scheduler. The
 //! tests decode the bytes with apache-avro by the `.avsc`, which is written of the declarations, and compare.
 
+use std::borrow::Cow;
+
 pub use warptape_events_derive::Wire;
 
 use crate::cursor::Cursor;
@@ -142,6 +144,19 @@ impl Wire for String {
 
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.string().map(str::to_owned)
+    }
+}
+
+/// Borrowed where it is written.
+impl Wire for Cow<'_, str> {
+    const SHAPE: Shape = Shape::String;
+
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(self.as_bytes(), out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        String::get(cursor).map(Cow::Owned)
     }
 }
 

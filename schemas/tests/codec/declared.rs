@@ -11,11 +11,14 @@ use warptape_schemas::known::{self, KnownSchema};
 use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::shape::{Content, FieldShape, Member, Named, Shape};
 use warptape_schemas::tick::Tick;
+use warptape_schemas::tick_batch::{ScaledTickBatch, TickBatch};
 use warptape_schemas::wire::Wire;
 use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle, Snapshot};
 
-const DECLARED: [(KnownSchema, Shape); 11] = [
+const DECLARED: [(KnownSchema, Shape); 13] = [
     (known::TICK, Tick::SHAPE),
+    (known::TICK_BATCH, TickBatch::SHAPE),
+    (known::SCALED_TICK_BATCH, ScaledTickBatch::SHAPE),
     (known::JOURNAL_ENTRY, JournalEntry::SHAPE),
     (known::CONTROL, Control::SHAPE),
     (known::CONTROL_RESULT, ControlResult::SHAPE),

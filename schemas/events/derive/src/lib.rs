@@ -32,7 +32,7 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let name = &input.ident;
     let doc = doc_of(&input.attrs);
     let implemented = match &input.data {
-        Data::Struct(data) => record::wire(name, &doc, &data.fields),
+        Data::Struct(data) => record::wire(name, &input.generics, &doc, &data.fields),
         Data::Enum(data) => {
             let variants: Vec<&Variant> = data.variants.iter().collect();
             match variants.len() {

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Error, Field, Fields, Ident, Type};
+use syn::{Error, Field, Fields, Generics, Ident, Type};
 
 use crate::doc::doc_of;
 use crate::said::Said;
@@ -48,7 +48,12 @@ impl<'a> Member<'a> {
     }
 }
 
-pub(crate) fn wire(name: &Ident, doc: &str, fields: &Fields) -> Result<TokenStream, Error> {
+pub(crate) fn wire(
+    name: &Ident,
+    generics: &Generics,
+    doc: &str,
+    fields: &Fields,
+) -> Result<TokenStream, Error> {
     let members = fields.iter().map(|field| Member::of(name, field)).collect::<Result<Vec<_>, Error>>()?;
     let (skipped, members): (Vec<_>, Vec<_>) = members.into_iter().partition(|member| member.said.is_skipped);
     let shapes = members.iter().map(Member::shape);
@@ -66,11 +71,12 @@ pub(crate) fn wire(name: &Ident, doc: &str, fields: &Fields) -> Result<TokenStre
         quote! { Ok(Self { #(#read: crate::wire::Wire::get(cursor)?,)* #(#unread: Default::default(),)* }) }
     };
     let (all, skipped): (Vec<_>, Vec<_>) = (members.iter().collect(), skipped.iter().collect());
+    let (parameters, arguments, _) = generics.split_for_impl();
     let of_earlier = (!later.is_empty()).then(|| {
         let put = put(&earlier);
         let get = get(&earlier, &[&later[..], &skipped].concat());
         quote! {
-            impl #name {
+            impl #parameters #name #arguments {
                 /// Appends the fields of the earlier version.
                 pub fn put_earlier(&self, out: &mut Vec<u8>) {
                     #put
@@ -89,7 +95,7 @@ pub(crate) fn wire(name: &Ident, doc: &str, fields: &Fields) -> Result<TokenStre
     Ok(quote! {
         #of_earlier
 
-        impl crate::wire::Wire for #name {
+        impl #parameters crate::wire::Wire for #name #arguments {
             #shape
 
             #[allow(unused_variables)]
