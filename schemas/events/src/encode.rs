@@ -55,14 +55,16 @@ pub fn encode_scaled_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(),
     out.reserve(ticks.len() * ROW_BYTES);
     out.extend_from_slice(&const { frame::header(known::SCALED_TICK_BATCH.fingerprint) });
     let (mut dictionary, mut numbers) = (Vec::new(), HashMap::new());
-    let rows = ticks.iter().map(|tick| {
-        let entry = (tick.symbol.as_str(), tick.scales);
-        *numbers.entry(entry).or_insert_with(|| {
-            dictionary.push(entry);
-            dictionary.len() as i32 - 1
+    let rows = ticks
+        .iter()
+        .map(|tick| {
+            let entry = (tick.symbol.as_str(), tick.scales);
+            *numbers.entry(entry).or_insert_with(|| {
+                dictionary.push(entry);
+                dictionary.len() as i32 - 1
+            })
         })
-    });
-    let rows = rows.collect();
+        .collect();
     ScaledTickBatch::new(&dictionary, rows, ticks).put(out);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::shape::Shape;
+use crate::shape::{Shape, Shaped};
 use crate::tick::{Scales, Tick};
 use crate::wire::Wire;
 
@@ -56,9 +56,11 @@ struct ScaledNumbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scale(u8);
 
-impl Wire for Scale {
+impl Shaped for Scale {
     const SHAPE: Shape = Shape::Int;
+}
 
+impl Wire for Scale {
     fn put(&self, out: &mut Vec<u8>) {
         i32::from(self.0).put(out);
     }

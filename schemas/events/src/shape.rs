@@ -1,7 +1,17 @@
 //! What an `.avsc` says of a record: names, types, defaults and documentation, as the record's type declares them.
 //!
-//! `#[derive(Wire)]` makes it of a type with its documentation, so that a record is declared once; `warptape-schemas` writes the
-//! files of it and resolves records with them.
+//! `#[derive(Wire)]`, or `#[derive(Shaped)]` where bytes are written and read by hand, makes it of a type with its documentation, so that a
+//! record is declared once; `warptape-schemas` writes the files of it and resolves records with them.
+
+pub use warptape_events_derive::Shaped;
+
+/// A type that says what it is in a schema.
+pub trait Shaped {
+    /// Its Avro type.
+    const SHAPE: Shape;
+    /// The Avro type of many of them.
+    const MANY: Shape = Shape::Array(&Self::SHAPE);
+}
 
 /// An Avro type.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +30,8 @@ pub enum Shape {
     Bytes,
     /// `array` of what is given.
     Array(&'static Shape),
+    /// `map` from names to what is given.
+    Map(&'static Shape),
     /// A union of `null` and what is given.
     Nullable(&'static Shape),
     /// A union of records.
@@ -62,6 +74,8 @@ pub enum Member {
     Field(FieldShape),
     /// The fields of another record, which is flattened here. It is always there, so that they have no defaults.
     Fields(&'static [Member]),
+    /// Likewise, of a record that may be missing: then its fields are null, or what their own defaults say.
+    NullableFields(&'static [Member]),
 }
 
 impl Member {
@@ -70,6 +84,16 @@ impl Member {
         match record {
             Shape::Named(Named { content: Content::Record(members), .. }) => Self::Fields(members),
             _ => panic!("only records are flattened"),
+        }
+    }
+
+    /// Likewise, of a record that may be missing.
+    pub const fn flattened_nullable(record: Shape) -> Self {
+        match record {
+            Shape::Nullable(Shape::Named(Named { content: Content::Record(members), .. })) => {
+                Self::NullableFields(members)
+            }
+            _ => panic!("only a record that may be missing is flattened so"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::shape::{Content, Named, Shape};
+use crate::shape::{Content, Named, Shape, Shaped};
 use crate::wire::Wire;
 
 /// One part of the stage state at an offset, in device-neutral bytes.
@@ -35,13 +35,15 @@ pub struct Checksum;
 /// Bytes of the checksum at the end of the datum.
 const CHECKSUM_SIZE: usize = blake3::OUT_LEN;
 
-impl Wire for Checksum {
+impl Shaped for Checksum {
     const SHAPE: Shape = Shape::Named(&Named {
         name: "Blake3",
         doc: "A BLAKE3 hash.",
         content: Content::Fixed(CHECKSUM_SIZE),
     });
+}
 
+impl Wire for Checksum {
     /// Zeros, which [`Snapshot::put_with_checksum`] replaces.
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; CHECKSUM_SIZE]);

@@ -17,8 +17,9 @@ use said::Said;
 /// Symbols, or branches, that take one byte on the wire.
 const VARIANTS_MAX: usize = 64;
 
-/// Implements `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum without values an Avro
-/// enum, and an enum of one value each a union, whose symbols and branches are numbered in the order of their declaration.
+/// Implements `crate::shape::Shaped` and `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum
+/// without values an Avro enum, and an enum of one value each a union, whose symbols and branches are numbered in the order of their
+/// declaration.
 ///
 /// Fields with `#[later]`, which are a record's last, came with a later version of its schema. Such a record has the methods `put_earlier`
 /// and `get_earlier` besides, which write and read what the earlier version has.
@@ -32,7 +33,7 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let name = &input.ident;
     let doc = doc_of(&input.attrs);
     let implemented = match &input.data {
-        Data::Struct(data) => record::wire(name, &input.generics, &doc, &data.fields),
+        Data::Struct(data) => record::wire(&input, &data.fields),
         Data::Enum(data) => {
             let variants: Vec<&Variant> = data.variants.iter().collect();
             match variants.len() {
@@ -49,6 +50,20 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
             }
         }
         Data::Union(_) => Err(Error::new(name.span(), "a record is a struct or an enum")),
+    };
+    implemented.unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Implements `crate::shape::Shaped` alone, for a struct whose bytes are written and read by hand. What `#[derive(Wire)]` knows is known here,
+/// and besides: in place of a field with `#[wire(flatten_nullable)]`, whose type is an optional record, the record has the fields of that, each
+/// of which is null where there is none. In place of a field with `#[wire(fields = NAME)]` it has the fields that an array of this name
+/// declares.
+#[proc_macro_derive(Shaped, attributes(wire))]
+pub fn derive_shaped(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    let implemented = match &input.data {
+        Data::Struct(data) => record::shaped(&input, &data.fields),
+        _ => Err(Error::new(input.ident.span(), "a record is a struct")),
     };
     implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
@@ -90,9 +105,11 @@ fn symbols(
     let content = quote! { crate::shape::Content::Enum { variants: &[#(#told),*], default: #default } };
     let shape = named(name, doc, &content);
     Ok(quote! {
-        impl crate::wire::Wire for #name {
+        impl crate::shape::Shaped for #name {
             #shape
+        }
 
+        impl crate::wire::Wire for #name {
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(match self {
                     #(Self::#symbols => #bytes,)*
@@ -119,10 +136,12 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
     let message = format!("no such branch of {name}");
     let types = variants.iter().flat_map(|variant| variant.fields.iter().map(|field| &field.ty));
     quote! {
-        impl crate::wire::Wire for #name {
+        impl crate::shape::Shaped for #name {
             const SHAPE: crate::shape::Shape =
-                crate::shape::Shape::Union(&[#(&<#types as crate::wire::Wire>::SHAPE),*]);
+                crate::shape::Shape::Union(&[#(&<#types as crate::shape::Shaped>::SHAPE),*]);
+        }
 
+        impl crate::wire::Wire for #name {
             fn put(&self, out: &mut Vec<u8>) {
                 match self {
                     #(Self::#branches(value) => {

@@ -2,10 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Error, Field, Fields, Generics, Ident, Type};
+use syn::{DeriveInput, Error, Field, Fields, Ident, Type};
 
 use crate::doc::doc_of;
-use crate::said::Said;
+use crate::said::{Place, Said};
 use crate::{named, optional};
 
 /// A field of a struct.
@@ -31,33 +31,61 @@ impl<'a> Member<'a> {
         })
     }
 
-    fn shape(&self) -> TokenStream {
+    /// What the schema says of it.
+    fn shape(&self) -> Option<TokenStream> {
         let Self { kind, doc, said, .. } = self;
-        if said.is_flattened {
-            return quote! { crate::shape::Member::flattened(<#kind as crate::wire::Wire>::SHAPE) };
-        }
+        let shape = quote! { <#kind as crate::shape::Shaped>::SHAPE };
         let (name, default) = (self.name.to_string(), optional(said.default.clone()));
-        quote! {
-            crate::shape::Member::Field(crate::shape::FieldShape {
-                name: #name,
-                doc: #doc,
-                shape: <#kind as crate::wire::Wire>::SHAPE,
-                default: #default,
-            })
-        }
+        Some(match &said.place {
+            Place::Field => quote! {
+                crate::shape::Member::Field(crate::shape::FieldShape {
+                    name: #name,
+                    doc: #doc,
+                    shape: #shape,
+                    default: #default,
+                })
+            },
+            Place::Flattened => quote! { crate::shape::Member::flattened(#shape) },
+            Place::FlattenedNullable => quote! { crate::shape::Member::flattened_nullable(#shape) },
+            Place::Fields(fields) => quote! { crate::shape::Member::Fields(&#fields) },
+            Place::Skipped => return None,
+        })
     }
 }
 
-pub(crate) fn wire(
-    name: &Ident,
-    generics: &Generics,
-    doc: &str,
-    fields: &Fields,
-) -> Result<TokenStream, Error> {
-    let members = fields.iter().map(|field| Member::of(name, field)).collect::<Result<Vec<_>, Error>>()?;
-    let (skipped, members): (Vec<_>, Vec<_>) = members.into_iter().partition(|member| member.said.is_skipped);
-    let shapes = members.iter().map(Member::shape);
-    let shape = named(name, doc, &quote! { crate::shape::Content::Record(&[#(#shapes),*]) });
+fn members<'a>(name: &Ident, fields: &'a Fields) -> Result<Vec<Member<'a>>, Error> {
+    fields.iter().map(|field| Member::of(name, field)).collect()
+}
+
+/// Implements `Shaped`.
+pub(crate) fn shaped(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, Error> {
+    let name = &input.ident;
+    let members = members(name, fields)?;
+    let shapes = members.iter().filter_map(Member::shape);
+    let shape =
+        named(name, &doc_of(&input.attrs), &quote! { crate::shape::Content::Record(&[#(#shapes),*]) });
+    let (parameters, arguments, _) = input.generics.split_for_impl();
+    Ok(quote! {
+        impl #parameters crate::shape::Shaped for #name #arguments {
+            #shape
+        }
+    })
+}
+
+/// Implements `Shaped` and `Wire`.
+pub(crate) fn wire(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, Error> {
+    let (name, shaped) = (&input.ident, shaped(input, fields)?);
+    let members = members(name, fields)?;
+    let is_by_hand =
+        |member: &Member<'_>| matches!(member.said.place, Place::FlattenedNullable | Place::Fields(_));
+    if let Some(member) = members.iter().find(|member| is_by_hand(member)) {
+        return Err(Error::new(
+            member.name.span(),
+            "only `Shaped` is made of this: bytes are written by hand",
+        ));
+    }
+    let (skipped, members): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|member| matches!(member.said.place, Place::Skipped));
     let (later, earlier): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.is_later);
     if members.iter().skip(earlier.len()).any(|member| !member.is_later) {
         return Err(Error::new(name.span(), "fields that came later are the last ones"));
@@ -71,7 +99,7 @@ pub(crate) fn wire(
         quote! { Ok(Self { #(#read: crate::wire::Wire::get(cursor)?,)* #(#unread: Default::default(),)* }) }
     };
     let (all, skipped): (Vec<_>, Vec<_>) = (members.iter().collect(), skipped.iter().collect());
-    let (parameters, arguments, _) = generics.split_for_impl();
+    let (parameters, arguments, _) = input.generics.split_for_impl();
     let of_earlier = (!later.is_empty()).then(|| {
         let put = put(&earlier);
         let get = get(&earlier, &[&later[..], &skipped].concat());
@@ -93,11 +121,11 @@ pub(crate) fn wire(
     });
     let (put, get) = (put(&all), get(&all, &skipped));
     Ok(quote! {
+        #shaped
+
         #of_earlier
 
         impl #parameters crate::wire::Wire for #name #arguments {
-            #shape
-
             #[allow(unused_variables)]
             fn put(&self, out: &mut Vec<u8>) {
                 #put
