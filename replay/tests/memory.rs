@@ -12,7 +12,7 @@ use warptape_eventlog::{
     TopicPartition, TopicSpec,
 };
 use warptape_replay::{Bound, ExportOptions, VerifyOptions, Window, export, verify};
-use warptape_schemas::{Snapshot, encode_snapshot};
+use warptape_schemas::{Checksum, Snapshot, encode_snapshot};
 
 use recording::{Plan, options, record, records};
 
@@ -117,6 +117,7 @@ impl Shown {
             parts: (SNAPSHOTS / STATES) as i32,
             state_version: i32::MAX,
             state: vec![7; STATE_BYTES],
+            checksum: Checksum,
         };
         let mut value = Vec::new();
         encode_snapshot(&made, &mut value);

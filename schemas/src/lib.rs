@@ -1,6 +1,6 @@
 //! The Avro schemas of Warptape: with `events`, the only code that knows Avro bytes.
 //!
-//! `avro/*.avsc` are what others read and write by; most are written of the types that declare them ([`shape`]). Every record travels in Avro's single-object encoding (`C3 01`, the CRC-64
+//! `avro/*.avsc` are what others read and write by; they are written of the types that declare them ([`shape`]). Every record travels in Avro's single-object encoding (`C3 01`, the CRC-64
 //! fingerprint of its schema, the datum), so that a reader knows which version wrote it; [`known`] lists the versions.
 //! Where there is a schema registry, the header is the registry's instead ([`to_registry_frame`], [`SchemaSource`]).
 //!

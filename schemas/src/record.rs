@@ -34,22 +34,16 @@ pub fn decode_journal_entry(payload: &[u8]) -> Result<JournalEntry, DecodeError>
 
 /// Reads a snapshot and checks its checksum.
 pub fn decode_snapshot(payload: &[u8]) -> Result<Snapshot, DecodeError> {
-    let snapshot = match current_datum(known::SNAPSHOT, payload)? {
-        Datum::Current(datum) => whole(datum, Snapshot::get_with_checksum),
-        Datum::Resolved(datum) => whole(&datum, Snapshot::get_with_checksum),
-    }?;
+    let snapshot = decode(known::SNAPSHOT, payload)?;
     snapshot::check_checksum(&payload[frame::HEADER_SIZE..])?;
     Ok(snapshot)
 }
 
 /// Reads a late tick.
 pub fn decode_late_tick(payload: &[u8]) -> Result<LateTick, DecodeError> {
-    if let Some(datum) = datum_of(known::LATE_TICK_1, payload) {
-        return whole(datum, |cursor| LateTick::get(cursor, false));
-    }
-    match current_datum(known::LATE_TICK, payload)? {
-        Datum::Current(datum) => whole(datum, |cursor| LateTick::get(cursor, true)),
-        Datum::Resolved(datum) => whole(&datum, |cursor| LateTick::get(cursor, true)),
+    match datum_of(known::LATE_TICK_1, payload) {
+        Some(datum) => whole(datum, LateTick::get_earlier),
+        None => decode(known::LATE_TICK, payload),
     }
 }
 

@@ -17,15 +17,8 @@ pub fn encode_late_tick_of(
     out: &mut Vec<u8>,
 ) {
     let tick = columns.tick(late.index as usize, symbols);
-    let late_tick = LateTick {
-        topic: source.topic.clone(),
-        partition: source.partition,
-        offset,
-        index: late.index as i32,
-        watermark_ns: late.watermark_ns,
-        lateness_ns: late.watermark_ns.saturating_sub(tick.event_time_ns),
-        tick,
-    };
+    let (topic, partition) = (source.topic.clone(), source.partition);
+    let late_tick = LateTick::new(topic, partition, offset, late.index as i32, tick, late.watermark_ns);
     encode_late_tick(&late_tick, out);
 }
 

@@ -3,7 +3,7 @@
 //! It lies beside the snapshots, in the transaction of the first ticks that were processed under it, so that who takes the
 //! partition next learns whether he would go on with it or begin another one.
 
-use warptape_events::Snapshot;
+use warptape_events::{Checksum, Snapshot};
 use warptape_stages::StageConfig;
 
 use crate::snapshots::SnapshotPlace;
@@ -20,6 +20,7 @@ pub(crate) fn segment_record(partition: i32, offset: i64, config: &StageConfig) 
         parts: 1,
         state_version: STATE_VERSION,
         state: config.to_json().into_bytes(),
+        checksum: Checksum,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use warptape_events::Snapshot;
+use warptape_events::{Checksum, Snapshot};
 
 /// Largest state in one snapshot record, in bytes.
 pub const PART_BYTES_MAX: usize = 512 * 1024;
@@ -113,6 +113,7 @@ fn parts(partition: i32, group: i32, offset: i64, state: &[u8]) -> Vec<Snapshot>
             parts: count as i32,
             state_version: STATE_VERSION,
             state: bytes.to_vec(),
+            checksum: Checksum,
         }
     };
     (0..count).map(part).collect()

@@ -235,8 +235,8 @@ fn every_poison_dies_once_and_changes_nothing_else() {
         assert_eq!(late, clean_late, "partition {partition}");
 
         let number = LATE_TICKS[usize::from(LATE_TICKS[0] % 2 != i64::from(partition))];
-        let late: Vec<&Tick> = late.iter().map(|late| &late.tick).collect();
-        assert_eq!(late, [&trade(number)], "partition {partition}");
+        let late: Vec<Tick> = late.iter().map(LateTick::tick).collect();
+        assert_eq!(late, [trade(number)], "partition {partition}");
     }
 
     let verify = ["replay", "verify", "--outputs", "--log", "sqlite:poisoned.db"];

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::shape::{Content, FieldShape, Named, Shape};
+use crate::shape::{Content, FieldShape, Member, Named, Shape, Shaped};
 use crate::wire::Wire;
 
 /// Why a record was rejected, in classes that a dashboard can count.
@@ -177,11 +177,11 @@ const DIGEST: Shape = Shape::Named(&Named {
     content: Content::Fixed(blake3::OUT_LEN),
 });
 
-const fn field(name: &'static str, doc: &'static str, shape: Shape) -> FieldShape {
-    FieldShape { name, doc, shape, default: None }
+const fn field(name: &'static str, doc: &'static str, shape: Shape) -> Member {
+    Member::Field(FieldShape { name, doc, shape, default: None })
 }
 
-impl Wire for DeadLetterCut {
+impl Shaped for DeadLetterCut {
     const SHAPE: Shape = Shape::Named(&Named {
         name: "DeadLetterCut",
         doc: "What a letter does not hold whole.",
@@ -191,7 +191,9 @@ impl Wire for DeadLetterCut {
             field("digest", "BLAKE3 of the whole key followed by the whole value.", DIGEST),
         ]),
     });
+}
 
+impl Wire for DeadLetterCut {
     fn put(&self, out: &mut Vec<u8>) {
         let Self { key_bytes, value_bytes, digest } = self;
         key_bytes.put(out);

@@ -1,5 +1,6 @@
 //! Ticks to Avro, for producers. What the decoder would reject is refused here, by the same checks.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::check::{
@@ -7,9 +8,9 @@ use crate::check::{
 };
 use crate::error::EncodeError;
 use crate::symbol_table::SymbolTable;
-use crate::tick::{Scales, Side, Tick, TickKind};
-use crate::varint::put_long;
-use crate::wire::{Wire, put_bytes};
+use crate::tick::{Scales, Tick};
+use crate::tick_batch::{ScaledTickBatch, TickBatch};
+use crate::wire::Wire;
 use crate::{ROWS_MAX, frame, known};
 
 /// Appends one tick as a `Tick` record.
@@ -36,8 +37,9 @@ pub fn encode_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), Encode
     }
     out.reserve(ticks.len() * ROW_BYTES);
     out.extend_from_slice(&const { frame::header(known::TICK_BATCH.fingerprint) });
-    put_symbols(ticks, out);
-    put_columns(ticks, out);
+    let mut dictionary = SymbolTable::default();
+    let rows = ticks.iter().map(|tick| dictionary.intern(&tick.symbol) as i32).collect();
+    TickBatch::new(dictionary.iter().map(Cow::Borrowed).collect(), rows, ticks).put(out);
     Ok(())
 }
 
@@ -52,8 +54,18 @@ pub fn encode_scaled_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(),
     }
     out.reserve(ticks.len() * ROW_BYTES);
     out.extend_from_slice(&const { frame::header(known::SCALED_TICK_BATCH.fingerprint) });
-    put_scaled_symbols(ticks, out);
-    put_columns(ticks, out);
+    let (mut dictionary, mut numbers) = (Vec::new(), HashMap::new());
+    let rows = ticks
+        .iter()
+        .map(|tick| {
+            let entry = (tick.symbol.as_str(), tick.scales);
+            *numbers.entry(entry).or_insert_with(|| {
+                dictionary.push(entry);
+                dictionary.len() as i32 - 1
+            })
+        })
+        .collect();
+    ScaledTickBatch::new(&dictionary, rows, ticks).put(out);
     Ok(())
 }
 
@@ -63,30 +75,6 @@ fn check_count(ticks: &[Tick]) -> Result<(), EncodeError> {
         1..=ROWS_MAX => Ok(()),
         rows => Err(EncodeError::TooManyRows { rows }),
     }
-}
-
-/// The columns from the kind on.
-fn put_columns(ticks: &[Tick], out: &mut Vec<u8>) {
-    put_column(ticks, out, |tick, out| tick.kind.put(out));
-    put_longs(ticks, out, |tick| tick.event_time_ns);
-    put_longs(ticks, out, |tick| tick.receive_time_ns);
-    put_longs(ticks, out, |tick| tick.trade_id);
-    if ticks.iter().all(|tick| tick.side == Side::None) {
-        out.push(0);
-    } else {
-        put_column(ticks, out, |tick, out| tick.side.put(out));
-    }
-    // Nothing stands for the default in every row, which is no price: that all prices are 0 is written out.
-    if ticks.iter().any(|tick| tick.kind == TickKind::Trade) {
-        put_column(ticks, out, |tick, out| put_long(tick.price_e9, out));
-    } else {
-        out.push(0);
-    }
-    put_longs(ticks, out, |tick| tick.size_e9);
-    put_longs(ticks, out, |tick| tick.bid_price_e9);
-    put_longs(ticks, out, |tick| tick.bid_size_e9);
-    put_longs(ticks, out, |tick| tick.ask_price_e9);
-    put_longs(ticks, out, |tick| tick.ask_size_e9);
 }
 
 /// About the bytes of a row, to reserve them at once.
@@ -111,50 +99,4 @@ fn check_scaled(row: usize, tick: &Tick) -> Result<(), InvalidTick> {
         }
     }
     check_row(row, tick.kind, tick.side, &longs_of(tick), Prices::Any)
-}
-
-/// The dictionary by first appearance, and each row's index into it.
-fn put_symbols(ticks: &[Tick], out: &mut Vec<u8>) {
-    let mut dictionary = SymbolTable::default();
-    let rows: Vec<u32> = ticks.iter().map(|tick| dictionary.intern(&tick.symbol)).collect();
-    put_long(dictionary.len() as i64, out);
-    dictionary.iter().for_each(|symbol| put_bytes(symbol.as_bytes(), out));
-    out.push(0);
-    put_column(&rows, out, |index, out| put_long(i64::from(*index), out));
-}
-
-/// Likewise, of symbols with scales.
-fn put_scaled_symbols(ticks: &[Tick], out: &mut Vec<u8>) {
-    let (mut dictionary, mut numbers) = (Vec::new(), HashMap::new());
-    let mut rows = Vec::with_capacity(ticks.len());
-    for tick in ticks {
-        let entry = (tick.symbol.as_str(), tick.scales);
-        let number = *numbers.entry(entry).or_insert_with(|| {
-            dictionary.push(entry);
-            dictionary.len() - 1
-        });
-        rows.push(number);
-    }
-    put_column(&dictionary, out, |(symbol, _), out| put_bytes(symbol.as_bytes(), out));
-    put_column(&dictionary, out, |(_, scales), out| put_long(scales.price.into(), out));
-    put_column(&dictionary, out, |(_, scales), out| put_long(scales.size.into(), out));
-    put_column(&rows, out, |index, out| put_long(*index as i64, out));
-}
-
-/// A numeric column; an empty array stands for zeros.
-fn put_longs(ticks: &[Tick], out: &mut Vec<u8>, value: impl Fn(&Tick) -> i64) {
-    if ticks.iter().all(|tick| value(tick) == 0) {
-        out.push(0);
-    } else {
-        put_column(ticks, out, |tick, out| put_long(value(tick), out));
-    }
-}
-
-/// An array of at least one item.
-fn put_column<T>(items: &[T], out: &mut Vec<u8>, put: impl Fn(&T, &mut Vec<u8>)) {
-    put_long(items.len() as i64, out);
-    for item in items {
-        put(item, out);
-    }
-    out.push(0);
 }

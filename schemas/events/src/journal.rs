@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
 use crate::hex;
-use crate::shape::Shape;
+use crate::shape::{Shape, Shaped};
 use crate::wire::{Wire, put_bytes};
 
 pub use crate::control::{
@@ -360,9 +360,11 @@ impl TryFrom<String> for StateBytes {
     }
 }
 
-impl Wire for StateBytes {
+impl Shaped for StateBytes {
     const SHAPE: Shape = Shape::Bytes;
+}
 
+impl Wire for StateBytes {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(&self.0, out);
     }

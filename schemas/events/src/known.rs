@@ -1,8 +1,8 @@
 //! Every schema that Warptape has published, by fingerprint: what was written once can be read for ever.
 //!
-//! The current version of each record lies in `avro/NAME.avsc`, written of the record's type where that has `#[derive(Wire)]`. To change one: copy it to `avro/old/NAME_VERSION.avsc`,
-//! list it in [`OLD`], raise the version, and let the tests tell the new fingerprint. Only fields with defaults are
-//! added, before a hash or checksum that ends the record; golden bytes of every version lie in `golden/`. Where records that do
+//! The current version of each record lies in `avro/NAME.avsc`, written of the record's type, which declares it. To change one: copy the file
+//! to `avro/old/NAME_VERSION.avsc`, list it in [`OLD`], change the type, raise the version, and let the tests write the file and tell the new
+//! fingerprint. Only fields with defaults are added, before a hash or checksum that ends the record; golden bytes of every version lie in `golden/`. Where records that do
 //! without the change are to keep their bytes, the old version is one of [`STILL_WRITTEN`].
 
 /// One version of one record.

@@ -2,11 +2,12 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
+use crate::shape::{Shape, Shaped};
 use crate::tick::{Scales, Tick};
 use crate::wire::Wire;
 
-/// A tick whose event time lies before its partition's watermark: it went to the late topic and into no bar.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A tick that came after its partition had moved on: its event time lies before the watermark. It went here and into no bar.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct LateTick {
     /// Source topic.
     pub topic: String,
@@ -16,131 +17,129 @@ pub struct LateTick {
     pub offset: i64,
     /// Row within that record, from 0.
     pub index: i32,
-    /// The tick.
-    pub tick: Tick,
-    /// Watermark of the partition when the tick came, ns since the epoch.
+    /// The tick; its prices and sizes are 0 where `scaled` has them.
+    #[wire(flatten)]
+    numbers_e9: Tick,
+    /// Watermark of the partition when the tick came, in nanoseconds since the epoch.
     pub watermark_ns: i64,
-    /// Watermark minus event time; positive.
+    /// Watermark minus event time, in nanoseconds; positive.
     pub lateness_ns: i64,
+    /// The tick's prices and sizes where they are no 64-bit numbers of 1e-9: then the fields that end in `_e9` are 0. Null for all others,
+    /// which are written with version 1 of this schema.
+    #[later]
+    #[wire(default = "null")]
+    scaled: Option<ScaledNumbers>,
 }
 
-/// Prices and sizes that are no 64-bit numbers of 1e-9.
+/// Prices and sizes with their scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
-pub struct ScaledNumbers {
-    price_scale: i32,
-    size_scale: i32,
+struct ScaledNumbers {
+    /// Digits of the prices behind the decimal point.
+    price_scale: Scale,
+    /// Digits of the sizes behind the decimal point.
+    size_scale: Scale,
+    /// As `price_e9`, with its own scale.
     price: i64,
+    /// As `size_e9`, with its own scale.
     size: i64,
+    /// As `bid_price_e9`, with its own scale.
     bid_price: i64,
+    /// As `bid_size_e9`, with its own scale.
     bid_size: i64,
+    /// As `ask_price_e9`, with its own scale.
     ask_price: i64,
+    /// As `ask_size_e9`, with its own scale.
     ask_size: i64,
 }
 
-impl LateTick {
-    /// The numbers of a tick that fields in 1e-9 cannot hold.
-    pub fn scaled_numbers(&self) -> Option<ScaledNumbers> {
-        let Tick { price_e9, size_e9, bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, scales, .. } =
-            self.tick;
-        (scales != Scales::E9).then(|| ScaledNumbers {
-            price_scale: scales.price.into(),
-            size_scale: scales.size.into(),
-            price: price_e9,
-            size: size_e9,
-            bid_price: bid_price_e9,
-            bid_size: bid_size_e9,
-            ask_price: ask_price_e9,
-            ask_size: ask_size_e9,
-        })
+/// Digits behind the decimal point, at most [`Scales::MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scale(u8);
+
+impl Shaped for Scale {
+    const SHAPE: Shape = Shape::Int;
+}
+
+impl Wire for Scale {
+    fn put(&self, out: &mut Vec<u8>) {
+        i32::from(self.0).put(out);
     }
 
-    /// Appends the fields of version 1; prices and sizes of another scale than 1e-9 are 0.
-    pub fn put(&self, out: &mut Vec<u8>) {
-        self.topic.put(out);
-        self.partition.put(out);
-        self.offset.put(out);
-        self.index.put(out);
-        match self.tick.scales {
-            Scales::E9 => self.tick.put(out),
-            _ => Tick {
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        match u8::try_from(cursor.int()?) {
+            Ok(scale) if scale <= Scales::MAX => Ok(Self(scale)),
+            _ => Err(cursor.malformed("a scale of no price or size")),
+        }
+    }
+}
+
+impl LateTick {
+    /// The record of a tick that came when `watermark_ns` was the watermark of its partition: `topic`, `partition`, `offset` and `index` say
+    /// where it came from.
+    pub fn new(
+        topic: String,
+        partition: i32,
+        offset: i64,
+        index: i32,
+        tick: Tick,
+        watermark_ns: i64,
+    ) -> Self {
+        let lateness_ns = watermark_ns.saturating_sub(tick.event_time_ns);
+        let scaled = ScaledNumbers::of(&tick);
+        let numbers_e9 = match scaled {
+            None => tick,
+            Some(_) => Tick {
                 price_e9: 0,
                 size_e9: 0,
                 bid_price_e9: 0,
                 bid_size_e9: 0,
                 ask_price_e9: 0,
                 ask_size_e9: 0,
-                ..self.tick.clone()
-            }
-            .put(out),
-        }
-        self.watermark_ns.put(out);
-        self.lateness_ns.put(out);
+                scales: Scales::E9,
+                ..tick
+            },
+        };
+        Self { topic, partition, offset, index, numbers_e9, watermark_ns, lateness_ns, scaled }
     }
 
-    /// Reads the fields of version 1, and of version 2 the numbers behind them.
-    pub fn get(cursor: &mut Cursor<'_>, has_scaled_numbers: bool) -> Result<Self, DecodeError> {
-        let mut late_tick = Self {
-            topic: Wire::get(cursor)?,
-            partition: Wire::get(cursor)?,
-            offset: Wire::get(cursor)?,
-            index: Wire::get(cursor)?,
-            tick: Tick::get(cursor)?,
-            watermark_ns: Wire::get(cursor)?,
-            lateness_ns: Wire::get(cursor)?,
-        };
-        let scaled = if has_scaled_numbers { Option::<ScaledNumbers>::get(cursor)? } else { None };
-        if let Some(numbers) = scaled {
-            let scale = |scale: i32| u8::try_from(scale).ok().filter(|scale| *scale <= Scales::MAX);
-            let (Some(price), Some(size)) = (scale(numbers.price_scale), scale(numbers.size_scale)) else {
-                return Err(cursor.malformed("a scale of no price or size"));
-            };
-            late_tick.tick = Tick {
+    /// The tick as it came.
+    pub fn tick(&self) -> Tick {
+        let tick = self.numbers_e9.clone();
+        match self.scaled {
+            None => tick,
+            Some(numbers) => Tick {
                 price_e9: numbers.price,
                 size_e9: numbers.size,
                 bid_price_e9: numbers.bid_price,
                 bid_size_e9: numbers.bid_size,
                 ask_price_e9: numbers.ask_price,
                 ask_size_e9: numbers.ask_size,
-                scales: Scales { price, size },
-                ..late_tick.tick
-            };
+                scales: Scales { price: numbers.price_scale.0, size: numbers.size_scale.0 },
+                ..tick
+            },
         }
-        Ok(late_tick)
+    }
+
+    /// Whether version 1 of the schema cannot hold it.
+    pub fn is_scaled(&self) -> bool {
+        self.scaled.is_some()
     }
 }
 
-/// Prices and sizes are those of 1e-9.
-impl Tick {
-    pub fn put(&self, out: &mut Vec<u8>) {
-        self.symbol.put(out);
-        self.kind.put(out);
-        self.event_time_ns.put(out);
-        self.receive_time_ns.put(out);
-        self.trade_id.put(out);
-        self.side.put(out);
-        self.price_e9.put(out);
-        self.size_e9.put(out);
-        self.bid_price_e9.put(out);
-        self.bid_size_e9.put(out);
-        self.ask_price_e9.put(out);
-        self.ask_size_e9.put(out);
-    }
-
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            symbol: Wire::get(cursor)?,
-            kind: Wire::get(cursor)?,
-            event_time_ns: Wire::get(cursor)?,
-            receive_time_ns: Wire::get(cursor)?,
-            trade_id: Wire::get(cursor)?,
-            side: Wire::get(cursor)?,
-            price_e9: Wire::get(cursor)?,
-            size_e9: Wire::get(cursor)?,
-            bid_price_e9: Wire::get(cursor)?,
-            bid_size_e9: Wire::get(cursor)?,
-            ask_price_e9: Wire::get(cursor)?,
-            ask_size_e9: Wire::get(cursor)?,
-            scales: Scales::E9,
+impl ScaledNumbers {
+    /// The numbers of a tick that fields in 1e-9 cannot hold.
+    fn of(tick: &Tick) -> Option<Self> {
+        let &Tick { price_e9, size_e9, bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, scales, .. } =
+            tick;
+        (scales != Scales::E9).then_some(Self {
+            price_scale: Scale(scales.price),
+            size_scale: Scale(scales.size),
+            price: price_e9,
+            size: size_e9,
+            bid_price: bid_price_e9,
+            bid_size: bid_size_e9,
+            ask_price: ask_price_e9,
+            ask_size: ask_size_e9,
         })
     }
 }

@@ -41,6 +41,8 @@ pub mod snapshot;
 #[doc(hidden)]
 pub mod symbol_table;
 #[doc(hidden)]
+pub mod tick_batch;
+#[doc(hidden)]
 pub mod varint;
 #[doc(hidden)]
 pub mod wire;
@@ -73,7 +75,7 @@ pub use record::{
     encode_late_tick, encode_lifecycle, encode_risk_request, encode_risk_result, encode_signal,
     encode_snapshot,
 };
-pub use snapshot::Snapshot;
+pub use snapshot::{Checksum, Snapshot};
 pub use symbol_table::SymbolTable;
 pub use tick::TickColumns;
 

@@ -44,12 +44,11 @@ pub fn encode_snapshot(snapshot: &Snapshot, out: &mut Vec<u8>) {
 
 /// Appends a late tick.
 pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
-    let scaled = late_tick.scaled_numbers();
-    let schema = if scaled.is_some() { known::LATE_TICK } else { known::LATE_TICK_1 };
-    out.extend_from_slice(&frame::header(schema.fingerprint));
-    late_tick.put(out);
-    if scaled.is_some() {
-        scaled.put(out);
+    if late_tick.is_scaled() {
+        encode(known::LATE_TICK, late_tick, out);
+    } else {
+        out.extend_from_slice(&frame::header(known::LATE_TICK_1.fingerprint));
+        late_tick.put_earlier(out);
     }
 }
 

@@ -1,11 +1,16 @@
 //! Signals: what the pipeline says about symbols.
-
-use crate::wire::Wire;
+//!
+//! The types declare the schema; `signal_wire` beside this file writes and reads the bytes by hand. A signal goes with every bar that closes,
+//! on the lanes, so its texts are borrowed; the fields of a bar that is missing are nulls that are written at once; and whether a price is
+//! null depends on another field of the bar.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Kinds of signal, in the order in which one bar's signals are emitted.
+use crate::shape::{FieldShape, Member, Shaped};
+use crate::wire::Wire;
+
+/// What happened. One bar's signals are emitted in the order of these kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Wire)]
 #[repr(u8)]
 pub enum SignalKind {
@@ -29,31 +34,37 @@ pub enum SignalKind {
     ZScoreLow = 8,
 }
 
-/// A closed bar with the indicators after it. Indicators are `None` until enough bars closed.
-#[derive(Clone, Debug, PartialEq)]
+/// A closed bar with the indicators after it.
+#[derive(Clone, Debug, PartialEq, Shaped)]
 pub struct Bar {
-    /// First, highest, lowest and last trade price by event time (ties: by arrival), scaled by 1e-9.
+    /// First trade price of the bar, scaled by 1e-9: by event time (ties: by arrival) in time bars, by arrival in bars of count and volume.
     pub open_e9: i64,
-    /// Highest price.
+    /// Highest trade price of the bar, scaled by 1e-9.
     pub high_e9: i64,
-    /// Lowest price.
+    /// Lowest trade price of the bar, scaled by 1e-9.
     pub low_e9: i64,
-    /// Last price.
+    /// Last trade price of the bar, scaled by 1e-9: by event time (ties: by arrival) in time bars, by arrival in bars of count and volume.
     pub close_e9: i64,
-    /// Sum of the sizes; 9,223,372,036,854,775,807 means at least that much.
+    /// Sum of the trade sizes, scaled by 1e-9; 9223372036854775807 means at least that much.
     pub volume_e9: i64,
-    /// Number of trades.
+    /// Number of trades in the bar.
     pub trades: i64,
-    /// Best bid by the last quote before the bar's end in event time; 0 if there is none.
+    /// Best bid by the last quote before the bar's end in event time, scaled by 1e-9; 0 if there is none. Of count and volume bars: not after
+    /// the trade that ends the bar.
     pub bid_price_e9: i64,
-    /// Best offer by the same quote; 0 if there is none.
+    /// Best offer by the same quote, scaled by 1e-9; 0 if there is none.
     pub ask_price_e9: i64,
-    /// The bar where the fields that end in `_e9` cannot hold it.
-    pub exact: Option<ExactBar>,
-    /// Indicator values, in the order of [`INDICATORS`].
+    /// Indicator values, in the order of [`INDICATORS`]; `None` until enough bars closed.
+    #[wire(fields = INDICATOR_FIELDS)]
     pub indicators: [Option<f64>; INDICATOR_COUNT],
-    /// Values of indicators that have no field of their own, by name. They need a version of the schema of their own, so that a
-    /// signal without any is written as it was before there were such.
+    /// The bar where the fields that end in `_e9` cannot hold it: its symbol's prices have another scale than nine digits behind the decimal
+    /// point, and the prices that end in `_e9` are null; or its volume is more than `volume_e9` says. Null for all others, which are written
+    /// with version 1 of this schema where there are no further indicators either.
+    #[wire(default = "null")]
+    pub exact: Option<ExactBar>,
+    /// Values of the indicators that are off by default, by name, where the configuration asks for them and enough bars closed. Without any, a
+    /// signal is written with version 1 or 2 of this schema, which have no such field.
+    #[wire(default = "{}")]
     pub further_indicators: BTreeMap<Cow<'static, str>, f64>,
 }
 
@@ -91,49 +102,68 @@ impl Bar {
 /// Number of indicator values of a bar that have a field of their own.
 pub const INDICATOR_COUNT: usize = 16;
 
-/// Names of their fields. No more are added: an indicator that comes later is one of [`Bar::further_indicators`].
-pub const INDICATORS: [&str; INDICATOR_COUNT] = [
-    "sma",
-    "ema_fast",
-    "ema_slow",
-    "bollinger_middle",
-    "bollinger_upper",
-    "bollinger_lower",
-    "rsi",
-    "macd",
-    "macd_signal",
-    "macd_histogram",
-    "atr",
-    "vwap",
-    "momentum",
-    "roc",
-    "zscore",
-    "realised_volatility",
-];
+/// Declares fields and their names. `warptape-kernels` has the same words, which a test of `warptape-stages` compares: who makes records needs
+/// no kernels.
+macro_rules! indicators {
+    ($($name:ident: $about:literal,)+) => {
+        /// Names of their fields. No more are added: an indicator that comes later is one of [`Bar::further_indicators`].
+        pub const INDICATORS: [&str; INDICATOR_COUNT] = [$(stringify!($name)),+];
 
-/// One signal record.
-#[derive(Clone, Debug, PartialEq)]
+        const INDICATOR_FIELDS: [Member; INDICATOR_COUNT] = [$(Member::Field(FieldShape {
+            name: stringify!($name),
+            doc: concat!($about, " Null until enough bars closed."),
+            shape: <Option<f64>>::SHAPE,
+            default: Some("null"),
+        })),+];
+    };
+}
+
+indicators! {
+    sma: "Simple moving average of the closes.",
+    ema_fast: "Exponential moving average of the closes, short window.",
+    ema_slow: "Exponential moving average of the closes, long window.",
+    bollinger_middle: "Middle Bollinger band: moving average of the closes.",
+    bollinger_upper: "Upper Bollinger band: middle plus a multiple of the standard deviation.",
+    bollinger_lower: "Lower Bollinger band: middle minus a multiple of the standard deviation.",
+    rsi: "Relative strength index after Wilder, 0 to 100.",
+    macd: "Moving average convergence/divergence: fast minus slow EMA.",
+    macd_signal: "EMA of macd.",
+    macd_histogram: "macd minus macd_signal.",
+    atr: "Average true range after Wilder.",
+    vwap: "Volume-weighted average price.",
+    momentum: "Close minus the close some bars before.",
+    roc: "Rate of change: momentum in percent of the earlier close.",
+    zscore: "Distance of the close from its mean, in standard deviations.",
+    realised_volatility: "Realised volatility of the window: root of the sum of its squared log returns, not annualised.",
+}
+
+/// What the pipeline says about a symbol: a bar that closed with its indicators, or something the indicators show. Flat, so that a row of it is
+/// a row of a table.
+#[derive(Clone, Debug, PartialEq, Shaped)]
 pub struct Signal<'a> {
     /// `VENUE:TICKER`.
     pub symbol: Cow<'a, str>,
-    /// What happened.
+    /// What happened. The fields from `open_e9` on are set for `BAR` and null for every other kind.
     pub kind: SignalKind,
     /// Bar specification as configured: `1s`, `5m`, `tick:100`, `volume:10`.
     pub bar_spec: Cow<'a, str>,
-    /// Start of the bar: of its interval for time bars, event time of its first trade for others, ns since the epoch.
+    /// Start of the bar in nanoseconds since the epoch: start of its interval for time bars, event time of the trade that arrived first for
+    /// others.
     pub bar_start_ns: i64,
-    /// End of the bar: end (exclusive) of its interval for time bars, event time of its last trade for others.
+    /// End of the bar in nanoseconds since the epoch: end (exclusive) of its interval for time bars, event time of the trade that arrived last,
+    /// and filled it, for others: where trades are out of order, that may be before its start.
     pub bar_end_ns: i64,
-    /// Offset of the tick record that caused the signal: the trade that filled the bar, or the tick that moved the
-    /// watermark past its end.
+    /// Offset, in the tick topic and the partition of the same number, of the record that caused the signal: the trade that filled the bar, or
+    /// the tick that moved the watermark past its end.
     pub source_offset: i64,
-    /// Row of that tick within its record.
+    /// Row of that tick within its record, from 0.
     pub source_index: i32,
-    /// The value that crossed (fast EMA, RSI, close, z-score); the close for `Bar`.
+    /// What crossed: fast EMA, RSI, close or z-score; the close for `BAR`.
     pub value: f64,
-    /// What it crossed (slow EMA, threshold, band); 0 for `Bar`.
+    /// What it crossed: slow EMA, threshold or band; 0 for `BAR`.
     pub threshold: f64,
-    /// The bar, for `Bar`.
+    /// The bar, for `BAR`.
+    #[wire(flatten_nullable)]
     pub bar: Option<Bar>,
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::cursor::Cursor;
 use crate::decimal::decimal_text;
 use crate::error::DecodeError;
+use crate::shape::{Content, FieldShape, Member, Named, Shape, Shaped};
 use crate::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal};
 use crate::varint::put_long;
 use crate::wire::{Wire, put_bytes};
@@ -47,6 +48,28 @@ pub fn put(signal: &Signal<'_>, out: &mut Vec<u8>) {
 
 /// Digits behind the decimal point of the numbers of an [`ExactBar`], in the order of the schema.
 const EXACT_SCALES: [usize; 7] = [18, 18, 18, 18, 9, 18, 18];
+
+/// The record has texts where the type has numbers.
+impl Shaped for ExactBar {
+    const SHAPE: Shape = Shape::Named(&Named {
+        name: "ExactBar",
+        doc: "A bar with numbers that are not 64-bit numbers of 1e-9, as decimal text: an optional minus sign, digits, and behind a point up \
+              to 18 more; 0.00000812.",
+        content: Content::Record(&[
+            text("open", "As open_e9, exactly."),
+            text("high", "As high_e9, exactly."),
+            text("low", "As low_e9, exactly."),
+            text("close", "As close_e9, exactly."),
+            text("volume", "As volume_e9, exactly."),
+            text("bid_price", "As bid_price_e9, exactly."),
+            text("ask_price", "As ask_price_e9, exactly."),
+        ]),
+    });
+}
+
+const fn text(name: &'static str, doc: &'static str) -> Member {
+    Member::Field(FieldShape { name, doc, shape: Shape::String, default: None })
+}
 
 /// What version 2 has more.
 pub fn put_exact(exact: Option<&ExactBar>, out: &mut Vec<u8>) {

@@ -2,52 +2,72 @@
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
+use crate::shape::{Content, Named, Shape, Shaped};
 use crate::wire::Wire;
 
-/// One part of the stage state at an offset, in device-neutral bytes. The record ends with a BLAKE3 checksum of all of
-/// it, which is written and checked by the codec, and is no part of [`Wire::SHAPE`].
+/// One part of the stage state at an offset, in device-neutral bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Snapshot {
     /// Partition of the source topic.
     pub partition: i32,
-    /// Symbol group; [`Snapshot::INTAKE`] for the partition's intake, [`Snapshot::SEGMENT`] for what is no state.
+    /// Symbol group; -1 for the partition's intake: its symbols and watermark; -2 for what is no state: the stage configuration of the
+    /// partition from the offset on, as JSON.
     pub group: i32,
     /// Next offset to read: the state contains every record before it.
     pub offset: i64,
-    /// Number of this part, from 0.
+    /// Number of this part of the state bytes, from 0.
     pub part: i32,
-    /// Number of parts.
+    /// Number of parts the state was cut into; at least 1.
     pub parts: i32,
     /// Version of the layout of the state bytes.
     pub state_version: i32,
     /// The state bytes, or this part of them.
     pub state: Vec<u8>,
+    /// BLAKE3 of the Avro encoding of this record up to here, without the 10 bytes of the single-object header. This field stays the last
+    /// one in every version.
+    pub checksum: Checksum,
 }
+
+/// The place of a record's checksum, which is made when the record is written, and compared when it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checksum;
 
 /// Bytes of the checksum at the end of the datum.
 const CHECKSUM_SIZE: usize = blake3::OUT_LEN;
+
+impl Shaped for Checksum {
+    const SHAPE: Shape = Shape::Named(&Named {
+        name: "Blake3",
+        doc: "A BLAKE3 hash.",
+        content: Content::Fixed(CHECKSUM_SIZE),
+    });
+}
+
+impl Wire for Checksum {
+    /// Zeros, which [`Snapshot::put_with_checksum`] replaces.
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[0; CHECKSUM_SIZE]);
+    }
+
+    /// Passes over it: [`check_checksum`] compares it.
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        cursor.take(CHECKSUM_SIZE).map(|_| Self)
+    }
+}
 
 impl Snapshot {
     /// The group number of a partition's intake: its symbols and watermark.
     pub const INTAKE: i32 = -1;
     /// The group number of a record that is no state, but the stage configuration of the partition from its offset on, as JSON.
     pub const SEGMENT: i32 = -2;
-}
 
-impl Snapshot {
     /// Appends it with its checksum.
     pub fn put_with_checksum(&self, out: &mut Vec<u8>) {
         let start = out.len();
         self.put(out);
-        let checksum = blake3::hash(&out[start..]);
-        out.extend_from_slice(checksum.as_bytes());
-    }
-
-    /// Reads it, and its checksum, which [`check_checksum`] compares.
-    pub fn get_with_checksum(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        let snapshot = Self::get(cursor)?;
-        cursor.take(CHECKSUM_SIZE)?;
-        Ok(snapshot)
+        let end = out.len() - CHECKSUM_SIZE;
+        let checksum = blake3::hash(&out[start..end]);
+        out[end..].copy_from_slice(checksum.as_bytes());
     }
 }
 

@@ -8,9 +8,9 @@ pub use crate::symbol_table::SymbolTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 #[repr(u8)]
 pub enum TickKind {
-    /// A trade: `price_e9`, `size_e9`, `side` and `trade_id` are set.
+    /// A trade happened: price, size, side and trade id are set.
     Trade = 0,
-    /// A change of the best bid or offer: the `bid_…` and `ask_…` fields are set.
+    /// The best bid or offer changed: the `bid_…` and `ask_…` fields are set.
     Quote = 1,
 }
 
@@ -58,34 +58,47 @@ pub struct RowScales {
     pub scales: Scales,
 }
 
-/// One trade or quote. Prices and sizes are scaled by 1e-9 unless `scales` says otherwise, times are nanoseconds since the epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One trade or quote: the record that any producer can write. Producers of many ticks use `TickBatch`, which costs the broker and the reader
+/// far less per tick. A trade at a price of 0 is written as `ScaledTickBatch`.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Tick {
-    /// `VENUE:TICKER`, such as `BINANCE:BTCUSDT`: the same ticker on two venues is two symbols.
+    /// `VENUE:TICKER`, such as `BINANCE:BTCUSDT`; the same ticker on two venues is two symbols. 1 to 64 bytes of UTF-8 without control
+    /// characters.
     pub symbol: String,
-    /// Trade or quote.
+    /// Trade or quote. A trade leaves the bid and ask fields 0, a quote leaves `trade_id`, `side`, `price_e9` and `size_e9` 0.
     pub kind: TickKind,
-    /// Time of the event at the venue; positive.
+    /// Time of the event at the venue, in nanoseconds since 1970-01-01T00:00:00Z. Positive. Bars are cut by this time.
     pub event_time_ns: i64,
-    /// Time the recorder got it; 0 where unknown. It may lie before the event time: real clocks do that.
+    /// Time the recorder received it, in nanoseconds since the epoch; 0 where unknown. It may lie before the event time: real clocks do
+    /// that.
+    #[wire(default = "0")]
     pub receive_time_ns: i64,
-    /// The venue's trade id; 0 for quotes.
+    /// The venue's trade id; 0 for quotes and where unknown.
+    #[wire(default = "0")]
     pub trade_id: i64,
-    /// Aggressor.
+    /// The aggressor of a trade.
+    #[wire(default = "\"NONE\"")]
     pub side: Side,
-    /// Trade price; 0 for quotes.
+    /// Trade price scaled by 1e-9: 61,234.5 is 61234500000000. Negative prices are prices of spreads and energy. 0 for quotes.
+    #[wire(default = "0")]
     pub price_e9: i64,
-    /// Trade size; 0 for quotes.
+    /// Trade size scaled by 1e-9; 0 for quotes.
+    #[wire(default = "0")]
     pub size_e9: i64,
-    /// Best bid; 0 where there is none.
+    /// Best bid scaled by 1e-9; 0 where there is none, and for trades.
+    #[wire(default = "0")]
     pub bid_price_e9: i64,
-    /// Size at the best bid.
+    /// Size at the best bid scaled by 1e-9; 0 for trades.
+    #[wire(default = "0")]
     pub bid_size_e9: i64,
-    /// Best offer; 0 where there is none.
+    /// Best offer scaled by 1e-9; 0 where there is none, and for trades.
+    #[wire(default = "0")]
     pub ask_price_e9: i64,
-    /// Size at the best offer.
+    /// Size at the best offer scaled by 1e-9; 0 for trades.
+    #[wire(default = "0")]
     pub ask_size_e9: i64,
-    /// What prices and sizes are scaled by.
+    /// What prices and sizes are scaled by, if it is not 1e-9: a record `Tick` cannot say so, and is not written of such ticks.
+    #[wire(skip)]
     pub scales: Scales,
 }
 

@@ -1,22 +1,21 @@
 //! How our event types lie in their Avro datum: a struct's fields in schema order, a union as branch index and branch,
-//! an enum as index. `#[derive(Wire)]` makes it, and the schema, of a type's declaration.
+//! an enum as index. `#[derive(Wire)]` makes it, and the schema, of a type's declaration. `signal_wire` is written by hand.
 //!
 //! Written out by the compiler rather than walked by schema at run time: a journal entry goes with every step of the scheduler. The
 //! tests decode the bytes with apache-avro by the `.avsc`, which is written of the declarations, and compare.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 pub use warptape_events_derive::Wire;
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::shape::Shape;
+use crate::shape::{Shape, Shaped};
 use crate::varint::put_long;
 
 /// A value with an Avro encoding.
-pub trait Wire: Sized {
-    /// Its Avro type.
-    const SHAPE: Shape;
-    /// The Avro type of many of them.
-    const MANY: Shape = Shape::Array(&Self::SHAPE);
+pub trait Wire: Shaped + Sized {
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
     /// Reads it.
@@ -53,7 +52,7 @@ pub trait Wire: Sized {
 /// An enum of another crate: says what it is, and names every symbol in schema order.
 macro_rules! wire_enum {
     ($doc:literal, $type:ident { $($index:literal => $symbol:ident),* $(,)? }) => {
-        impl $crate::wire::Wire for $type {
+        impl $crate::shape::Shaped for $type {
             const SHAPE: $crate::shape::Shape = $crate::shape::Shape::Named(&$crate::shape::Named {
                 name: stringify!($type),
                 doc: $doc,
@@ -62,7 +61,9 @@ macro_rules! wire_enum {
                     default: None,
                 },
             });
+        }
 
+        impl $crate::wire::Wire for $type {
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(match self {
                     $(Self::$symbol => $index << 1,)*
@@ -81,9 +82,11 @@ macro_rules! wire_enum {
 
 pub(crate) use wire_enum;
 
-impl Wire for i64 {
+impl Shaped for i64 {
     const SHAPE: Shape = Shape::Long;
+}
 
+impl Wire for i64 {
     fn put(&self, out: &mut Vec<u8>) {
         put_long(*self, out);
     }
@@ -93,9 +96,11 @@ impl Wire for i64 {
     }
 }
 
-impl Wire for i32 {
+impl Shaped for i32 {
     const SHAPE: Shape = Shape::Int;
+}
 
+impl Wire for i32 {
     fn put(&self, out: &mut Vec<u8>) {
         put_long(i64::from(*self), out);
     }
@@ -105,9 +110,11 @@ impl Wire for i32 {
     }
 }
 
-impl Wire for f64 {
+impl Shaped for f64 {
     const SHAPE: Shape = Shape::Double;
+}
 
+impl Wire for f64 {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_le_bytes());
     }
@@ -117,9 +124,11 @@ impl Wire for f64 {
     }
 }
 
-impl Wire for bool {
+impl Shaped for bool {
     const SHAPE: Shape = Shape::Boolean;
+}
 
+impl Wire for bool {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
@@ -133,9 +142,11 @@ impl Wire for bool {
     }
 }
 
-impl Wire for String {
+impl Shaped for String {
     const SHAPE: Shape = Shape::String;
+}
 
+impl Wire for String {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self.as_bytes(), out);
     }
@@ -145,10 +156,27 @@ impl Wire for String {
     }
 }
 
-/// `["null", T]`.
-impl<T: Wire> Wire for Option<T> {
-    const SHAPE: Shape = Shape::Nullable(&T::SHAPE);
+/// Borrowed where it is written.
+impl Shaped for Cow<'_, str> {
+    const SHAPE: Shape = Shape::String;
+}
 
+impl Wire for Cow<'_, str> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(self.as_bytes(), out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        String::get(cursor).map(Cow::Owned)
+    }
+}
+
+/// `["null", T]`.
+impl<T: Shaped> Shaped for Option<T> {
+    const SHAPE: Shape = Shape::Nullable(&T::SHAPE);
+}
+
+impl<T: Wire> Wire for Option<T> {
     fn put(&self, out: &mut Vec<u8>) {
         match self {
             None => out.push(0),
@@ -168,9 +196,15 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
-impl<T: Wire> Wire for Vec<T> {
-    const SHAPE: Shape = T::MANY;
+impl<K, T: Shaped> Shaped for BTreeMap<K, T> {
+    const SHAPE: Shape = Shape::Map(&T::SHAPE);
+}
 
+impl<T: Shaped> Shaped for Vec<T> {
+    const SHAPE: Shape = T::MANY;
+}
+
+impl<T: Wire> Wire for Vec<T> {
     fn put(&self, out: &mut Vec<u8>) {
         T::put_many(self, out);
     }
@@ -181,10 +215,12 @@ impl<T: Wire> Wire for Vec<T> {
 }
 
 /// Only many of them occur: `bytes`.
-impl Wire for u8 {
+impl Shaped for u8 {
     const SHAPE: Shape = Shape::Bytes;
     const MANY: Shape = Shape::Bytes;
+}
 
+impl Wire for u8 {
     fn put(&self, out: &mut Vec<u8>) {
         Self::put_many(&[*self], out);
     }

@@ -1,4 +1,4 @@
-//! The schemas of records whose types declare them: their files are written of the declarations.
+//! The schemas of records, which their types declare: the files are written of the declarations.
 //!
 //! `WARPTAPE_UPDATE_SCHEMAS=1 cargo test -p warptape-schemas --test codec` writes them.
 
@@ -7,28 +7,42 @@ use std::path::Path;
 
 use warptape_schemas::control::{Control, ControlResult};
 use warptape_schemas::journal::JournalEntry;
-use warptape_schemas::known::{self, KnownSchema};
+use warptape_schemas::known;
 use warptape_schemas::risk::{RiskRequest, RiskResult};
-use warptape_schemas::shape::{Content, FieldShape, Named, Shape};
-use warptape_schemas::wire::Wire;
-use warptape_schemas::{DeadLetter, Feed, Lifecycle};
+use warptape_schemas::shape::{Content, FieldShape, Member, Named, Shape, Shaped};
+use warptape_schemas::signal::Signal;
+use warptape_schemas::tick::Tick;
+use warptape_schemas::tick_batch::{ScaledTickBatch, TickBatch};
+use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle, Snapshot};
 
-const DECLARED: [(KnownSchema, Shape); 8] = [
-    (known::JOURNAL_ENTRY, JournalEntry::SHAPE),
-    (known::CONTROL, Control::SHAPE),
-    (known::CONTROL_RESULT, ControlResult::SHAPE),
-    (known::RISK_REQUEST, RiskRequest::SHAPE),
-    (known::RISK_RESULT, RiskResult::SHAPE),
-    (known::FEED, Feed::SHAPE),
-    (known::LIFECYCLE, Lifecycle::SHAPE),
-    (known::DEAD_LETTER, DeadLetter::SHAPE),
+/// What the type of each record declares.
+const DECLARED: [Shape; known::CURRENT.len()] = [
+    Tick::SHAPE,
+    TickBatch::SHAPE,
+    ScaledTickBatch::SHAPE,
+    Signal::SHAPE,
+    JournalEntry::SHAPE,
+    Snapshot::SHAPE,
+    LateTick::SHAPE,
+    DeadLetter::SHAPE,
+    Lifecycle::SHAPE,
+    RiskRequest::SHAPE,
+    RiskResult::SHAPE,
+    Feed::SHAPE,
+    Control::SHAPE,
+    ControlResult::SHAPE,
 ];
 /// Longest list that stays on one line, in characters.
 const LINE_MAX: usize = 80;
 
 #[test]
 fn schemas_are_what_types_declare() {
-    for (schema, shape) in DECLARED {
+    for (schema, shape) in known::CURRENT.into_iter().zip(DECLARED) {
+        assert!(
+            matches!(shape, Shape::Named(named) if named.name == schema.name),
+            "{} is in its place",
+            schema.name
+        );
         let written = Writer::default().schema(shape);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("avro").join(format!("{}.avsc", schema.file));
         if std::env::var_os("WARPTAPE_UPDATE_SCHEMAS").is_some() {
@@ -67,6 +81,10 @@ impl Writer {
                 let items = self.shape(*items, depth + 1);
                 object(&[("type", quoted("array")), ("items", items)], depth)
             }
+            Shape::Map(values) => {
+                let values = self.shape(*values, depth + 1);
+                object(&[("type", quoted("map")), ("values", values)], depth)
+            }
             Shape::Nullable(other) => {
                 let other = self.shape(*other, depth + 1);
                 list(&[quoted("null"), other], depth)
@@ -96,7 +114,7 @@ impl Writer {
         members.push(("doc", quoted(&documented(named))));
         match named.content {
             Content::Record(fields) => {
-                let fields: Vec<_> = fields.iter().map(|field| self.field(field, depth + 2)).collect();
+                let fields: Vec<_> = flat(fields).iter().map(|field| self.field(field, depth + 2)).collect();
                 members.push(("fields", list(&fields, depth + 1)));
             }
             Content::Enum { variants, default } => {
@@ -116,6 +134,28 @@ impl Writer {
         members.push(("doc", quoted(field.doc)));
         object(&members, depth)
     }
+}
+
+/// The fields of a record, with those of flattened records in their places.
+fn flat(members: &'static [Member]) -> Vec<FieldShape> {
+    let fields = |member: &Member| match *member {
+        Member::Field(field) => vec![field],
+        Member::Fields(members) => {
+            flat(members).into_iter().map(|field| FieldShape { default: None, ..field }).collect()
+        }
+        Member::NullableFields(members) => flat(members).into_iter().map(nullable).collect(),
+    };
+    members.iter().flat_map(fields).collect()
+}
+
+/// A field of a record that may be missing, which says itself what it is then, or is null.
+fn nullable(field: FieldShape) -> FieldShape {
+    let shape = match (field.default, field.shape) {
+        (Some(_), _) => return field,
+        (None, shape @ Shape::Nullable(_)) => shape,
+        (None, other) => Shape::Nullable(Box::leak(Box::new(other))),
+    };
+    FieldShape { shape, default: Some("null"), ..field }
 }
 
 /// The comment of a type, with those of an enum's variants.

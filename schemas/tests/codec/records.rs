@@ -269,7 +269,7 @@ fn late_ticks() {
         let payload = encoded(&late, encode_late_tick);
         assert_eq!(decode_late_tick(&payload), Ok(late.clone()));
         let record = Published::new(known::LATE_TICK_1).read(&payload);
-        ticks::assert_tick(&record, &late.tick);
+        ticks::assert_tick(&record, &late.tick());
         assert_eq!(record.text("topic"), "ticks");
         let longs =
             ["partition", "offset", "index", "watermark_ns", "lateness_ns"].map(|field| record.long(field));
@@ -277,7 +277,7 @@ fn late_ticks() {
     }
     let scaled = samples::scaled_ticks().remove(0);
     let payload = encoded(&samples::late_tick(scaled.clone()), encode_late_tick);
-    assert_eq!(decode_late_tick(&payload).map(|late| late.tick), Ok(scaled.clone()));
+    assert_eq!(decode_late_tick(&payload).map(|late| late.tick()), Ok(scaled.clone()));
     let record = Published::new(known::LATE_TICK).read(&payload);
     assert_eq!(
         [record.long("price_e9"), record.long("size_e9")],

@@ -9,7 +9,8 @@ use warptape_schemas::journal::{self, *};
 use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    DeadLetter, DeadLetterCut, DeadLetterReason, Feed, LateTick, Lifecycle, LifecycleEvent, Snapshot,
+    Checksum, DeadLetter, DeadLetterCut, DeadLetterReason, Feed, LateTick, Lifecycle, LifecycleEvent,
+    Snapshot,
 };
 
 /// 61,234.5 with a size of 0.25.
@@ -702,19 +703,13 @@ pub fn snapshot() -> Snapshot {
         parts: 3,
         state_version: 1,
         state: (0..=255).collect(),
+        checksum: Checksum,
     }
 }
 
 pub fn late_tick(tick: Tick) -> LateTick {
-    LateTick {
-        topic: "ticks".into(),
-        partition: 1,
-        offset: 77,
-        index: 12,
-        watermark_ns: tick.event_time_ns.saturating_add(1500),
-        lateness_ns: 1500,
-        tick,
-    }
+    let watermark_ns = tick.event_time_ns + 1500;
+    LateTick::new("ticks".into(), 1, 77, 12, tick, watermark_ns)
 }
 
 pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {

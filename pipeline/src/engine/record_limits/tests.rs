@@ -108,15 +108,9 @@ fn the_largest_signal_and_late_tick_fit() {
     let mut value = Vec::new();
     encode_signal(&signal, &mut value);
     check_value(&topics, &topics.signals, SYMBOL_BYTES_MAX, value);
-    let late = LateTick {
-        topic: "t".repeat(249),
-        partition: i32::MIN,
-        offset: i64::MIN,
-        index: i32::MIN,
-        watermark_ns: i64::MIN,
-        lateness_ns: i64::MIN,
-        tick: Tick { scales: Scales { price: 18, size: 18 }, ..tick(0, i64::MAX) },
-    };
+    let tick = Tick { scales: Scales { price: 18, size: 18 }, ..tick(0, i64::MAX) };
+    let late = LateTick::new("t".repeat(249), i32::MIN, i64::MIN, i32::MIN, tick, i64::MIN);
+    assert_eq!(late.lateness_ns, i64::MIN, "as long as a number gets");
     let mut value = Vec::new();
     encode_late_tick(&late, &mut value);
     check_value(&topics, &topics.late, 0, value);

@@ -4,31 +4,36 @@
 //! It must not know any record.
 
 mod doc;
+mod record;
+mod said;
 
-use proc_macro::TokenStream;
+use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Attribute, Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Variant, parse_macro_input};
+use syn::{Attribute, Data, DeriveInput, Error, Fields, Ident, Variant, parse_macro_input};
 
 use doc::doc_of;
+use said::Said;
 
 /// Symbols, or branches, that take one byte on the wire.
 const VARIANTS_MAX: usize = 64;
 
-/// Implements `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum without values an Avro
-/// enum, and an enum of one value each a union, whose symbols and branches are numbered in the order of their declaration.
+/// Implements `crate::shape::Shaped` and `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum
+/// without values an Avro enum, and an enum of one value each a union, whose symbols and branches are numbered in the order of their
+/// declaration.
 ///
 /// Fields with `#[later]`, which are a record's last, came with a later version of its schema. Such a record has the methods `put_earlier`
 /// and `get_earlier` besides, which write and read what the earlier version has.
 ///
 /// `#[wire(default = "JSON")]` on a field is what it is in records that were written without it; on an enum it is the variant that stands for
-/// symbols that a reader does not know.
+/// symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has its type's default where one is read. In
+/// place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of that.
 #[proc_macro_derive(Wire, attributes(later, wire))]
-pub fn derive_wire(input: TokenStream) -> TokenStream {
+pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     let name = &input.ident;
     let doc = doc_of(&input.attrs);
     let implemented = match &input.data {
-        Data::Struct(data) => record(name, &doc, &data.fields),
+        Data::Struct(data) => record::wire(&input, &data.fields),
         Data::Enum(data) => {
             let variants: Vec<&Variant> = data.variants.iter().collect();
             match variants.len() {
@@ -46,26 +51,25 @@ pub fn derive_wire(input: TokenStream) -> TokenStream {
         }
         Data::Union(_) => Err(Error::new(name.span(), "a record is a struct or an enum")),
     };
-    implemented.unwrap_or_else(|error| error.to_compile_error().into())
+    implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// What `#[wire(default = "…")]` says.
-fn default_of(attributes: &[Attribute]) -> Result<Option<String>, Error> {
-    let mut default = None;
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("wire")) {
-        attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("default") {
-                return Err(meta.error("there is only `default`"));
-            }
-            default = Some(meta.value()?.parse::<LitStr>()?.value());
-            Ok(())
-        })?;
-    }
-    Ok(default)
+/// Implements `crate::shape::Shaped` alone, for a struct whose bytes are written and read by hand. What `#[derive(Wire)]` knows is known here,
+/// and besides: in place of a field with `#[wire(flatten_nullable)]`, whose type is an optional record, the record has the fields of that, each
+/// of which is null where there is none. In place of a field with `#[wire(fields = NAME)]` it has the fields that an array of this name
+/// declares.
+#[proc_macro_derive(Shaped, attributes(wire))]
+pub fn derive_shaped(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    let implemented = match &input.data {
+        Data::Struct(data) => record::shaped(&input, &data.fields),
+        _ => Err(Error::new(input.ident.span(), "a record is a struct")),
+    };
+    implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 /// `Some(…)` or `None` in the code that is made.
-fn optional(text: Option<String>) -> proc_macro2::TokenStream {
+fn optional(text: Option<String>) -> TokenStream {
     match text {
         Some(text) => quote! { Some(#text) },
         None => quote! { None },
@@ -73,7 +77,7 @@ fn optional(text: Option<String>) -> proc_macro2::TokenStream {
 }
 
 /// The name, the documentation and the content of a type, in the code that is made.
-fn named(name: &Ident, doc: &str, content: &proc_macro2::TokenStream) -> proc_macro2::TokenStream {
+fn named(name: &Ident, doc: &str, content: &TokenStream) -> TokenStream {
     let text = name.to_string();
     quote! {
         const SHAPE: crate::shape::Shape = crate::shape::Shape::Named(&crate::shape::Named {
@@ -82,71 +86,6 @@ fn named(name: &Ident, doc: &str, content: &proc_macro2::TokenStream) -> proc_ma
             content: #content,
         });
     }
-}
-
-fn record(name: &Ident, doc: &str, fields: &Fields) -> Result<TokenStream, Error> {
-    let is_later = |field: &&Field| field.attrs.iter().any(|attribute| attribute.path().is_ident("later"));
-    let ident = |field: &Field| {
-        field.ident.clone().ok_or_else(|| Error::new(name.span(), "the fields of a record have names"))
-    };
-    let all = fields.iter().map(ident).collect::<Result<Vec<Ident>, Error>>()?;
-    let shape = |field: &Field| {
-        let (name, doc, kind) = (ident(field)?.to_string(), doc_of(&field.attrs), &field.ty);
-        let default = optional(default_of(&field.attrs)?);
-        Ok(quote! {
-            crate::shape::FieldShape {
-                name: #name,
-                doc: #doc,
-                shape: <#kind as crate::wire::Wire>::SHAPE,
-                default: #default,
-            }
-        })
-    };
-    let shapes = fields.iter().map(shape).collect::<Result<Vec<_>, Error>>()?;
-    let shape = named(name, doc, &quote! { crate::shape::Content::Record(&[#(#shapes),*]) });
-    let later: Vec<Ident> = fields.iter().filter(is_later).filter_map(|field| field.ident.clone()).collect();
-    let Some(earlier) = all.strip_suffix(&*later) else {
-        return Err(Error::new(name.span(), "fields that came later are the last ones"));
-    };
-    let put = |fields: &[Ident]| quote! { #(crate::wire::Wire::put(&self.#fields, out);)* };
-    let get = |fields: &[Ident]| quote! { #(#fields: crate::wire::Wire::get(cursor)?,)* };
-    let (put_all, get_all) = (put(&all), get(&all));
-    let of_earlier = (!later.is_empty()).then(|| {
-        let (put_earlier, get_earlier) = (put(earlier), get(earlier));
-        quote! {
-            impl #name {
-                /// Appends the fields of the earlier version.
-                pub fn put_earlier(&self, out: &mut Vec<u8>) {
-                    #put_earlier
-                }
-
-                /// Reads the fields of the earlier version; the others are empty.
-                pub fn get_earlier(
-                    cursor: &mut crate::cursor::Cursor<'_>,
-                ) -> Result<Self, crate::error::DecodeError> {
-                    Ok(Self { #get_earlier #(#later: Default::default(),)* })
-                }
-            }
-        }
-    });
-    Ok(quote! {
-        #of_earlier
-
-        impl crate::wire::Wire for #name {
-            #shape
-
-            #[allow(unused_variables)]
-            fn put(&self, out: &mut Vec<u8>) {
-                #put_all
-            }
-
-            #[allow(unused_variables)]
-            fn get(cursor: &mut crate::cursor::Cursor<'_>) -> Result<Self, crate::error::DecodeError> {
-                Ok(Self { #get_all })
-            }
-        }
-    }
-    .into())
 }
 
 fn symbols(
@@ -162,13 +101,15 @@ fn symbols(
         let (name, doc) = (variant.ident.to_string(), doc_of(&variant.attrs));
         quote! { (#name, #doc) }
     });
-    let default = optional(default_of(attributes)?);
+    let default = optional(Said::of(attributes)?.default);
     let content = quote! { crate::shape::Content::Enum { variants: &[#(#told),*], default: #default } };
     let shape = named(name, doc, &content);
     Ok(quote! {
-        impl crate::wire::Wire for #name {
+        impl crate::shape::Shaped for #name {
             #shape
+        }
 
+        impl crate::wire::Wire for #name {
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(match self {
                     #(Self::#symbols => #bytes,)*
@@ -182,8 +123,7 @@ fn symbols(
                 }
             }
         }
-    }
-    .into())
+    })
 }
 
 fn is_branch(variant: &Variant) -> bool {
@@ -196,10 +136,12 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
     let message = format!("no such branch of {name}");
     let types = variants.iter().flat_map(|variant| variant.fields.iter().map(|field| &field.ty));
     quote! {
-        impl crate::wire::Wire for #name {
+        impl crate::shape::Shaped for #name {
             const SHAPE: crate::shape::Shape =
-                crate::shape::Shape::Union(&[#(&<#types as crate::wire::Wire>::SHAPE),*]);
+                crate::shape::Shape::Union(&[#(&<#types as crate::shape::Shaped>::SHAPE),*]);
+        }
 
+        impl crate::wire::Wire for #name {
             fn put(&self, out: &mut Vec<u8>) {
                 match self {
                     #(Self::#branches(value) => {
@@ -217,5 +159,4 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
             }
         }
     }
-    .into()
 }
