@@ -8,7 +8,7 @@ use warptape_schemas::journal::JournalEntry;
 
 use crate::ReplayError;
 use crate::entries::Entries;
-use crate::history::Moment;
+use crate::history::{Bound, Moment};
 
 /// From where to where a partition of the journal goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +55,39 @@ pub fn utc(ns: i64) -> String {
 pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), ReplayError> {
     let mut there = Vec::new();
     for (entries, window) in journals {
-        let Some((first_offset, first)) = entries.first_from(entries.range.first)? else { continue };
-        if first_offset < window.next && entries.first_from(window.first)?.is_some() {
+        let Some((first_offset, _)) = entries.first_from(entries.range.first)? else { continue };
+        // Bounds of two kinds may name a window that ends before it begins.
+        let is_forwards = window.first <= window.next;
+        if is_forwards && first_offset < window.next && entries.first_from(window.first)?.is_some() {
             return Ok(());
         }
-        let last =
-            entries.last_before(entries.range.next)?.map(|offset| entries.first_from(offset)).transpose()?;
-        let last = last.flatten().map_or_else(|| moment(&first), |(_, last)| moment(&last));
-        there.push(JournalReach { partition: entries.partition(), first: moment(&first), last });
+        there.extend(entries.reach()?);
     }
     match journals.first() {
         Some((entries, _)) if !there.is_empty() => Err(entries.outside(there)),
         _ => Ok(()),
+    }
+}
+
+impl Entries<'_> {
+    /// From where to where it goes; `None` where it has no entries.
+    pub(crate) fn reach(&self) -> Result<Option<JournalReach>, ReplayError> {
+        let Some((_, first)) = self.first_from(self.range.first)? else { return Ok(None) };
+        let last = self.last_before(self.range.next)?.map(|offset| self.first_from(offset)).transpose()?;
+        let last = last.flatten().map_or_else(|| moment(&first), |(_, last)| moment(&last));
+        Ok(Some(JournalReach { partition: self.partition(), first: moment(&first), last }))
+    }
+
+    /// Refuses a bound behind the last entry. The sequence or offset that follows it is none: all of the journal is before that.
+    pub(crate) fn refuse_behind_end(&self, bound: Bound) -> Result<(), ReplayError> {
+        let is_there = match bound {
+            Bound::Offset(offset) => offset <= self.range.next,
+            Bound::Sequence(sequence) => {
+                self.bound(Some(Bound::Sequence(sequence.saturating_sub(1))))? < Some(self.range.next)
+            }
+            Bound::Time(_) => self.bound(Some(bound))? < Some(self.range.next),
+        };
+        if is_there { Ok(()) } else { Err(self.outside(self.reach()?.into_iter().collect())) }
     }
 }
 

@@ -47,13 +47,20 @@ fn check(name: &str, causes: &[&str]) {
 
 #[test]
 fn a_hot_symbol_is_found() {
-    check("hot-symbol", &["behind other batches of the lane", "        1      1      1    59  354 to 366"]);
+    let causes = [
+        "lane 1 (cpu:1)      454.343",
+        "behind other batches of the lane",
+        "        1      1      1    59  354 to 366",
+    ];
+    check("hot-symbol", &causes);
 }
 
 #[test]
 fn a_throttled_device_is_found() {
     let causes = [
-        "last on cuda:1",
+        "because of lane 1 (cuda:1)",
+        "clock 210 MHz, held down by hardware_thermal_slowdown",
+        "ms_per_row",
         "its device has 89 °C, and throttles at 90 °C",
         "lane 1 gets no work: beside the other lanes its batches take",
     ];
@@ -74,5 +81,5 @@ fn a_throttled_device_is_found() {
 
 #[test]
 fn bad_weights_are_found() {
-    check("bad-weights", &["last on cpu:2", "weight"]);
+    check("bad-weights", &["because of lane 2 (cpu:2)", "weight"]);
 }
