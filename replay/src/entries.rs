@@ -292,6 +292,18 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// How the process began that wrote the last entry before an offset; `None` where neither its start nor a checkpoint is left.
+    pub(crate) fn started_before(&self, next: i64) -> Result<Option<Started>, ReplayError> {
+        let Some(begin) = self.begin_before(next)? else { return Ok(None) };
+        if let Some((started, _)) = begin.checkpoint {
+            return Ok(Some(started));
+        }
+        Ok(self.first_from(begin.offset)?.and_then(|(_, entry)| match entry.input {
+            Input::Started(started) => Some(started),
+            _ => None,
+        }))
+    }
+
     /// The scheduler in the state before the entry at an offset.
     pub(crate) fn scheduler_before(&self, offset: i64) -> Result<Scheduler, ReplayError> {
         let begin = self.begin_before(offset + 1)?.ok_or_else(|| self.trimmed())?;

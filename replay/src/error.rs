@@ -1,5 +1,7 @@
 //! Why a log cannot be verified, as opposed to what differs in it.
 
+use std::collections::BTreeSet;
+
 use warptape_eventlog::LogError;
 
 use crate::outside::JournalReach;
@@ -147,7 +149,8 @@ pub enum ReplayError {
     },
     /// A symbol has no signal of a time.
     #[error(
-        "{url}: topic {topic:?} has no signal of {symbol:?} whose bar ends at that time or later; `warptape tail {topic} --from-beginning --exit-at-end --symbol {symbol}` lists what there is"
+        "{url}: topic {topic:?} has no signal of {symbol:?} whose bar ends at that time or later: its bars end from {first} to {last}, by the \
+         times of the ticks; `warptape tail {topic} --from-beginning --exit-at-end --symbol {symbol}` lists them"
     )]
     NoSignal {
         /// The log.
@@ -156,6 +159,22 @@ pub enum ReplayError {
         topic: String,
         /// The symbol.
         symbol: String,
+        /// When the first of its bars ends.
+        first: String,
+        /// When the last of its bars ends.
+        last: String,
+    },
+    /// There are no signals of a symbol.
+    #[error("{url}: topic {topic:?} has no signal of {symbol:?}")]
+    NoSymbol {
+        /// The log.
+        url: String,
+        /// Topic of the signals.
+        topic: String,
+        /// The symbol.
+        symbol: String,
+        /// The symbols that have signals.
+        known: BTreeSet<String>,
     },
     /// A request was not answered.
     #[error(
@@ -195,16 +214,16 @@ pub enum ReplayError {
         /// Ordinals whose processes have written, separated by commas.
         there: String,
     },
-    /// There is no lane of this index.
-    #[error("there is no lane {lane}: the process has {lanes} lanes, the first of which is lane 0")]
+    /// There is no lane of this index or device.
+    #[error("there is no lane {lane}: the process has the lanes {}", .lanes.join(", "))]
     NoLane {
-        /// The lane.
-        lane: i32,
-        /// Number of lanes.
-        lanes: usize,
+        /// The lane, as it was named.
+        lane: String,
+        /// The lanes that there are.
+        lanes: Vec<String>,
     },
-    /// A window has nothing of the journal.
-    #[error("{url}: nothing of the journal {topic:?} lies within this window: {}; name times, offsets or sequences of these", listed(.there))]
+    /// A window, or what is behind a place, has nothing of the journal.
+    #[error("{url}: nothing of the journal {topic:?} lies there: {}; name times, offsets or sequences of these", listed(.there))]
     OutsideJournal {
         /// The log.
         url: String,

@@ -8,7 +8,7 @@ use warptape_schemas::journal::JournalEntry;
 
 use crate::ReplayError;
 use crate::entries::Entries;
-use crate::history::Moment;
+use crate::history::{Bound, Moment};
 
 /// From where to where a partition of the journal goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,19 +19,6 @@ pub struct JournalReach {
     pub first: Moment,
     /// Its last entry.
     pub last: Moment,
-}
-
-impl JournalReach {
-    /// Of the entries of a range; `None` where it has none.
-    pub(crate) fn of(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<Self>, ReplayError> {
-        let Some((_, first)) = entries.first_from(range.first)?.filter(|(offset, _)| *offset < range.next)
-        else {
-            return Ok(None);
-        };
-        let last = entries.last_before(range.next)?.map(|offset| entries.first_from(offset)).transpose()?;
-        let last = last.flatten().map_or_else(|| moment(&first), |(_, last)| moment(&last));
-        Ok(Some(Self { partition: entries.partition(), first: moment(&first), last }))
-    }
 }
 
 impl fmt::Display for JournalReach {
@@ -69,14 +56,46 @@ pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), Rep
     let mut there = Vec::new();
     for (entries, window) in journals {
         let Some((first_offset, _)) = entries.first_from(entries.range.first)? else { continue };
-        if first_offset < window.next && entries.first_from(window.first)?.is_some() {
+        // Bounds of two kinds may name a window that ends before it begins.
+        let is_forwards = window.first <= window.next;
+        if is_forwards && first_offset < window.next && entries.first_from(window.first)?.is_some() {
             return Ok(());
         }
-        there.extend(JournalReach::of(entries, entries.range)?);
+        there.extend(entries.reach()?);
     }
     match journals.first() {
         Some((entries, _)) if !there.is_empty() => Err(entries.outside(there)),
         _ => Ok(()),
+    }
+}
+
+impl Entries<'_> {
+    /// From where to where it goes; `None` where it has no entries.
+    pub(crate) fn reach(&self) -> Result<Option<JournalReach>, ReplayError> {
+        self.reach_of(self.range)
+    }
+
+    /// From where to where the entries of a range go; `None` where it has none.
+    pub(crate) fn reach_of(&self, range: OffsetRange) -> Result<Option<JournalReach>, ReplayError> {
+        let Some((_, first)) = self.first_from(range.first)?.filter(|(offset, _)| *offset < range.next)
+        else {
+            return Ok(None);
+        };
+        let last = self.last_before(range.next)?.map(|offset| self.first_from(offset)).transpose()?;
+        let last = last.flatten().map_or_else(|| moment(&first), |(_, last)| moment(&last));
+        Ok(Some(JournalReach { partition: self.partition(), first: moment(&first), last }))
+    }
+
+    /// Refuses a bound behind the last entry. The sequence or offset that follows it is none: all of the journal is before that.
+    pub(crate) fn refuse_behind_end(&self, bound: Bound) -> Result<(), ReplayError> {
+        let is_there = match bound {
+            Bound::Offset(offset) => offset <= self.range.next,
+            Bound::Sequence(sequence) => {
+                self.bound(Some(Bound::Sequence(sequence.saturating_sub(1))))? < Some(self.range.next)
+            }
+            Bound::Time(_) => self.bound(Some(bound))? < Some(self.range.next),
+        };
+        if is_there { Ok(()) } else { Err(self.outside(self.reach()?.into_iter().collect())) }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Explanation;
-use warptape_schemas::journal::{Decision, Input, JournalEntry};
+use warptape_schemas::journal::{Decision, Input, JournalEntry, Started};
 
 use crate::ReplayError;
 use crate::entries::{BACK_RECORDS, Entries};
@@ -23,10 +23,13 @@ pub struct Why {
     pub entry: JournalEntry,
     /// Its decisions, in their order.
     pub explanations: Vec<Explained>,
+    /// How the process began that wrote it; `None` where that is not known any more.
+    #[serde(skip)]
+    pub started: Option<Started>,
 }
 
 /// Why a decision was made, and what had been decided before it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explained {
     /// What it was chosen among, what it was held against, and what would have changed it.
     #[serde(flatten)]
@@ -82,7 +85,8 @@ pub fn why(log: &dyn EventLog, options: &WhyOptions) -> Result<Why, ReplayError>
         .zip(before)
         .map(|(explanation, before)| Explained { explanation, before })
         .collect();
-    Ok(Why { partition: options.partition, offset, entry, explanations })
+    let started = entries.started_before(offset + 1)?;
+    Ok(Why { partition: options.partition, offset, entry, explanations, started })
 }
 
 /// What a decision is about whose kind is rare enough that the one before it says something: decisions with the same are of a series.
@@ -108,7 +112,7 @@ fn series(decision: &Decision) -> Option<Series<'_>> {
 }
 
 /// What was decided before each decision of an entry.
-fn before(
+pub(crate) fn before(
     entries: &Entries<'_>,
     offset: i64,
     entry: &JournalEntry,

@@ -145,6 +145,11 @@ impl Scheduler {
         self.life.iter().flat_map(|life| &life.lanes).map(|lane| lane.service.breaker())
     }
 
+    /// Percent of its weight that every lane does not get because its device is hot, by index.
+    pub fn withheld_percent(&self) -> impl Iterator<Item = i32> {
+        self.life.iter().flat_map(|life| &life.lanes).map(|lane| lane.weight.withheld_percent)
+    }
+
     /// When every lane is predicted to have done what it has in flight, ns since the epoch, by index; in the past where nothing is, or it is
     /// late.
     pub fn predicted_free_ns(&self) -> impl Iterator<Item = i64> {

@@ -6,14 +6,22 @@ use rusqlite::{ErrorCode, ffi};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::file::LOCK_WAIT_MAX;
+use super::file::{Access, LOCK_WAIT_MAX};
 use crate::LogError;
 
 pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head, or go on from what is \
      whole with `warptape log recover`";
 
+/// What to do where a file is no log. Who reads needs one that is there.
+pub(super) fn no_log_action(access: Access) -> &'static str {
+    match access {
+        Access::Write(_) => "name a file that warptape made, or one that does not exist yet",
+        Access::Read | Access::ReadFrozen => "name a file that warptape made",
+    }
+}
+
 /// The log error for an SQLite error met while `doing` something with the log at `url`.
-pub(super) fn explain(url: &str, doing: &str, error: rusqlite::Error) -> LogError {
+pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::Error) -> LogError {
     let url = url.to_owned();
     let doing = doing.to_owned();
     let Some(code) = error.sqlite_error_code() else {
@@ -46,7 +54,7 @@ pub(super) fn explain(url: &str, doing: &str, error: rusqlite::Error) -> LogErro
         }
         ErrorCode::NotADatabase => unreadable(
             "the file is not an event log: it is not an SQLite database".to_owned(),
-            "name a file that warptape made, or one that does not exist yet",
+            no_log_action(access),
         ),
         ErrorCode::CannotOpen | ErrorCode::PermissionDenied => match no_descriptors() {
             Some(cause) => LogError::Limit { url, doing, cause },

@@ -322,7 +322,7 @@ impl LogFile {
 
     /// What an SQLite error means to the user of this log.
     pub(super) fn failure(&self, doing: &str, error: rusqlite::Error) -> LogError {
-        failure::explain(&self.url, doing, error)
+        failure::explain(&self.url, self.access, doing, error)
     }
 
     /// The log holds something that this crate never writes.

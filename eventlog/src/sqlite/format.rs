@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
-use super::failure::DAMAGED_ACTION;
+use super::failure::{DAMAGED_ACTION, no_log_action};
 use super::file::{Access, LogFile};
 use super::head::Found;
 use super::table::Layout;
@@ -189,7 +189,7 @@ pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), Lo
             found: format!(
                 "the file is an SQLite database of another program (application id {application_id:#x})"
             ),
-            action: "name a file that warptape made, or one that does not exist yet".to_owned(),
+            action: no_log_action(file.access).to_owned(),
         });
     }
     let Some(format) = Format::of(version) else {

@@ -61,7 +61,8 @@ const SIMILARITY_MIN: f64 = 0.75;
 const NEAR_MAX: usize = 3;
 
 impl UnknownSymbol {
-    fn new(symbol: &str, source_name: String, known: &BTreeSet<String>) -> Self {
+    /// With those of the known symbols that have similar names.
+    pub fn new(symbol: &str, source_name: String, known: &BTreeSet<String>) -> Self {
         let similarity = |name: &String| {
             // A ticker without its venue is what people type.
             let ticker = name.split_once(':').map_or(name.as_str(), |(_, ticker)| ticker);

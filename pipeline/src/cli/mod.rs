@@ -37,7 +37,7 @@ pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use replay::{
     BACKWARDS, ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs,
     SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat, WhatIfArgs, WhyArgs, WhyNotArgs, WhySubject,
-    WindowArgs, parse_condition, parse_place,
+    WindowArgs, parse_bound, parse_condition,
 };
 pub use risk::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,
@@ -65,7 +65,7 @@ Exit status: 0 done, 1 failed or found different, 2 wrong usage or unreadable in
 Example: warptape feed synth --symbols 100 --ticks 1000000 && warptape run"
 )]
 pub struct Cli {
-    /// Event log to use, `sqlite:PATH` or `kafka:HOST:PORT` (sets log.url)
+    /// Event log to use: `sqlite:PATH`, the PATH of its file, or `kafka:HOST:PORT` (sets log.url)
     #[arg(long, global = true, value_name = "URL", help_heading = "Common options")]
     pub log: Option<String>,
     /// Configuration file (TOML)
@@ -244,7 +244,11 @@ fn sources(cli: &Cli) -> anyhow::Result<Sources> {
         })?;
         environment.push((name.to_owned(), value));
     }
-    let log = cli.log.iter().map(|url| Assignment { giver: "--log", key: "log.url", value: url.clone() });
+    let log = cli.log.iter().map(|url| Assignment {
+        giver: "--log",
+        key: "log.url",
+        value: settings::log_url(url),
+    });
     let hot_state = match &cli.command {
         Command::Run(args) => args.hot_state.url.as_ref(),
         Command::Demo(args) => args.hot_state.url.as_ref(),

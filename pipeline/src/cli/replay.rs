@@ -9,8 +9,10 @@ mod what_if;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-pub use chain::{BACKWARDS, ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs};
-pub use debug::{DebugArgs, DebugFormat, parse_condition, parse_place};
+pub use chain::{
+    BACKWARDS, ChainFormat, SlowestArgs, WhyArgs, WhyNotArgs, WhySubject, WindowArgs, parse_bound,
+};
+pub use debug::{DebugArgs, DebugFormat, parse_condition};
 pub use diff::DiffArgs;
 pub use timeline::TimelineArgs;
 pub use what_if::WhatIfArgs;

@@ -6,6 +6,7 @@ mod debug;
 mod diff;
 mod export;
 mod follow;
+mod input_table;
 mod report;
 mod request;
 mod slowest;

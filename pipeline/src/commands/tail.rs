@@ -2,19 +2,22 @@
 //!
 //! A record that cannot be decoded is printed with the reason; it does not end the command.
 
+pub mod inputs;
 pub(super) mod layout;
 pub mod reasons;
 pub(super) mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use warptape_eventlog::{Consumer, Fetched, Record, TopicInfo, TopicPartition};
-use warptape_schemas::Describer;
+use warptape_hot::UnknownSymbol;
+use warptape_schemas::journal::{Input, JournalEntry, Started};
+use warptape_schemas::{Describer, decode_journal_entry};
 
 use crate::cli::{Interrupt, TailArgs, TailFormat, UsageError};
 use crate::open::{Purpose, open_log};
@@ -43,6 +46,7 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     while !interrupt.is_set() && (!args.exit_at_end || !open.is_empty()) {
         if open.is_empty() && !waits {
             waits = true;
+            printer.tell_unknown_symbol(&log.url());
             to_stderr(format_args!("waiting for new records of {}; Ctrl-C ends", topic.spec.name));
         }
         if let Fetched::Records { source, records } = reader.poll(POLL, RECORDS_MAX, BYTES_MAX)? {
@@ -57,6 +61,9 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         drop_finished(&mut *reader, &mut open)?;
     }
     printer.flush()?;
+    if !waits && !interrupt.is_set() {
+        printer.tell_unknown_symbol(&log.url());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -111,6 +118,12 @@ struct Printer<'a, W> {
     output: W,
     describer: Describer,
     header: Option<&'static str>,
+    /// Whether a row was of the symbol that is asked for.
+    is_found: bool,
+    /// Symbols of other rows, as long as none was of it.
+    others: BTreeSet<String>,
+    /// How the process began that writes a partition of the journal, as far as its entries have told.
+    started: BTreeMap<i32, Started>,
 }
 
 /// One line of JSON output.
@@ -140,6 +153,36 @@ impl<'a, W: Write> Printer<'a, W> {
             output,
             describer: Describer::new(),
             header: None,
+            is_found: false,
+            others: BTreeSet::new(),
+            started: BTreeMap::new(),
+        }
+    }
+
+    /// Says that none of the rows so far was of the symbol that is asked for. Where nothing was read nothing is known.
+    fn tell_unknown_symbol(&self, url: &str) {
+        if let Some(symbol) = self.symbol.filter(|_| !self.is_found && !self.others.is_empty()) {
+            let source = format!("{url} ({})", self.topic);
+            to_stderr(format_args!("{}", UnknownSymbol::new(symbol, source, &self.others)));
+        }
+    }
+
+    /// Whether a row is to be printed.
+    fn is_wanted(&mut self, row: &rows::Row) -> bool {
+        let Some(wanted) = self.symbol else { return true };
+        match row.symbol() {
+            Some(symbol) if symbol == wanted => {
+                self.is_found = true;
+                self.others.clear();
+                true
+            }
+            Some(other) => {
+                if !self.is_found && !self.others.contains(other) {
+                    self.others.insert(other.to_owned());
+                }
+                false
+            }
+            None => false,
         }
     }
 
@@ -156,8 +199,14 @@ impl<'a, W: Write> Printer<'a, W> {
         };
         match self.describer.describe(&record.value) {
             Ok((schema, value)) => {
+                if self.format == TailFormat::Table
+                    && layout::of(schema).schema == "JournalEntry"
+                    && let Ok(entry) = decode_journal_entry(&record.value)
+                {
+                    return self.print_entry(&line, &entry);
+                }
                 for row in rows::rows(schema, value) {
-                    if self.symbol.is_none_or(|symbol| row.symbol() == Some(symbol)) {
+                    if self.is_wanted(&row) {
                         self.print_row(&line, &row)?;
                     }
                 }
@@ -191,14 +240,31 @@ impl<'a, W: Write> Printer<'a, W> {
                     offset: line.offset,
                     timestamp_ns: line.timestamp_ns,
                 };
-                writeln!(self.output, "{}", layout.line(at, row))?;
-                if layout.schema == "JournalEntry" {
-                    reasons::reasons(&row.fields)
-                        .try_for_each(|reason| writeln!(self.output, "    {}", printable_line(&reason)))?;
-                }
-                Ok(())
+                writeln!(self.output, "{}", layout.line(at, row))
             }
         }
+    }
+
+    /// An entry of a journal in words: what the scheduler was told, and below it what it decided.
+    fn print_entry(&mut self, line: &JsonLine, entry: &JournalEntry) -> io::Result<()> {
+        if self.symbol.is_some() {
+            return Ok(());
+        }
+        let began = match &entry.input {
+            Input::Started(started) => Some(started),
+            Input::Checkpoint(checkpoint) => checkpoint.started.as_ref(),
+            _ => None,
+        };
+        if let Some(began) = began {
+            self.started.insert(line.partition, began.clone());
+        }
+        let started = self.started.get(&line.partition);
+        let words = inputs::words(entry, started);
+        let decisions = json!({ "at_ns": entry.at_ns, "decisions": entry.decisions });
+        let decided: Vec<String> = reasons::of_decisions(&decisions, started).collect();
+        let fields = json!({ "sequence": entry.sequence, "at_ns": entry.at_ns, "input": words });
+        self.print_row(line, &rows::Row { schema: "JournalEntry", index: None, fields })?;
+        decided.iter().try_for_each(|words| writeln!(self.output, "    {}", printable_line(words)))
     }
 
     fn print_json(&mut self, line: &JsonLine) -> io::Result<()> {

@@ -43,6 +43,7 @@ use control::Orders;
 use http::{Guard, Served};
 pub use metrics::{METRICS, VERIFIER_METRICS};
 use pages::Pages;
+pub(crate) use scrape::throttle_reasons;
 use tls::Tls;
 pub use verifier::VerifierProgress;
 use verifier::WatchedVerifier;

@@ -397,7 +397,7 @@ const THROTTLE_REASONS: &[(u32, &str)] = &[
 ];
 
 /// Why the clocks are not higher.
-pub(super) fn throttle_reasons(bits: u64) -> impl Iterator<Item = &'static str> {
+pub(crate) fn throttle_reasons(bits: u64) -> impl Iterator<Item = &'static str> {
     THROTTLE_REASONS.iter().filter(move |(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name)
 }
 

@@ -42,7 +42,7 @@ pub use sections::{
 };
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};
-pub use syntax::{LANES_MAX, gpu_of_lane, is_log_url};
+pub use syntax::{LANES_MAX, gpu_of_lane, is_log_url, log_url};
 pub use table::{Entry, EntryText};
 pub use value::Setting;
 

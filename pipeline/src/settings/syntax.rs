@@ -22,6 +22,16 @@ pub fn is_log_url(text: &str) -> bool {
         || text.strip_prefix("kafka:").is_some_and(is_broker_list)
 }
 
+/// The URL of a log that was given as one, or as the path of its file. What has another scheme stays as it is, and is none.
+pub fn log_url(text: &str) -> String {
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_lowercase());
+    match text.is_empty() || scheme.is_some_and(is_scheme) {
+        true => text.to_owned(),
+        false => format!("sqlite:{text}"),
+    }
+}
+
 /// A name that is safe in file names, topic names and metrics.
 pub fn is_name(text: &str) -> bool {
     !text.is_empty() && is_topic_prefix(text)
@@ -327,6 +337,16 @@ mod tests {
             ("kafka:a:1,b:2", true),
         ] {
             assert_eq!(is_log_url(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("sqlite:a.db", "sqlite:a.db"),
+            ("kafka:localhost:9092", "kafka:localhost:9092"),
+            ("/tmp/a.db", "sqlite:/tmp/a.db"),
+            ("night-10:00.db", "sqlite:night-10:00.db"),
+            ("postgres:x", "postgres:x"),
+            ("", ""),
+        ] {
+            assert_eq!(log_url(text), expected);
         }
         let long = "x".repeat(NAME_BYTES_MAX + 1);
         for (text, expected) in

@@ -278,13 +278,19 @@ fn windows(path: &Path, told: &Log) {
     assert_eq!((seen(&["--to", &from]), seen(&["--from", &from])), (earlier, later));
     assert!(seen(&["--from", &utc(middle.at_ns)]) >= later);
 
-    let lane = replay_json(path, &["why-not", "1", "--at", &from]);
+    let lane = replay_json(path, &["why-not", "cpu:1", "--at", &middle.sequence.to_string()]);
+    assert_eq!(lane["device"], "cpu:1");
+    assert_eq!(lane, replay_json(path, &["why-not", "1", "--at", &from]), "a bare number is a sequence");
     assert_eq!(
         (number(&lane["at"]["sequence"]), number(&lane["lane"]["load"]["lane"])),
         (middle.sequence - 1, 1)
     );
     let words = replay(path, &["why-not", "1", "--at", &from]);
     assert!(words.contains("groups that it does not have:") && words.contains("\nbatches: "), "{words}");
+
+    // Nothing was committed before the first entries.
+    let none = replay(path, &["slowest", "--since", "sequence:0", "--until", "sequence:1"]);
+    assert_eq!(none, "no signal was committed there whose latency is known\n0 signals looked at\n");
 }
 
 fn mistakes(path: &Path) {
@@ -293,9 +299,23 @@ fn mistakes(path: &Path) {
         assert!(error.contains(expected), "{expected:?} is missing in {error}");
     };
     refused(&["why", "signal:0:99999999"], "no such record at offset 99999999");
-    refused(&["why", "NO:SUCH@2026-11-24T10:00:00Z"], "has no signal of \"NO:SUCH\"");
+    refused(
+        &["why", "SYNTH:AAZZ@2024-08-08T00:00:00Z"],
+        "knows no symbol \"SYNTH:AAZZ\"; did you mean SYNTH:AAA",
+    );
+    refused(&["why", "SYNTH:AAAA@2026-11-24T10:00:00Z"], "its bars end from 2024-08-08T00:00:0");
     refused(&["why", "request:nobody"], "no answer to the risk request \"nobody\"");
     refused(&["why", "batch:99999999"], "has no batch 99999999");
     refused(&["why", "nonsense"], "SYMBOL@TIME");
-    refused(&["why-not", "7", "--at", "sequence:5"], "no lane 7");
+    refused(
+        &["why-not", "7", "--at", "sequence:5"],
+        "no lane 7: the process has the lanes 0 (cpu:0), 1 (cpu:1)",
+    );
+    refused(&["why-not", "cuda:1", "--at", "5"], "no lane \"cuda:1\"");
+    refused(&["why-not", "1", "--at", "2100-01-01T00:00:00Z"], "partition 0 has the sequences 0 to ");
+    refused(&["slowest", "w.db"], "from 1 to 10000");
+    refused(
+        &["slowest", "--since", "sequence:50", "--until", "offset:9"],
+        "partition 0 has the sequences 0 to ",
+    );
 }

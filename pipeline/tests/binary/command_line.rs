@@ -319,6 +319,13 @@ fn a_fed_market_is_listed_and_read_back() {
         assert_eq!(value["record"]["symbol"], "SYNTH:AAAB");
         assert!(value["timestamp_ns"].as_i64().is_some_and(|at_ns| at_ns > 0), "{line}");
     }
+
+    let unknown: Vec<_> = tail.iter().copied().chain(["--symbol", "SYNTH:AAAX"]).collect();
+    let (out, error) = texts(&warptape(folder.path(), &unknown), 0);
+    assert!(
+        out.is_empty() && error.contains("knows no symbol \"SYNTH:AAAX\"; did you mean SYNTH:AAA"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -407,9 +414,15 @@ fn a_log_that_is_missing_or_no_log_is_exit_2() {
     )
     .unwrap();
     let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "sqlite:text.db"]), 2);
-    assert!(error.contains("text.db"), "{error}");
+    assert!(error.contains("text.db") && error.contains("name a file that warptape made"), "{error}");
+    assert!(!error.contains("does not exist yet"), "who reads is not told to make one: {error}");
+    // The path of a file names its log as well.
+    assert_eq!(texts(&warptape(folder.path(), &["topics", "--log", "text.db"]), 2).1, error);
+    let feed = ["feed", "synth", "--ticks", "1", "--log", "text.db"];
+    let (_, error) = texts(&warptape(folder.path(), &feed), 2);
+    assert!(error.contains("or one that does not exist yet"), "{error}");
 
-    let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "text.db"]), 2);
+    let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "postgres:x"]), 2);
     assert!(error.contains("log.url (flag --log)") && error.contains("sqlite:PATH"), "{error}");
 }
 
@@ -449,7 +462,14 @@ fn a_run_that_has_ended_tells_its_reasons_and_that_its_lanes_stopped() {
 
     let tail = [&["tail", "journal", "--from-beginning", "--exit-at-end"][..], &log].concat();
     let (journal, _) = texts(&warptape(folder, &tail), 0);
-    for part in ["\n    Place: group ", "the best score of rendezvous", "\n    Dispatch: batch 0 of "] {
+    for part in [
+        "  Started: process \"",
+        "  Arrived: ",
+        "\n    Place: group ",
+        "rendezvous 1, which draws lanes by their weights, ranks lane ",
+        "\n    Dispatch: batch 0 of ",
+        ") finished batch 0 after ",
+    ] {
         assert!(journal.contains(part), "{part:?} is missing in:\n{journal}");
     }
     let (state, _) = texts(&warptape(folder, &[&["hot", "get", "SYNTH:AAAA"][..], &log].concat()), 0);

@@ -143,9 +143,9 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     tmux.press(&["Enter"]);
     tmux.await_screen(&["there is no field \"colour\""]);
     tmux.press(&[&["BSpace"; 14][..], &["Enter"]].concat());
-    tmux.await_screen(&["c continues to decision=Dispatch && lane=cpu:1"]);
+    tmux.await_screen(&["c continues to where it holds", "c goes to: decision=Dispatch && lane=cpu:1"]);
     tmux.press(&["c"]);
-    let broken = tmux.await_screen(&["Dispatch: batch", "to lane 1"]);
+    let broken = tmux.await_screen(&["Dispatch: batch ", "c goes to: decision=Dispatch"]);
     tmux.press(&["e"]);
     tmux.await_screen(&[" why ", "choice", "  *  lane 1 "]);
     let title = broken.lines().next().expect("a title").trim_end();
@@ -155,6 +155,10 @@ fn a_journal_is_stepped_through_in_a_terminal() {
     tmux.await_screen(&[&format!("sequence {next} ")]);
     tmux.press(&["C"]);
     tmux.await_screen(&[title]);
+    tmux.press(&["g"]);
+    tmux.write("99999999");
+    tmux.press(&["Enter"]);
+    tmux.await_screen(&["there is no entry at sequence 99999999 or behind it; this is the last one"]);
     tmux.press(&["q"]);
     tmux.await_end(0);
 
@@ -209,7 +213,9 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
         out.trim_start().starts_with(&format!("{third}  20")) && out.contains("\n    Dispatch: batch"),
         "{out}"
     );
-    assert_eq!(debug(&["--break", "lane=7", "-o", "json"]), "");
+    let none = [&["replay", "debug", "--break", "lane=7", "-o", "json"][..], &LOG].concat();
+    let (out, error) = texts(&warptape(path, &none), 0);
+    assert!(out.is_empty() && error.contains("holds of none of the entries 0 to "), "{out}{error}");
     assert_eq!(debug(&["-o", "json", "--count", "3"]).lines().count(), 3);
 
     let refused = |arguments: &[&str], expected: &str| {
@@ -218,7 +224,12 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
         assert!(error.contains(expected), "{expected:?} is missing in {error}");
     };
     refused(&[], "give `-o table` or `-o json`");
+    for at in ["99999999", "offset:99999999", "2100-01-01T00:00:00Z"] {
+        refused(&["--at", at, "-o", "table"], "partition 0 has the sequences 0 to ");
+    }
+    let nowhere = warptape(path, &["replay", "debug", "--log", "nowhere.db"]);
+    assert!(texts(&nowhere, 2).1.contains("nowhere.db: no such file"), "the log comes before the terminal");
     refused(&["--break", "lane=1 & queue>5"], "character 8: one & means nothing: write &&");
-    refused(&["--at", "yesterday", "-o", "json"], "is no sequence, no time");
+    refused(&["--at", "yesterday", "-o", "json"], "is no time such as");
     refused(&["-o", "json", "--partition", "7"], "no entries of a process with the ordinal 7");
 }

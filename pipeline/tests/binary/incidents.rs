@@ -61,19 +61,20 @@ fn a_hot_symbol_is_found() {
     // Of all rows of the run it has a quarter.
     let greatest = "<td>1/1</td><td>1,025</td><td>25 %</td><td>44 %</td>";
     assert!(found.contains(greatest), "the page does not say when group 1/1 had how much of all rows");
-    check(
-        "hot-symbol",
-        &[
-            "behind other batches of the lane",
-            "        1      1      1    59  354 to 366  2026-11-24T10:11:45.805280Z  SYNTH:AAAA 54",
-        ],
-    );
+    let causes = [
+        "lane 1 (cpu:1)      454.343",
+        "behind other batches of the lane",
+        "        1      1      1    59  354 to 366  2026-11-24T10:11:45.805280Z  SYNTH:AAAA 54",
+    ];
+    check("hot-symbol", &causes);
 }
 
 #[test]
 fn a_throttled_device_is_found() {
     let causes = [
-        "last on cuda:1",
+        "because of lane 1 (cuda:1)",
+        "clock 210 MHz, held down by hardware_thermal_slowdown",
+        "ms_per_row",
         "its device has 89 °C, and throttles at 90 °C",
         "lane 1 gets no work: beside the other lanes its batches take",
     ];
@@ -94,5 +95,5 @@ fn a_throttled_device_is_found() {
 
 #[test]
 fn bad_weights_are_found() {
-    check("bad-weights", &["last on cpu:2", "weight"]);
+    check("bad-weights", &["because of lane 2 (cpu:2)", "weight"]);
 }

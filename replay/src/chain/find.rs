@@ -1,11 +1,13 @@
 //! Finds the signal that is meant by a symbol and a time.
 
+use std::collections::BTreeSet;
+
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 use warptape_schemas::decode_signal;
 
 use super::slowest::first_signal;
 use crate::partition_reader::PartitionReader;
-use crate::{Phase, Progress, ReplayError, VerifyOptions};
+use crate::{Phase, Progress, ReplayError, VerifyOptions, utc};
 
 /// Bars are signalled in the order of their ends, but for those that fill up within the allowed lateness of each other: the search begins
 /// so much before.
@@ -31,7 +33,7 @@ pub fn find_signal_of_symbol(
     let mut best: Option<(i64, i32, i64)> = None;
     let mut done = 0;
     let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
-    for (partition, range) in (0..).zip(ranges) {
+    for (partition, &range) in (0..).zip(&ranges) {
         let source = TopicPartition { topic: topic.clone(), partition };
         let early_ns = at_ns.saturating_sub(LATENESS_NS);
         let first = first_signal(log, &source, range, |_, bar_end_ns| bar_end_ns < early_ns)?;
@@ -55,9 +57,41 @@ pub fn find_signal_of_symbol(
             break;
         }
     }
-    best.map(|(_, partition, offset)| (partition, offset)).ok_or_else(|| ReplayError::NoSignal {
-        url: log.url(),
-        topic: topic.clone(),
-        symbol: symbol.to_owned(),
+    match best {
+        Some((_, partition, offset)) => Ok((partition, offset)),
+        None => Err(not_found(log, topic, &ranges, symbol)?),
+    }
+}
+
+/// Says what there is of a symbol that has no signal of a time: when its bars end, or, where it has none, the symbols that have.
+fn not_found(
+    log: &dyn EventLog,
+    topic: &str,
+    ranges: &[OffsetRange],
+    symbol: &str,
+) -> Result<ReplayError, ReplayError> {
+    let (mut ends, mut known): (Option<(i64, i64)>, BTreeSet<String>) = (None, BTreeSet::new());
+    for (partition, &range) in (0..).zip(ranges) {
+        let source = TopicPartition { topic: topic.to_owned(), partition };
+        let mut reader = PartitionReader::open(log, source, range)?;
+        while let Some(record) = reader.next()? {
+            let key = record.key.as_deref().unwrap_or_default();
+            if key == symbol.as_bytes() {
+                let Ok(signal) = decode_signal(&record.value) else { continue };
+                let (first, last) = ends.unwrap_or((signal.bar_end_ns, signal.bar_end_ns));
+                ends = Some((first.min(signal.bar_end_ns), last.max(signal.bar_end_ns)));
+            } else if let Ok(other) = std::str::from_utf8(key)
+                && !known.contains(other)
+            {
+                known.insert(other.to_owned());
+            }
+        }
+    }
+    let (url, topic, symbol) = (log.url(), topic.to_owned(), symbol.to_owned());
+    Ok(match ends {
+        Some((first, last)) => {
+            ReplayError::NoSignal { url, topic, symbol, first: utc(first), last: utc(last) }
+        }
+        None => ReplayError::NoSymbol { url, topic, symbol, known },
     })
 }

@@ -1,12 +1,43 @@
 //! Why a lane had no more to do at a time.
 
+use std::fmt;
+
 use serde::Serialize;
 use warptape_eventlog::EventLog;
 use warptape_scheduler::LaneExplanation;
+use warptape_schemas::journal::{LaneId, LaneSpec};
 
 use crate::ReplayError;
 use crate::entries::Entries;
 use crate::history::{Bound, Moment};
+
+/// A lane as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LaneName {
+    /// By its index.
+    Index(LaneId),
+    /// By its device, without regard to case.
+    Device(String),
+}
+
+impl LaneName {
+    fn of(&self, lanes: &[LaneSpec]) -> Option<LaneId> {
+        let found = lanes.iter().find(|spec| match self {
+            Self::Index(index) => spec.lane == *index,
+            Self::Device(device) => spec.device.eq_ignore_ascii_case(device),
+        });
+        found.map(|spec| spec.lane)
+    }
+}
+
+impl fmt::Display for LaneName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => index.fmt(formatter),
+            Self::Device(device) => write!(formatter, "{device:?}"),
+        }
+    }
+}
 
 /// How a lane stood.
 #[derive(Clone, Debug, Serialize)]
@@ -17,24 +48,32 @@ pub struct LaneWhy {
     pub at: Moment,
     /// The lane.
     pub lane: LaneExplanation,
+    /// Its device.
+    pub device: String,
 }
 
 /// Says how a lane stood at a bound: behind the last entry before it.
 ///
 /// # Errors
-/// If the log cannot be read, there is no entry before the bound, or no such lane.
+/// If the log cannot be read, there is no entry before the bound, the journal ends before the bound, or there is no such lane.
 pub fn why_lane(
     log: &dyn EventLog,
     journal: &str,
     partition: i32,
-    lane: i32,
+    lane: &LaneName,
     at: Bound,
 ) -> Result<LaneWhy, ReplayError> {
     let entries = Entries::open(log, journal, partition)?;
+    entries.refuse_behind_end(at)?;
     let next = entries.bound(Some(at))?.unwrap_or(entries.range.next);
     let no_entry = || ReplayError::NothingBefore { url: log.url(), topic: journal.to_owned(), partition };
     let (scheduler, last) = entries.scheduler_behind(next)?.ok_or_else(no_entry)?;
-    let lanes = scheduler.lane_loads().count();
-    let explained = scheduler.explain_lane(lane).ok_or(ReplayError::NoLane { lane, lanes })?;
-    Ok(LaneWhy { journal: partition, at: last, lane: explained })
+    let lanes = entries.started_before(next)?.map(|started| started.lanes).unwrap_or_default();
+    let explained = lane.of(&lanes).and_then(|lane| Some((scheduler.explain_lane(lane)?, lane)));
+    let (explained, index) = explained.ok_or_else(|| ReplayError::NoLane {
+        lane: lane.to_string(),
+        lanes: lanes.iter().map(|spec| format!("{} ({})", spec.lane, spec.device)).collect(),
+    })?;
+    let device = lanes.into_iter().find(|spec| spec.lane == index).map(|spec| spec.device);
+    Ok(LaneWhy { journal: partition, at: last, lane: explained, device: device.unwrap_or_default() })
 }

@@ -11,6 +11,7 @@ use warptape_schemas::decode_signal;
 use super::context::Context;
 use super::dealt::Dealer;
 use super::facts::{Chain, SignalFacts, TickFacts};
+use super::held::Held;
 use super::signal::Signalled;
 use super::waits::Wait;
 use crate::history::{Ended, HistoryOptions, Item, SealedPart, Transaction, Window, read_history};
@@ -51,6 +52,8 @@ pub struct Slow {
     pub main: Option<Wait>,
     /// All of it.
     pub chain: Chain,
+    /// Who held it up, the one who did so longest first: waits for one lane count together.
+    pub held_by: Vec<Held>,
 }
 
 /// What is met while the slowest signals are looked for.
@@ -253,7 +256,8 @@ impl Search<'_> {
             let part = &transaction.partitions[part];
             let chain = Signalled { facts, tick }.chain(context, transaction, part, &mut dealer)?;
             let main = chain.waits.iter().copied().max_by_key(|wait| wait.ns);
-            chains.push((rank, Slow { main, chain }));
+            let held_by = chain.held_by();
+            chains.push((rank, Slow { main, chain, held_by }));
         }
         chains.sort_by_key(|(rank, _)| *rank);
         found.signals = chains.into_iter().map(|(_, slow)| slow).collect();

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use warptape_eventlog::{EventLog, OffsetRange};
-use warptape_scheduler::{Explanation, Scheduler};
+use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, LaneId, Started};
 
 use super::Predicate;
@@ -21,7 +21,8 @@ use super::marks::{MARK_OFFSETS, Mark, Marks};
 use crate::ReplayError;
 use crate::difference::{Difference, differences};
 use crate::entries::{Begin, Entries, EntryReader};
-use crate::history::Bound;
+use crate::history::{Bound, Moment};
+use crate::why::{Explained, before};
 
 /// Entries between two calls of what is told of progress.
 const PROGRESS_ENTRIES: u64 = 1_024;
@@ -170,21 +171,41 @@ impl<'a> Stepper<'a> {
         OffsetRange { first: self.first, next: self.entries.range.next }
     }
 
+    /// The last entry of the journal.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn last(&self) -> Result<Moment, ReplayError> {
+        let reach = self.entries.reach()?.ok_or_else(|| self.entries.gone(self.first))?;
+        Ok(reach.last)
+    }
+
+    /// The error that there is no entry at a place or behind it, with what there is.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn outside(&self) -> Result<ReplayError, ReplayError> {
+        Ok(self.entries.outside(self.entries.reach()?.into_iter().collect()))
+    }
+
     /// Entries that were stepped so far, for who wants to know what a way has cost.
     pub fn stepped(&self) -> u64 {
         self.stepped
     }
 
-    /// Why this software makes the decision of an index at the position; `None` where it makes no such decision.
+    /// Why this software makes the decision of an index at the position, and what was decided before it; `None` where it makes no such decision.
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn explain(&mut self, index: usize) -> Result<Option<Explanation>, ReplayError> {
+    pub fn explain(&mut self, index: usize) -> Result<Option<Explained>, ReplayError> {
         if index >= self.here.decisions.len() || self.here.refusal.is_some() {
             return Ok(None);
         }
-        let before = self.state_before()?;
-        Ok(before.explain(self.here.entry.at_ns, &self.here.entry.input, index).ok())
+        let state = self.state_before()?;
+        let Here { offset, entry, .. } = &self.here;
+        let Ok(explanation) = state.explain(entry.at_ns, &entry.input, index) else { return Ok(None) };
+        let before = before(&self.entries, *offset, entry)?.into_iter().nth(index).flatten();
+        Ok(Some(Explained { explanation, before }))
     }
 
     /// Goes to the next entry.

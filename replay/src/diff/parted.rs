@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 
+use super::side::configuration;
 use super::{DiffSide, Unlike, unlike};
 use crate::ReplayError;
 use crate::entries::{Entries, EntryReader};
@@ -23,6 +24,8 @@ pub struct Parted {
     pub at: Option<PartedAt>,
     /// Entries of each that the other does not have any more, where they do not part.
     pub more: [u64; 2],
+    /// Starts up to there that the configuration differs of, which are not counted among those that say the same.
+    pub starts_unlike: u64,
 }
 
 /// Where two journals part.
@@ -87,12 +90,13 @@ fn is_of_transactions(input: &Input) -> bool {
 }
 
 fn compare(journal: i32, mut a: Side, mut b: Side) -> Result<Parted, ReplayError> {
-    let mut parted = Parted { journal, alike: 0, at: None, more: [0, 0] };
+    let mut parted = Parted { journal, alike: 0, at: None, more: [0, 0], starts_unlike: 0 };
     loop {
         match (a.next()?, b.next()?) {
             (None, None) => return Ok(parted),
             (Some(one), Some(other)) => match part(&one, &other) {
-                None => parted.alike += 1,
+                None if is_configured_alike(&one.input, &other.input) => parted.alike += 1,
+                None => parted.starts_unlike += 1,
                 at => return Ok(Parted { at, ..parted }),
             },
             (Some(_), None) => {
@@ -113,6 +117,14 @@ fn count(reader: &mut Side) -> Result<u64, ReplayError> {
         count += 1;
     }
     Ok(count)
+}
+
+/// Whether two inputs do not begin processes of different configurations.
+fn is_configured_alike(a: &Input, b: &Input) -> bool {
+    match (a, b) {
+        (Input::Started(a), Input::Started(b)) => configuration(a) == configuration(b),
+        _ => true,
+    }
 }
 
 fn part(a: &JournalEntry, b: &JournalEntry) -> Option<PartedAt> {

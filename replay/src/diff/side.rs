@@ -80,7 +80,7 @@ pub struct Latency {
     pub p99_ns: u64,
     /// 999 of 1,000 are not slower, ns.
     pub p999_ns: u64,
-    /// The slowest, ns.
+    /// The slowest, ns, exactly; the others are known to three digits.
     pub max_ns: u64,
 }
 
@@ -136,6 +136,8 @@ struct Fold {
     lanes: BTreeMap<(i32, LaneId), LaneWork>,
     software: BTreeSet<String>,
     latency: Histogram<u64>,
+    /// The slowest signal's, which a histogram does not keep as it was.
+    latency_ns_max: u64,
     /// Rows whose waits are known, and the sum of these by step.
     waits: (i128, BTreeMap<Step, i128>),
     times: Option<(i64, i64)>,
@@ -155,6 +157,7 @@ impl Fold {
             lanes: BTreeMap::new(),
             software: BTreeSet::new(),
             latency,
+            latency_ns_max: 0,
             waits: (0, BTreeMap::new()),
             times: None,
             life_last_ns: 0,
@@ -166,7 +169,10 @@ impl Fold {
             Seen::Signal { latency_ns, .. } => {
                 self.side.totals.signals += 1;
                 let latency_ns = latency_ns.map(|latency_ns| latency_ns.max(0).unsigned_abs());
-                latency_ns.into_iter().for_each(|latency_ns| self.latency.saturating_record(latency_ns));
+                latency_ns.into_iter().for_each(|latency_ns| {
+                    self.latency.saturating_record(latency_ns);
+                    self.latency_ns_max = self.latency_ns_max.max(latency_ns);
+                });
             }
             Seen::Before(_) => {}
             Seen::Item(item) => {
@@ -268,18 +274,20 @@ impl Fold {
     }
 
     fn finish(self) -> Reading {
-        let Self { mut side, configuration, groups, lanes, latency, waits: (rows, waits), times, .. } = self;
+        let Self { mut side, configuration, groups, lanes, latency, latency_ns_max, .. } = self;
+        let ((rows, waits), times) = (self.waits, self.times);
         side.elapsed_ns = times.map_or(0, |(first, last)| last.saturating_sub(first));
         side.lanes = lanes.into_values().collect();
         let mean = |(step, sum): (Step, i128)| MeanWait { step, ns: (sum / rows.max(1)) as i64 };
         side.waits = waits.into_iter().map(mean).collect();
         if !latency.is_empty() {
-            let quantile = |quantile| latency.value_at_quantile(quantile);
+            // The last one of a bucket may be beyond the slowest.
+            let quantile = |quantile| latency.value_at_quantile(quantile).min(latency_ns_max);
             side.latency = Latency {
                 p50_ns: quantile(0.5),
                 p99_ns: quantile(0.99),
                 p999_ns: quantile(0.999),
-                max_ns: latency.max(),
+                max_ns: latency_ns_max,
             };
         }
         Reading { side, configuration, groups }
@@ -287,7 +295,7 @@ impl Fold {
 }
 
 /// What is configured, without the process and the version of its software.
-fn configuration(started: &Started) -> Value {
+pub(super) fn configuration(started: &Started) -> Value {
     let stages: Value =
         serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));
     let Started { scheduler, lanes, autoscale, shadow, .. } = started;

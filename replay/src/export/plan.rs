@@ -13,7 +13,6 @@ use crate::accounts::Accounts;
 use crate::cause::{self, CauseOf};
 use crate::cut::{Cut, PartitionCut};
 use crate::entries::Entries;
-use crate::outside::JournalReach;
 use crate::partition_reader::PartitionReader;
 use crate::segments::Segments;
 use crate::{ReplayError, VerifyOptions, outside};
@@ -86,7 +85,7 @@ impl Plan {
 
 /// Which entries of a journal are written of a window, in words.
 fn written(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<String>, ReplayError> {
-    let reach = JournalReach::of(entries, range)?;
+    let reach = entries.reach_of(range)?;
     let words = "a window begins with the start or checkpoint before it, and ends with the last transaction that was sealed in it";
     Ok(reach.map(|reach| format!("of the journal, {reach}: {words}")))
 }

@@ -1,12 +1,13 @@
 //! Why signals were late: of every signal of a recorded run the waits add up to what the records' times say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use warptape_eventlog::{EventLog, NewRecord, TopicSpec};
 use warptape_replay::ReplayError;
 use warptape_replay::chain::{
-    Chain, Slow, SlowestOptions, Step, slowest, why_batch, why_lane, why_request, why_signal,
+    Chain, Holder, LaneName, Slow, SlowestOptions, Step, Wait, slowest, why_batch, why_lane, why_request,
+    why_signal,
 };
 use warptape_replay::history::{Bound, Window};
 use warptape_schemas::journal::{
@@ -80,6 +81,26 @@ fn the_waits_of_every_signal_add_up() {
     assert!(explained > 100, "{explained} signals");
 }
 
+/// What held a signal up adds up to the whole, and each lane has all of the waits for it.
+fn check_held(slow: &Slow) {
+    let Slow { chain, held_by, .. } = slow;
+    assert_eq!(held_by.iter().map(|held| held.ns).sum::<i64>(), chain.total_ns);
+    assert!(held_by.is_sorted_by(|one, next| one.ns >= next.ns));
+    assert_eq!(held_by.iter().map(|held| held.waits.len()).sum::<usize>(), chain.waits.len());
+    let of_lane = |step: Step| match step {
+        Step::Queue | Step::Lane | Step::Service | Step::Handover => chain.batch.as_ref(),
+        Step::OtherGroups => chain.last_batch.as_ref(),
+        _ => None,
+    };
+    let lanes = chain.batch.iter().chain(&chain.last_batch).map(|batch| batch.lane);
+    for lane in lanes.collect::<BTreeSet<_>>() {
+        let is_its = |wait: &&Wait| of_lane(wait.step).is_some_and(|batch| batch.lane == lane);
+        let ns = chain.waits.iter().filter(is_its).map(|wait| wait.ns).sum::<i64>();
+        let held = held_by.iter().find(|held| matches!(held.by, Holder::Lane { lane: by, .. } if by == lane));
+        assert_eq!(held.map_or(0, |held| held.ns), ns, "{chain:?}");
+    }
+}
+
 #[test]
 fn the_slowest_are_those_with_the_greatest_sums() {
     let recording = record(plan(52));
@@ -92,11 +113,15 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     let signals = (0..PARTITIONS).map(|partition| records(log, "signals", partition).len()).sum::<usize>();
     assert_eq!((found.signals.len(), found.seen), (signals, signals as u64));
     assert_eq!((found.without_commit, found.without_tick), (0, 0));
+    let mut with_lanes = 0;
     for slow in &found.signals {
         check(log, &slow.chain);
         let most = slow.chain.waits.iter().map(|wait| wait.ns).max();
         assert_eq!(slow.main.map(|wait| wait.ns), most);
+        check_held(slow);
+        with_lanes += slow.held_by.iter().filter(|held| held.waits.len() > 1).count();
     }
+    assert!(with_lanes > 10, "waits for one lane count together: {with_lanes}");
     let totals: Vec<_> = found.signals.iter().map(|slow| slow.chain.total_ns).collect();
     assert!(totals.is_sorted_by(|one, next| one >= next));
     let few: Vec<_> = all(7).signals.iter().map(|slow| slow.chain.signal.clone()).collect();
@@ -280,15 +305,27 @@ fn a_batch_and_a_lane_are_explained() {
     assert!(matches!(error, ReplayError::NoBatch { batch: 1_000_000, .. }), "{error}");
 
     let last = records(log, "journal", 0).len() as i64 - 1;
-    let found = why_lane(log, "journal", 0, 1, Bound::Sequence(last)).unwrap();
+    let lane = |lane: LaneName, at: Bound| why_lane(log, "journal", 0, &lane, at);
+    let found = lane(LaneName::Index(1), Bound::Sequence(last)).unwrap();
     assert_eq!((found.at.sequence, found.lane.load.lane), (last - 1, 1));
     let groups = found.lane.load.groups_placed as usize + found.lane.elsewhere.len();
     assert_eq!(groups, 2 * 3, "partitions, groups");
-    assert!(matches!(why_lane(log, "journal", 0, 2, Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
-    assert!(matches!(
-        why_lane(log, "journal", 0, 0, Bound::Offset(0)),
-        Err(ReplayError::NothingBefore { .. })
-    ));
+    let by_device = lane(LaneName::Device("CPU:1".to_owned()), Bound::Sequence(last)).unwrap();
+    assert_eq!((by_device.lane, by_device.device.as_str()), (found.lane, "cpu:1"));
+    let error = lane(LaneName::Device("cpu:9".to_owned()), Bound::Sequence(last)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no lane \"cpu:9\": the process has the lanes 0 (cpu:0), 1 (cpu:1)"
+    );
+    assert!(matches!(lane(LaneName::Index(2), Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
+    let at = |at: Bound| lane(LaneName::Index(0), at);
+    assert!(matches!(at(Bound::Offset(0)), Err(ReplayError::NothingBefore { .. })));
+    // Behind the last entry there is the end, and nothing behind that.
+    assert_eq!(at(Bound::Sequence(last + 1)).unwrap().at.sequence, last);
+    assert_eq!(at(Bound::Offset(last + 1)).unwrap().at.sequence, last);
+    for beyond in [Bound::Sequence(last + 2), Bound::Offset(last + 2), Bound::Time(i64::MAX)] {
+        assert!(matches!(at(beyond), Err(ReplayError::OutsideJournal { .. })), "{beyond:?}");
+    }
 }
 
 /// Batches of the last of two lives, in both of which their numbers are. A search that reads all entries up to a batch says so in words on

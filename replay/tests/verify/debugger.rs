@@ -107,7 +107,7 @@ fn explanations_are_of_the_state_before_the_entry() {
     loop {
         let before = seen(&stepper);
         for (index, decision) in before.2.iter().enumerate() {
-            let explained = stepper.explain(index).unwrap().expect("there is such a decision");
+            let explained = stepper.explain(index).unwrap().expect("there is such a decision").explanation;
             assert_eq!(&explained.decision, decision);
             if matches!(decision, Decision::Place(_)) {
                 places += 1;

@@ -52,6 +52,9 @@ fn a_run_is_the_same_as_its_like() {
     assert_eq!((one.lives, one.software.as_slice()), (2, &[env!("CARGO_PKG_VERSION").to_owned()][..]));
     assert_eq!((&one.latency, &one.waits, &one.lanes), (&other.latency, &other.waits, &other.lanes));
     assert!(one.totals.signals > 30 && one.latency.p50_ns > 0 && one.latency.max_ns >= one.latency.p999_ns);
+    assert_eq!(one.latency.max_ns, one.slowest[0].chain.total_ns.unsigned_abs(), "it is exact");
+    let entries = records(&a.log, "journal", 0).len() as u64;
+    assert_eq!((found.parted[0].alike, found.parted[0].starts_unlike), (entries, 0));
     assert!(one.waits.iter().map(|wait| wait.ns).sum::<i64>() > 0, "{:?}", one.waits);
 }
 
@@ -64,6 +67,9 @@ fn other_placements_part_the_journals_and_leave_the_signals() {
     assert_eq!(configured, ["scheduler.placement_seed"]);
     let at = found.parted[0].at.as_ref().expect("they part");
     assert!(at.by_decision && at.inputs[0] == "partition_assigned", "{at:?}");
+    // The start is of another configuration, and does not count among what is the same.
+    assert_eq!(found.parted[0].starts_unlike, 1);
+    assert_eq!(found.parted[0].alike + 1, at.sequences[0].unsigned_abs());
     assert!(at.fields.iter().any(|field| field.field.contains(".place.lane")), "{at:?}");
 
     let (lanes_a, lanes_b) = (lanes(&a.log), lanes(&b.log));

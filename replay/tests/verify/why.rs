@@ -1,7 +1,8 @@
 //! Why decisions were made: found from any start or checkpoint before them.
 
 use warptape_eventlog::{EventLog, Record};
-use warptape_replay::history::Moment;
+use warptape_replay::debugger::{Found, Stepper};
+use warptape_replay::history::{Bound, Moment};
 use warptape_replay::{Before, ReplayError, WhyOptions, why};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{AutoscaleConfig, BreakerConfig, Decision, Input, LaneLost, LaneReady, Woke};
@@ -163,4 +164,9 @@ fn breakers_of_other_lanes_are_of_other_series() {
     assert_eq!(told["otherwise"][0]["With"]["is"], "Below");
     assert_eq!(told["before"]["decided"]["at"]["sequence"], first_at.sequence);
     assert_eq!(told["before"]["decided"]["decision"]["Breaker"]["reason"], "LOSSES");
+    // The debugger says the same.
+    let mut stepper = Stepper::open(log, "journal", 0).unwrap();
+    assert_eq!(stepper.go_to(Bound::Sequence(probed), &mut |_| true).unwrap(), Found::Here);
+    let stepped = stepper.explain(0).unwrap().expect("it is decided there");
+    assert_eq!(stepped, why(log, &of(probed)).unwrap().explanations[0]);
 }

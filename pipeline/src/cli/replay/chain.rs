@@ -1,12 +1,13 @@
 //! Arguments of `replay why`, `replay slowest` and `replay why-not`, and what parts of a log they name.
 
 use clap::{Args, ValueEnum};
+use warptape_replay::chain::{LaneName, SLOWEST_MAX};
 use warptape_replay::history::{Bound, Window};
 use warptape_sources::TimeUnit;
 
 use super::VerifyFormat;
 use crate::cli::UsageError;
-use crate::cli::count::parse_count_from_one;
+use crate::cli::count::parse_count_within;
 
 /// What `replay why` explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub enum WhySubject {
 WHAT is one of
   42                                    the entry with this sequence in the journal (`warptape tail journal --from-beginning` lists them)
   signal:PARTITION:OFFSET               a signal (`warptape tail signals` and `warptape replay slowest` list them)
-  SYNTH:AAAA@2026-11-24T10:00:00Z       the symbol's first signal whose bar ends at that time or later
+  SYNTH:AAAA@2024-08-08T00:00:05Z       the symbol's first signal whose bar ends at that time of the ticks or later
   request:ID                            the answer to a risk request
   batch:17                              a batch of the process life that began last
 
@@ -66,7 +67,7 @@ The latency of a signal is the time from the publication of the tick record that
 Example: warptape replay slowest 20 --since 2026-11-24T03:00:00Z --until 2026-11-24T03:05:00Z --log sqlite:market.db")]
 pub struct SlowestArgs {
     /// How many signals to list, 10000 at most
-    #[arg(value_name = "N", default_value = "10", value_parser = parse_count_from_one)]
+    #[arg(value_name = "N", default_value = "10", value_parser = parse_signals)]
     pub count: u64,
     /// Which part of the journal to look at
     #[command(flatten)]
@@ -84,10 +85,11 @@ pub struct SlowestArgs {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: warptape replay why-not 1 --at 2026-11-24T03:01:00Z --log sqlite:market.db")]
 pub struct WhyNotArgs {
-    /// Index of the lane, in the order of the configuration
-    #[arg(value_name = "LANE")]
-    pub lane: i32,
-    /// When: a time such as 2026-11-24T03:01:00Z, `sequence:N` or `offset:N` of the journal
+    /// The lane: its number in the order of the configuration, or its device, such as cuda:1
+    #[arg(value_name = "LANE", value_parser = parse_lane)]
+    pub lane: LaneName,
+    /// When: before the first entry of that time or later, or before the entry with that sequence or offset: 2026-11-24T03:01:00Z, 1236 or
+    /// sequence:1236, offset:N
     #[arg(long, value_name = "WHEN", value_parser = parse_bound)]
     pub at: Bound,
     /// Partition of the journal: the ordinal of the process
@@ -101,7 +103,8 @@ pub struct WhyNotArgs {
 /// A part of the journal.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct WindowArgs {
-    /// Begin here: a time such as 2026-11-24T03:00:00Z, `sequence:N` or `offset:N` of the journal; its beginning where not given
+    /// Begin here: a time such as 2026-11-24T03:00:00Z, a sequence of the journal such as 42 or sequence:42, or offset:N; its beginning where
+    /// not given
     #[arg(long, visible_alias = "from", value_name = "WHEN", value_parser = parse_bound)]
     pub since: Option<Bound>,
     /// End before this, named likewise; the end of the journal where not given
@@ -162,16 +165,34 @@ fn parse_subject(text: &str) -> Result<WhySubject, String> {
         .to_owned())
 }
 
-pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
+/// A place in the journal: a number by itself is a sequence.
+pub fn parse_bound(text: &str) -> Result<Bound, String> {
     let number = |text: &str| {
-        let number = text.parse::<i64>().ok().filter(|number| *number >= 0);
-        number.ok_or_else(|| format!("{text:?} is no whole number"))
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|_| is_number)
     };
-    match text.split_once(':') {
+    let found = match text.split_once(':') {
         Some(("sequence", sequence)) => number(sequence).map(Bound::Sequence),
         Some(("offset", offset)) => number(offset).map(Bound::Offset),
-        _ => parse_time(text).map(Bound::Time),
+        _ => number(text).map(Bound::Sequence).or_else(|| parse_time(text).ok().map(Bound::Time)),
+    };
+    found.ok_or_else(|| {
+        format!("{text:?} is no time such as 2026-11-24T03:00:00.5Z, no sequence such as 42, and no offset:N")
+    })
+}
+
+fn parse_lane(text: &str) -> Result<LaneName, String> {
+    match text.parse() {
+        _ if text.is_empty() => Err("a number of a lane, or a device such as cuda:1, is expected".to_owned()),
+        Ok(index) => Ok(LaneName::Index(index)),
+        Err(_) => Ok(LaneName::Device(text.to_owned())),
     }
+}
+
+/// How many signals to list. Who names a log there wants `--log`.
+fn parse_signals(text: &str) -> Result<u64, String> {
+    parse_count_within(text, SLOWEST_MAX as u64)
+        .map_err(|mistake| format!("{mistake}; a log is named behind --log"))
 }
 
 pub(super) fn parse_time(text: &str) -> Result<i64, String> {
@@ -210,8 +231,23 @@ mod tests {
     #[test]
     fn ends_of_windows() {
         assert_eq!(parse_bound("sequence:7"), Ok(Bound::Sequence(7)));
+        assert_eq!(parse_bound("7"), Ok(Bound::Sequence(7)));
         assert_eq!(parse_bound("offset:8"), Ok(Bound::Offset(8)));
         assert_eq!(parse_bound("1970-01-01T00:00:02+00:00"), Ok(Bound::Time(2_000_000_000)));
-        assert!(parse_bound("sequence:x").is_err() && parse_bound("7").is_err());
+        for text in ["", "-1", "+1", "x", "99999999999999999999", "offset:x", "sequence:-1"] {
+            assert!(parse_bound(text).unwrap_err().contains("no sequence such as 42"), "{text}");
+        }
+    }
+
+    #[test]
+    fn lanes_and_counts() {
+        assert_eq!(parse_lane("1"), Ok(LaneName::Index(1)));
+        assert_eq!(parse_lane("cuda:1"), Ok(LaneName::Device("cuda:1".to_owned())));
+        assert!(parse_lane("").is_err());
+        assert_eq!(parse_signals("1e4"), Ok(10_000));
+        for text in ["10001", "0", "night.db"] {
+            let mistake = parse_signals(text).unwrap_err();
+            assert!(mistake.contains("from 1 to 10000") && mistake.contains("--log"), "{mistake}");
+        }
     }
 }

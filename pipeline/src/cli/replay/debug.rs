@@ -14,7 +14,7 @@ use crate::cli::count::parse_count_from_one;
 #[command(after_help = after_help())]
 pub struct DebugArgs {
     /// Begin at this entry: its sequence, a time such as 2026-11-24T03:01:00Z, or `offset:N`; the first one where not given
-    #[arg(long, value_name = "SEQUENCE|TIME", value_parser = parse_place)]
+    #[arg(long, value_name = "SEQUENCE|TIME", value_parser = parse_bound)]
     pub at: Option<Bound>,
     /// Condition to stop on, such as 'lane=cuda:1 && queue>1000'
     #[arg(long = "break", value_name = "CONDITION", value_parser = parse_condition)]
@@ -57,17 +57,6 @@ Example: warptape replay debug --at 2026-11-24T03:01:00Z --break 'decision=Dispa
          warptape replay debug --break 'lane=cuda:1 && queue>1000' -o json --count 3 --log sqlite:market.db"
 }
 
-/// An entry as people name it.
-pub fn parse_place(text: &str) -> Result<Bound, String> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse() {
-        Ok(sequence) if is_number => Ok(Bound::Sequence(sequence)),
-        _ => parse_bound(text).map_err(|_| {
-            format!("{text:?} is no sequence, no time such as 2026-11-24T03:00:00Z, and no offset:N")
-        }),
-    }
-}
-
 /// A condition; times in it are RFC 3339.
 pub fn parse_condition(text: &str) -> Result<Predicate, String> {
     Predicate::parse(text, &|time| parse_time(time).ok()).map_err(|error| error.to_string())
@@ -78,14 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_conditions() {
-        assert_eq!(parse_place("42"), Ok(Bound::Sequence(42)));
-        assert_eq!(parse_place("sequence:42"), Ok(Bound::Sequence(42)));
-        assert_eq!(parse_place("offset:8"), Ok(Bound::Offset(8)));
-        assert_eq!(parse_place("1970-01-01T00:00:02Z"), Ok(Bound::Time(2_000_000_000)));
-        for text in ["", "-1", "x", "99999999999999999999", "offset:x"] {
-            assert!(parse_place(text).unwrap_err().contains("is no sequence"), "{text}");
-        }
+    fn conditions() {
         assert!(parse_condition("at>=1970-01-01T00:00:02Z && lane=cuda:1").is_ok());
         assert!(parse_condition("at>=yesterday").unwrap_err().contains("a time such as"));
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::ChainFormat;
-use crate::settings::is_log_url;
+use crate::settings::{is_log_url, log_url};
 
 /// Arguments of `warptape replay diff`.
 #[derive(Clone, Debug, Args)]
@@ -28,8 +28,7 @@ pub struct DiffArgs {
 
 /// The URL of a log that was given as one, or as the path of its file.
 fn parse_log(text: &str) -> Result<String, String> {
-    let is_path = !text.is_empty() && !["sqlite:", "kafka:"].iter().any(|scheme| text.starts_with(scheme));
-    let url = if is_path { format!("sqlite:{text}") } else { text.to_owned() };
+    let url = log_url(text);
     match is_log_url(&url) {
         true => Ok(url),
         false => Err("sqlite:PATH, kafka:HOST:PORT or the path of a file is expected".to_owned()),

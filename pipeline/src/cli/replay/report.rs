@@ -15,7 +15,8 @@ use crate::cli::UsageError;
 The page needs nothing but itself: it opens offline, in any browser, and has less than 2 MiB whatever the log. Of a run it is verified whole
 whether its journal is identical to its replay, also where a window is looked at. Nothing is written over.
 
-Exit status: 0 written, 1 written and the run differs from its replay, 2 the log cannot be read or something is at FILE already.
+Exit status: 0 written, 1 written and the run differs from its replay, or FILE cannot be written, which standard error says; 2 the log cannot be
+read or something is at FILE already.
 
 Example: warptape replay report --to night.html --since 2026-11-24T03:00:00Z --until 2026-11-24T03:10:00Z --log sqlite:market.db")]
 pub struct ReportArgs {

@@ -1,11 +1,12 @@
 //! A chain of causes in words: what was waited for, how long, and why.
 
-use warptape_replay::chain::{BatchFacts, Chain, Step, Wait};
+use warptape_replay::chain::{BatchFacts, Chain, Held, Holder, Step, Wait};
 use warptape_replay::history::{Attempt, Trigger};
 use warptape_schemas::journal::{CommitOutcome, ReleaseReason};
 
 use super::why;
 use crate::commands::columns::{Align, aligned, utc};
+pub use crate::commands::tail::reasons::milliseconds;
 use crate::printable::printable_line;
 
 /// The whole chain.
@@ -67,11 +68,32 @@ pub fn push_paragraph(text: &mut String, line: &str) {
 
 fn total(chain: &Chain) -> String {
     let end = if chain.is_to_commit { "its commit" } else { "its seal, behind which no time is known" };
-    let main = chain.waits.iter().max_by_key(|wait| wait.ns);
-    let main = main.map_or_else(String::new, |main| {
-        format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))
-    });
-    format!("{} from there to {end}{main}", milliseconds(chain.total_ns))
+    let mostly = chain.held_by().first().map_or_else(String::new, |held| mostly(held, chain.total_ns));
+    format!("{} from there to {end}{mostly}", milliseconds(chain.total_ns))
+}
+
+/// What held it up longest, in words.
+fn mostly(held: &Held, total_ns: i64) -> String {
+    let part = if 2 * held.ns > total_ns { "most of it" } else { "the longest part of it" };
+    let why = match &held.by {
+        Holder::Lane { .. } => format!("because of {} ({})", holder(held), parts(held)),
+        Holder::Step(step) => cause(*step).to_owned(),
+    };
+    format!("; {part}, {}, {why}", milliseconds(held.ns))
+}
+
+/// Who held it up.
+pub fn holder(held: &Held) -> String {
+    match &held.by {
+        Holder::Lane { lane, device } => format!("lane {lane} ({device})"),
+        Holder::Step(step) => name(*step),
+    }
+}
+
+/// The waits of which it consists, the longest first.
+pub fn parts(held: &Held) -> String {
+    let part = |wait: &Wait| format!("{} {}", name(wait.step), milliseconds(wait.ns));
+    held.waits.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// A row for each wait, with the time at its end and a sentence on it.
@@ -103,7 +125,7 @@ pub fn cause(step: Step) -> &'static str {
         Step::Lane => "behind other batches of the lane",
         Step::Service => "for the lane to work on the batch",
         Step::Handover => "on the way to the lane and back",
-        Step::OtherGroups => "for rows of other groups from the same records",
+        Step::OtherGroups => "for rows of other groups from the same or earlier records",
         Step::PreviousCommit => "for the transaction before to end",
         Step::CommitInterval => "for the next commit to be due",
         Step::Send => "for the commit to begin",
@@ -154,7 +176,7 @@ fn sentence(chain: &Chain, step: Step) -> String {
         Step::Handover => format!("{number} went to {lane} and back"),
         Step::OtherGroups => match &chain.last_batch {
             Some(last) => others(last),
-            None => "rows of other groups from these records or earlier ones were not done".to_owned(),
+            None => "rows of other groups from the same or earlier records were not done".to_owned(),
         },
         Step::PreviousCommit => "the transaction before had not ended".to_owned(),
         Step::CommitInterval => {
@@ -185,7 +207,7 @@ fn others(last: &BatchFacts) -> String {
     let BatchFacts { batch, lane, device, at, completed, service_ns, .. } = last;
     let flight = completed.map_or(0, |completed| completed.at_ns - at.at_ns);
     format!(
-        "rows of other groups from these records or earlier ones were not done: the last ones were in batch {batch} of lane {lane} ({device}), \
+        "rows of other groups from the same or earlier records were not done: the last ones were in batch {batch} of lane {lane} ({device}), \
          {} after {} in the queue, of that {} at work (`replay why batch:{batch}` says more)",
         milliseconds(flight),
         milliseconds(at.at_ns - last.oldest_arrival_ns),
@@ -249,9 +271,4 @@ fn why_there(chain: &Chain, batch: &BatchFacts) -> String {
         "why on lane {}: group {group} lives there with epoch {}; {since}; what placement saw of the lanes when the batch left:",
         batch.lane, batch.epoch
     )
-}
-
-/// Milliseconds to three decimals.
-pub fn milliseconds(ns: i64) -> String {
-    format!("{:.3} ms", ns as f64 / 1e6)
 }

@@ -9,7 +9,7 @@ use warptape_replay::ReplayError;
 use warptape_replay::chain::Step;
 use warptape_replay::diff::{Diff, DiffSide, LaneRows, Parted, PartedAt, Side, Unlike, diff};
 
-use super::chain::{milliseconds, name, push_line, push_paragraph};
+use super::chain::{holder, milliseconds, name, push_line, push_paragraph};
 use crate::cli::{ChainFormat, DIVERGED, DiffArgs};
 use crate::commands::columns::{Align, aligned, counted, utc};
 use crate::open::{OpenLog, Purpose, open_log};
@@ -105,13 +105,19 @@ fn fields(unlike: &[Unlike]) -> String {
 fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
     let journal = format!("journal of process {}", parted.journal);
     let alike = HumanCount(parted.alike);
+    let starts = match parted.starts_unlike {
+        0 => String::new(),
+        count => {
+            format!(", besides {} of another configuration", counted(count, "start", "starts"))
+        }
+    };
     let Some(at) = &parted.at else {
         let end = match parted.more {
             [0, 0] => String::new(),
             [0, more] => format!("; then B has {} more", HumanCount(more)),
             [more, _] => format!("; then A has {} more", HumanCount(more)),
         };
-        push_paragraph(text, &format!("{journal}: {alike} entries say the same, times aside{end}"));
+        push_paragraph(text, &format!("{journal}: {alike} entries say the same, times aside{starts}{end}"));
         return;
     };
     let PartedAt { by_decision, sequences: [a, b], at_ns, inputs, fields: unlike } = at;
@@ -123,7 +129,7 @@ fn push_parted(text: &mut String, parted: &Parted, found: &Diff) {
     let when = format!("A at {} (entry {a}), B at {} (entry {b})", utc(at_ns[0]), utc(at_ns[1]));
     push_paragraph(
         text,
-        &format!("{journal}: {alike} entries say the same, times aside; then they {what}: {when}"),
+        &format!("{journal}: {alike} entries say the same, times aside{starts}; then they {what}: {when}"),
     );
     text.push_str(&fields(unlike));
     if *by_decision {
@@ -212,10 +218,11 @@ fn push_moves(text: &mut String, found: &Diff) {
 
 fn costs(sides: &[Side; 2]) -> String {
     type Figure = fn(&Side) -> f64;
+    // Quantiles are known to three digits; all else is exact.
     let figures: [(&str, usize, Figure); 12] = [
-        ("tick to signal, p50, ms", 3, |side| side.latency.p50_ns as f64 / 1e6),
-        ("tick to signal, p99, ms", 3, |side| side.latency.p99_ns as f64 / 1e6),
-        ("tick to signal, p99.9, ms", 3, |side| side.latency.p999_ns as f64 / 1e6),
+        ("tick to signal, p50, ms", QUANTILE, |side| side.latency.p50_ns as f64 / 1e6),
+        ("tick to signal, p99, ms", QUANTILE, |side| side.latency.p99_ns as f64 / 1e6),
+        ("tick to signal, p99.9, ms", QUANTILE, |side| side.latency.p999_ns as f64 / 1e6),
         ("tick to signal, slowest, ms", 3, |side| side.latency.max_ns as f64 / 1e6),
         ("rows in a batch, mean", 1, |side| side.totals.rows as f64 / (side.totals.batches.max(1)) as f64),
         ("moves of groups", 0, |side| side.totals.moves as f64),
@@ -229,12 +236,29 @@ fn costs(sides: &[Side; 2]) -> String {
     let row = |(name, digits, figure): &(&str, usize, Figure)| {
         let is_known = |side: &Side| side.modelled_from.is_none() || !OF_TRANSACTIONS.contains(name);
         let [a, b] = [&sides[0], &sides[1]].map(|side| is_known(side).then(|| figure(side)));
-        let shown = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.digits$}"));
-        let difference = a.zip(b).map_or_else(String::new, |(a, b)| format!("{:+.digits$}", b - a));
+        let number = |value: f64| match *digits {
+            QUANTILE => significant(value),
+            digits => format!("{value:.digits$}"),
+        };
+        let shown = |value: Option<f64>| value.map_or_else(String::new, number);
+        let difference = a.zip(b).map_or_else(String::new, |(a, b)| {
+            let sign = if b >= a { "+" } else { "" };
+            format!("{sign}{}", number(b - a))
+        });
         vec![format!("  {name}"), shown(a), shown(b), difference]
     };
     let rows: Vec<Vec<String>> = figures.iter().map(row).collect();
     aligned(&COSTS, &rows)
+}
+
+/// Stands for the decimals of a figure that is known to three digits.
+const QUANTILE: usize = usize::MAX;
+
+/// A number to three digits, in which what is before the point is whole.
+fn significant(value: f64) -> String {
+    let digits_before = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
+    let decimals = (3 - digits_before).clamp(0, 9) as usize;
+    format!("{value:.decimals$}")
 }
 
 /// Figures that a modelled run does not have.
@@ -300,6 +324,7 @@ fn push_lanes(text: &mut String, sides: &[Side; 2]) {
                 HumanCount(lane.batches).to_string(),
                 HumanCount(lane.rows.unsigned_abs()).to_string(),
                 format!("{:.1}", 100.0 * busy),
+                significant(lane.service_ns as f64 / 1e6 / (lane.rows.max(1)) as f64),
             ]);
         }
     }
@@ -311,6 +336,7 @@ fn push_lanes(text: &mut String, sides: &[Side; 2]) {
         ("batches", Align::Right),
         ("rows", Align::Right),
         ("busy_%", Align::Right),
+        ("ms_per_row", Align::Right),
     ];
     text.push_str(&aligned(&header, &rows));
 }
@@ -319,14 +345,12 @@ fn push_slowest(text: &mut String, sides: &[Side; 2]) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (letter, side) in ["A", "B"].iter().zip(sides) {
         for slow in &side.slowest {
-            let (chain, main) = (&slow.chain, slow.main);
+            let (chain, held) = (&slow.chain, slow.held_by.first());
             rows.push(vec![
                 format!("  {letter}"),
                 milliseconds(chain.total_ns),
                 format!("signal:{}:{}", chain.signal.partition, chain.signal.offset),
-                main.map_or_else(String::new, |wait| {
-                    format!("{} {}", name(wait.step), milliseconds(wait.ns))
-                }),
+                held.map_or_else(String::new, |held| format!("{} {}", holder(held), milliseconds(held.ns))),
             ]);
         }
     }
@@ -334,7 +358,31 @@ fn push_slowest(text: &mut String, sides: &[Side; 2]) {
         return;
     }
     push_paragraph(text, "the slowest signals (`replay why` says all of one):");
-    let header =
-        [("", Align::Left), ("latency", Align::Right), ("signal", Align::Left), ("mostly", Align::Left)];
+    let header = [
+        ("", Align::Left),
+        ("latency", Align::Right),
+        ("signal", Align::Left),
+        ("held up longest by", Align::Left),
+    ];
     text.push_str(&aligned(&header, &rows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        for (value, expected) in [
+            (6_111.101, "6111"),
+            (461.111, "461"),
+            (56.84, "56.8"),
+            (4.006, "4.01"),
+            (0.000_512_3, "0.000512"),
+            (0.0, "0.00"),
+            (-2_263.4, "-2263"),
+        ] {
+            assert_eq!(significant(value), expected);
+        }
+    }
 }

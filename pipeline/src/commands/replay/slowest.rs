@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use warptape_replay::ReplayError;
-use warptape_replay::chain::{Chain, SLOWEST_MAX, Slow, Slowest, SlowestOptions, Step, slowest};
+use warptape_replay::chain::{Slow, Slowest, SlowestOptions, slowest};
 
-use super::chain::{cause, name};
-use crate::cli::{ChainFormat, SlowestArgs, UsageError};
-use crate::commands::columns::{Align, aligned, utc};
+use super::chain::{holder, parts};
+use crate::cli::{ChainFormat, SlowestArgs};
+use crate::commands::columns::{Align, aligned, counted, utc};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
@@ -16,9 +16,6 @@ use crate::settings::Settings;
 /// Lists the slowest signals.
 pub fn execute(args: &SlowestArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let count = usize::try_from(args.count).unwrap_or(usize::MAX);
-    if count > SLOWEST_MAX {
-        return Err(UsageError(format!("{count} signals are too many to list: {SLOWEST_MAX} at most")).into());
-    }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let options = super::sources(settings, schemas);
     let wanted = SlowestOptions { count, window: args.window.window()?, partition: args.partition };
@@ -46,14 +43,17 @@ fn table(found: &Slowest) -> String {
         ("kind", Align::Left),
         ("batch", Align::Right),
         ("lane", Align::Left),
-        ("mostly", Align::Left),
-        ("of_that_ms", Align::Right),
-        ("which was", Align::Left),
+        ("held up longest by", Align::Left),
+        ("for_ms", Align::Right),
+        ("in these waits", Align::Left),
     ];
     let rows: Vec<Vec<String>> = found.signals.iter().map(row).collect();
-    let mut text = aligned(&header, &rows);
-    text +=
-        &format!("{} signals looked at; `replay why` with a signal of the list says all of it\n", found.seen);
+    let mut text = match rows.is_empty() {
+        true => "no signal was committed there whose latency is known\n".to_owned(),
+        false => aligned(&header, &rows),
+    };
+    text += &format!("{} looked at", counted(found.seen, "signal", "signals"));
+    text += if rows.is_empty() { "\n" } else { "; `replay why` with a signal of the list says all of it\n" };
     for (count, what) in [
         (
             found.without_commit,
@@ -80,15 +80,8 @@ fn row(slow: &Slow) -> Vec<String> {
         chain.signal.kind.to_owned(),
         chain.batch.as_ref().map_or_else(unknown, |batch| batch.batch.to_string()),
         chain.batch.as_ref().map_or_else(unknown, |batch| batch.device.clone()),
-        slow.main.map_or_else(unknown, |wait| name(wait.step)),
-        slow.main.map_or_else(unknown, |wait| milliseconds(wait.ns)),
-        slow.main.map_or_else(unknown, |wait| which(chain, wait.step)),
+        slow.held_by.first().map_or_else(unknown, holder),
+        slow.held_by.first().map_or_else(unknown, |held| milliseconds(held.ns)),
+        slow.held_by.first().map_or_else(unknown, parts),
     ]
-}
-
-/// What a wait was, with the lane that others were waited for on.
-fn which(chain: &Chain, step: Step) -> String {
-    let last = chain.last_batch.as_ref().filter(|_| step == Step::OtherGroups);
-    let lane = last.map_or_else(String::new, |last| format!(", last on {}", last.device));
-    format!("{}{lane}", cause(step))
 }

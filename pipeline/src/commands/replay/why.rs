@@ -1,21 +1,23 @@
 //! `warptape replay why`: what led to a signal or a result; what the decisions of an entry were chosen among, by what, and what would have
 //! changed them.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use warptape_eventlog::EventLog;
+use warptape_hot::UnknownSymbol;
 use warptape_replay::chain::{find_signal_of_symbol, why_batch, why_request, why_signal};
 use warptape_replay::{Before, Progress, ReplayError, VerifyOptions, Why, WhyOptions, why};
 use warptape_scheduler::{Choice, Comparison, Condition, Explanation, Instead, Measure, Otherwise, Subject};
+use warptape_schemas::journal::Started;
 
-use super::{batch, chain, request};
-use crate::cli::{VerifyFormat, WhyArgs, WhySubject};
+use super::chain::{push_line, push_paragraph};
+use super::{batch, chain, input_table, request};
+use crate::cli::{UsageError, VerifyFormat, WhyArgs, WhySubject};
 use crate::commands::columns::{Align, aligned, utc};
-use crate::commands::tail::reasons;
+use crate::commands::tail::{inputs, reasons};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
@@ -49,7 +51,8 @@ fn explain(
             printed(args.output, &chain, |chain| Ok(chain::text(chain)))
         }
         WhySubject::Symbol { symbol, at_ns } => {
-            let (partition, offset) = find_signal_of_symbol(log, options, symbol, *at_ns, progress)?;
+            let found = find_signal_of_symbol(log, options, symbol, *at_ns, progress);
+            let (partition, offset) = found.map_err(with_near_symbols)?;
             let chain = why_signal(log, options, partition, offset, progress)?;
             printed(args.output, &chain, |chain| Ok(chain::text(chain)))
         }
@@ -61,6 +64,16 @@ fn explain(
             let chain = why_batch(log, options, args.partition, *number, progress)?;
             printed(args.output, &chain, |chain| Ok(batch::text(chain)))
         }
+    }
+}
+
+/// An error; of a symbol that is not there with those whose names are similar.
+fn with_near_symbols(error: ReplayError) -> anyhow::Error {
+    match error {
+        ReplayError::NoSymbol { url, topic, symbol, known } => {
+            UsageError(UnknownSymbol::new(&symbol, format!("{url} ({topic})"), &known).to_string()).into()
+        }
+        error => error.into(),
     }
 }
 
@@ -76,36 +89,37 @@ fn printed<T: Serialize>(
 }
 
 fn text(why: &Why) -> anyhow::Result<String> {
-    let fields = serde_json::to_value(&why.entry)?;
-    let input = fields["input"].as_object().and_then(|input| input.iter().next());
-    let (name, input) = input.map_or(("", &Value::Null), |(name, input)| (name.as_str(), input));
-    let mut text = format!(
-        "entry {} of partition {} at {}\n{name}: {input}\n",
-        why.entry.sequence,
-        why.partition,
-        utc(why.entry.at_ns)
+    let Why { entry, started, .. } = why;
+    let started = started.as_ref();
+    let decisions = json!({ "at_ns": entry.at_ns, "decisions": entry.decisions });
+    let mut text = String::new();
+    push_line(
+        &mut text,
+        &format!("entry {} of partition {} at {}", entry.sequence, why.partition, utc(entry.at_ns)),
     );
+    push_line(&mut text, &inputs::words(entry, started));
+    text.push_str(&input_table::of(&entry.input)?);
     if why.explanations.is_empty() {
         text.push_str("\nnothing was decided\n");
     }
-    for (reason, explanation) in reasons::of_decisions(&fields).zip(&why.explanations) {
-        write!(text, "\n{reason}\n")?;
+    for (reason, explanation) in reasons::of_decisions(&decisions, started).zip(&why.explanations) {
+        push_paragraph(&mut text, &reason);
         text.push_str(&explained(&explanation.explanation));
         if let Some(before) = &explanation.before {
-            writeln!(text, "  {}", said_before(before)?)?;
+            push_line(&mut text, &format!("  {}", said_before(before, started)));
         }
     }
     Ok(text)
 }
 
 /// What was decided of the same before.
-fn said_before(before: &Before) -> anyhow::Result<String> {
-    Ok(match before {
+pub(super) fn said_before(before: &Before, started: Option<&Started>) -> String {
+    match before {
         Before::Decided { at, decision } => format!(
             "before it, entry {} at {} decided: {}",
             at.sequence,
             utc(at.at_ns),
-            reasons::of_decision(&serde_json::to_value(decision)?, at.at_ns)
+            reasons::of_decision(&json!(decision), at.at_ns, started)
         ),
         Before::NoneSinceStart(began) => format!(
             "before it nothing of the kind was decided since the process began with entry {} at {}",
@@ -120,7 +134,7 @@ fn said_before(before: &Before) -> anyhow::Result<String> {
         Before::NoneSince(None) => {
             "no entry before it is left that could tell what was decided before".to_owned()
         }
-    })
+    }
 }
 
 /// What a decision was chosen among, and below it what would have changed it.
@@ -144,29 +158,61 @@ pub(super) fn choices(choices: &[Choice]) -> String {
         return String::new();
     }
     let scored = choices.iter().any(|choice| choice.score.is_some());
+    let titles: Vec<String> = names.iter().map(|name| titled(name)).collect();
     let mut header = vec![("", Align::Left), ("choice", Align::Left)];
-    header.extend(scored.then_some(("score", Align::Right)));
-    header.extend(names.iter().map(|name| (*name, Align::Right)));
+    header.extend(scored.then_some(("rank", Align::Right)));
+    header.extend(titles.iter().map(|title| (title.as_str(), Align::Right)));
     header.push(("excluded", Align::Left));
-    let row = |choice: &Choice| {
+    // A score says nothing by itself. Of two alike the first one wins.
+    let rank = |of: usize| {
+        let score = choices[of].score?;
+        let is_better = |(index, other): &(usize, &Choice)| {
+            other.score.is_some_and(|other| other > score || (other == score && *index < of))
+        };
+        Some(1 + choices.iter().enumerate().filter(is_better).count())
+    };
+    let row = |(index, choice): (usize, &Choice)| {
         let chosen = if choice.is_chosen { "  *" } else { "" };
         let mut row = vec![chosen.to_owned(), subject(&choice.subject)];
-        row.extend(scored.then(|| choice.score.map_or_else(String::new, |score| score.to_string())));
+        row.extend(scored.then(|| rank(index).map_or_else(String::new, |rank| rank.to_string())));
         row.extend(names.iter().map(|name| {
             let term = choice.terms.iter().find(|term| term.name == *name);
-            match term.map(|term| term.value) {
-                None => String::new(),
-                Some(i64::MAX) => "none".to_owned(),
-                Some(value) => value.to_string(),
-            }
+            term.map_or_else(String::new, |term| valued(name, term.value))
         }));
         let excluded = choice.excluded.map(|reason| serde_json::json!(reason));
         row.push(excluded.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned());
         row
     };
-    let rows: Vec<Vec<String>> = choices.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = choices.iter().enumerate().map(row).collect();
     aligned(&header, &rows)
 }
+
+/// The name of a figure as people read it: times are in milliseconds.
+fn titled(name: &str) -> String {
+    match name {
+        // Those that the lane has beside the one that is placed.
+        "groups" => "other_groups".to_owned(),
+        _ => match (name.strip_suffix("_ns"), name.strip_suffix("_ns_per_s")) {
+            (Some(stem), _) => format!("{stem}_ms"),
+            (None, Some(stem)) => format!("{stem}_ms_per_s"),
+            (None, None) => name.to_owned(),
+        },
+    }
+}
+
+/// A figure of a name, in the unit that its title has.
+fn valued(name: &str, value: i64) -> String {
+    match value {
+        i64::MAX => "none".to_owned(),
+        // What tasks are ordered by is a time of day, or a time that something takes.
+        value if name == "ordered_by_ns" && value > YEARS_NS => utc(value),
+        value if name.ends_with("_ns") || name.ends_with("_ns_per_s") => format!("{:.3}", value as f64 / 1e6),
+        value => value.to_string(),
+    }
+}
+
+/// No task takes so long: three years, in nanoseconds.
+const YEARS_NS: i64 = 100_000_000_000_000_000;
 
 /// What was measured, a row each, with what it was held against.
 fn measures(measures: &[Measure]) -> String {
@@ -180,8 +226,9 @@ fn measures(measures: &[Measure]) -> String {
         ("held against", Align::Right),
     ];
     let row = |measure: &Measure| {
-        let threshold = measure.threshold.map_or_else(String::new, |threshold| threshold.to_string());
-        vec![String::new(), measure.name.to_owned(), measure.value.to_string(), threshold]
+        let shown = |value: i64| valued(measure.name, value);
+        let threshold = measure.threshold.map_or_else(String::new, shown);
+        vec![String::new(), titled(measure.name), shown(measure.value), threshold]
     };
     let rows: Vec<Vec<String>> = measures.iter().map(row).collect();
     aligned(&header, &rows)
@@ -196,10 +243,9 @@ fn subject(subject: &Subject) -> String {
 
 pub(super) fn words(otherwise: &Otherwise) -> String {
     match otherwise {
-        Otherwise::Next(next, Some(less)) => {
-            format!("without it: {}, whose score is less by {less}", subject(next))
-        }
-        Otherwise::Next(next, None) => format!("without it: {}", subject(next)),
+        // What was drawn may rank below what it was drawn instead of.
+        Otherwise::Next(next, Some(..0)) => format!("without it: {}, which ranks higher", subject(next)),
+        Otherwise::Next(next, _) => format!("without it: {}", subject(next)),
         Otherwise::Unless(lane, reason) => {
             let reason = serde_json::json!(reason);
             format!("lane {lane}, if it had not been excluded as {}", reason.as_str().unwrap_or_default())
@@ -225,12 +271,13 @@ fn with(condition: &Condition) -> String {
         Instead::Lanes(lanes) => format!("{lanes} lanes would have been wanted"),
         Instead::WeightPercent(percent) => format!("the lane would count with {percent} % of its weight"),
     };
-    format!("with {name} {is} {value}, {instead}")
+    format!("with {} {is} {}, {instead}", titled(name), valued(name, *value))
 }
 
 #[cfg(test)]
 mod tests {
     use warptape_replay::history::Moment;
+    use warptape_scheduler::Term;
     use warptape_schemas::journal::{Breaker, BreakerReason, BreakerState, Decision};
 
     use super::*;
@@ -250,7 +297,7 @@ mod tests {
             choices: Vec::new(),
             measures: vec![
                 Measure { name: "losses_in_window", value: 2, threshold: Some(2) },
-                Measure { name: "time_to_probe_ns", value: 500, threshold: None },
+                Measure { name: "time_to_probe_ns", value: 1_500_000, threshold: None },
             ],
             otherwise: vec![
                 with("losses_in_window", Comparison::Below, 2, Instead::Nothing),
@@ -260,7 +307,7 @@ mod tests {
         };
         let expected = "  measure           value  held against
   losses_in_window      2             2
-  time_to_probe_ns    500
+  time_to_probe_ms  1.500
   with losses_in_window below 2, it would not have been decided
   with load_e6 at least 10, 3 lanes would have been wanted
   with temperature_c at most 80, the lane would count with 50 % of its weight
@@ -272,15 +319,37 @@ mod tests {
             decision: Decision::Breaker(breaker),
         };
         assert_eq!(
-            said_before(&before).expect("JSON"),
+            said_before(&before, None),
             "before it, entry 7 at 1970-01-01T00:00:01.000000Z decided: Breaker: lane 1 gets no work: it was lost 2 times lately, and 2 are too many"
         );
         let began = Moment { sequence: 0, at_ns: 0 };
-        assert!(
-            said_before(&Before::NoneSinceStart(began))
-                .expect("JSON")
-                .contains("since the process began with entry 0 at ")
-        );
-        assert!(said_before(&Before::NoneSince(Some(began))).expect("JSON").contains("from entry 0 at "));
+        let said = |before: Before| said_before(&before, None);
+        assert!(said(Before::NoneSinceStart(began)).contains("since the process began with entry 0 at "));
+        assert!(said(Before::NoneSince(Some(began))).contains("from entry 0 at "));
+    }
+
+    #[test]
+    fn choices_are_ranked_and_their_times_are_milliseconds() {
+        let term = |name, value| Term { name, value };
+        let choice = |lane, score, is_chosen, groups, free_ns| Choice {
+            subject: Subject::Lane(lane),
+            is_chosen,
+            score: Some(score),
+            excluded: None,
+            terms: vec![term("groups", groups), term("lane_is_free_in_ns", free_ns)],
+        };
+        let lanes =
+            [choice(0, -18_523_393_473_118_208, false, 2, 1_500_000), choice(1, -7, true, 11, i64::MAX)];
+        let expected = "     choice  rank  other_groups  lane_is_free_in_ms  excluded
+     lane 0     2             2               1.500
+  *  lane 1     1            11                none
+";
+        assert_eq!(choices(&lanes), expected);
+        assert_eq!(titled("load_of_group_ns_per_s"), "load_of_group_ms_per_s");
+        assert_eq!(valued("load_of_group_ns_per_s", 2_000_000), "2.000");
+        assert_eq!(valued("ordered_by_ns", 1_795_500_000_000_000_000), "2026-11-24T06:00:00.000000Z");
+        assert_eq!(valued("ordered_by_ns", 2_000_000), "2.000");
+        let next = Otherwise::Next(Subject::Lane(0), Some(-5));
+        assert_eq!(words(&next), "without it: lane 0, which ranks higher");
     }
 }

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 pub fn execute(args: &WhyNotArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let journal = &settings.topics.names.journal;
-    let found = why_lane(&*log, journal, args.partition, args.lane, args.at)?;
+    let found = why_lane(&*log, journal, args.partition, &args.lane, args.at)?;
     let mut stdout = stdout();
     match args.output {
         VerifyFormat::Text => write!(stdout, "{}", text(&found))?,
@@ -38,7 +38,13 @@ fn text(found: &LaneWhy) -> String {
     let mut text = String::new();
     push_line(
         &mut text,
-        &format!("lane {} behind entry {} at {}", load.lane, found.at.sequence, utc(found.at.at_ns)),
+        &format!(
+            "lane {} ({}) behind entry {} at {}",
+            load.lane,
+            found.device,
+            found.at.sequence,
+            utc(found.at.at_ns)
+        ),
     );
     text.push('\n');
     text += &facts(&[

@@ -54,8 +54,6 @@ enum Show {
     Source,
     /// The name of a union's branch.
     Branch(&'static str),
-    /// The names of the branches of a list, counted.
-    Branches(&'static str),
     /// The name of a union's branch, with the one number that says most, or what is wrong.
     Answer(&'static str),
     /// The whole record as JSON.
@@ -116,8 +114,7 @@ const LAYOUTS: &[Layout] = &[
         columns: &[
             column("SEQUENCE", 10, Show::Count("sequence")),
             column("AT", TIME_WIDTH, Show::Time("at_ns")),
-            column("INPUT", 18, Show::Branch("input")),
-            column("DECISIONS", 40, Show::Branches("decisions")),
+            column("INPUT", 40, Show::Word("input")),
         ],
     },
     Layout {
@@ -293,7 +290,6 @@ impl Show {
                 parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(":")
             }
             Show::Branch(name) => branch(get(name)).to_owned(),
-            Show::Branches(name) => branches(get(name)),
             Show::Answer(name) => answer(get(name)),
             // It is no field; who has the record says it.
             Show::Written => String::new(),
@@ -352,20 +348,6 @@ pub fn float(value: f64) -> String {
 pub(super) fn branch(value: &Value) -> &str {
     let name = value.as_object().and_then(|object| object.keys().next()).map(String::as_str);
     name.or(value.as_str()).map_or("", |name| name.rsplit('.').next().unwrap_or(name))
-}
-
-/// `Place×4 Dispatch`: each branch once, in order of first appearance.
-fn branches(value: &Value) -> String {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
-    for name in value.as_array().into_iter().flatten().map(branch) {
-        match counts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((name, 1)),
-        }
-    }
-    let text =
-        |(name, count): (&str, usize)| if count == 1 { name.to_owned() } else { format!("{name}×{count}") };
-    counts.into_iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
 /// What came of a risk request, in short.
@@ -452,11 +434,8 @@ mod tests {
     }
 
     #[test]
-    fn branches_are_counted() {
-        let decisions = json!([{"Place": {}}, {"warptape.Place": {}}, {"Dispatch": {}}]);
-        assert_eq!(Show::Branches("x").text(&json!({ "x": decisions })), "Place×2 Dispatch");
+    fn branches_have_their_names() {
         assert_eq!(Show::Branch("x").text(&json!({ "x": {"warptape.Woke": {}} })), "Woke");
-        assert_eq!(Show::Branches("x").text(&json!({ "x": [] })), "");
     }
 
     #[test]

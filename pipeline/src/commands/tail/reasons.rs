@@ -1,25 +1,19 @@
-//! Decisions of the scheduler in words, each with what spoke for it, and the outcomes of commits.
+//! Decisions of the scheduler in words, each with what spoke for it.
 
 use serde::Deserialize;
 use serde_json::Value;
-use warptape_schemas::journal::Breaker;
+use warptape_schemas::journal::{Breaker, Started};
 
 use super::layout::branch;
 use crate::commands::columns::utc;
 use crate::engine::breaker_words;
 
-/// The outcome that a journal entry tells, if it is one of a commit, and its decisions in their order. `entry` has the fields of a
-/// `JournalEntry`.
-pub fn reasons(entry: &Value) -> impl Iterator<Item = String> + '_ {
-    let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
-    commit_ended(&entry["input"], at_ns).into_iter().chain(of_decisions(entry))
-}
-
-/// The decisions of a journal entry, in their order.
-pub fn of_decisions(entry: &Value) -> impl Iterator<Item = String> + '_ {
+/// The decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`, of which the input is not looked at; `started`
+/// says how its process began, where that is known: limits that decisions go by are from there.
+pub fn of_decisions<'a>(entry: &'a Value, started: Option<&'a Started>) -> impl Iterator<Item = String> + 'a {
     let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
     let decisions = entry["decisions"].as_array().into_iter().flatten();
-    decisions.map(move |decision| of_decision(decision, at_ns))
+    decisions.map(move |decision| of_decision(decision, at_ns, started))
 }
 
 /// The fields of a union's branch.
@@ -27,35 +21,11 @@ fn fields_of(union: &Value) -> &Value {
     union.as_object().and_then(|object| object.values().next()).unwrap_or(&Value::Null)
 }
 
-/// The input that says what became of a commit.
-fn commit_ended(input: &Value, at_ns: i64) -> Option<String> {
-    if branch(input) != "CommitEnded" {
-        return None;
-    }
-    let fields = fields_of(input);
-    let of = Fields { fields, at_ns };
-    let outcome = match (fields["outcome"] == "COMMITTED", fields["looked_up"] == true) {
-        (true, false) => "is committed",
-        (true, true) => "is committed, which was looked up because the log did not tell",
-        (false, false) => "is aborted and sent again",
-        (false, true) => "is aborted and sent again, which was looked up because the log did not tell",
-    };
-    let [sent_ns, ended_ns] = ["sent_ns", "ended_ns"].map(|name| of.number(name));
-    Some(format!(
-        "CommitEnded: the transaction sealed with entry {} {outcome}: attempt {} was sent at {}, took {}, and was known here {} later",
-        of.text("sealed"),
-        of.text("attempt"),
-        of.time("sent_ns"),
-        milliseconds(ended_ns - sent_ns),
-        milliseconds(at_ns - ended_ns),
-    ))
-}
-
 /// A decision that was made at a time.
-pub fn of_decision(decision: &Value, at_ns: i64) -> String {
+pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> String {
     let name = branch(decision);
     let fields = fields_of(decision);
-    let of = Fields { fields, at_ns };
+    let of = Fields { fields, at_ns, started };
     let words = match name {
         "Place" => of.place(),
         "Dispatch" => of.dispatch(),
@@ -180,6 +150,7 @@ pub fn of_decision(decision: &Value, at_ns: i64) -> String {
 struct Fields<'a> {
     fields: &'a Value,
     at_ns: i64,
+    started: Option<&'a Started>,
 }
 
 impl Fields<'_> {
@@ -272,11 +243,16 @@ impl Fields<'_> {
     }
 
     fn place(&self) -> String {
-        let scores = list(&self.fields["candidates"], |candidate| {
-            let [lane, score, placed, most] =
-                ["lane", "score", "groups_placed", "groups_max"].map(|name| text(&candidate[name]));
-            format!("lane {lane} {score} ({placed} of {most} groups)")
+        // The first of those with the highest score is chosen. A score says nothing by itself.
+        let mut candidates: Vec<&Value> =
+            self.fields["candidates"].as_array().into_iter().flatten().collect();
+        candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate["score"].as_i64()));
+        let ranks = candidates.into_iter().map(|candidate| {
+            let [lane, placed, most] =
+                ["lane", "groups_placed", "groups_max"].map(|name| text(&candidate[name]));
+            format!("lane {lane} ({placed} of {most} groups)")
         });
+        let ranks = ranks.collect::<Vec<_>>().join(", then ");
         let excluded = list(&self.fields["excluded"], |excluded| {
             let why = match excluded["reason"].as_str() {
                 Some("LOST") => "is lost",
@@ -291,13 +267,18 @@ impl Fields<'_> {
         });
         let policy = &self.fields["policy"];
         let mut words = format!(
-            "group {} of partition {} goes to lane {} with epoch {}: the best score of {} {}: {scores}",
+            "group {} of partition {} goes to lane {} with epoch {}: {} {}{} ranks {ranks}",
             self.text("group"),
             self.text("partition"),
             self.text("lane"),
             self.text("epoch"),
             text(&policy["id"]),
             text(&policy["version"]),
+            match policy["id"].as_str() {
+                Some("rendezvous") => ", which draws lanes by their weights,",
+                Some("balanced") => ", which goes by measured loads,",
+                _ => "",
+            },
         );
         if !excluded.is_empty() {
             words += &format!("; {excluded}");
@@ -313,7 +294,13 @@ impl Fields<'_> {
         let why = match self.fields["reason"].as_str() {
             Some("IDLE") => "the lane has nothing to do",
             Some("FULL") => "as many rows wait as a batch may have",
-            Some("DEADLINE") => "the oldest row allows no further waiting",
+            Some("DEADLINE") => match self.started {
+                Some(started) => &format!(
+                    "the oldest row allows no further waiting, if it is to be done within {} ms of its coming (scheduler.row_deadline_ms)",
+                    started.scheduler.row_deadline_ns as f64 / 1e6
+                ),
+                None => "the oldest row allows no further waiting",
+            },
             Some("DRAIN") => "the pipeline drains",
             other => other.unwrap_or_default(),
         };
@@ -454,7 +441,8 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn milliseconds(ns: i64) -> String {
+/// Milliseconds to three decimals.
+pub fn milliseconds(ns: i64) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
@@ -462,11 +450,12 @@ fn milliseconds(ns: i64) -> String {
 mod tests {
     use serde_json::json;
 
+    use super::super::inputs::tests::started;
     use super::*;
 
     fn check(decision: Value, expected: &str) {
         let entry = json!({"at_ns": 5_000_000, "decisions": [decision]});
-        assert_eq!(reasons(&entry).collect::<Vec<_>>(), [expected]);
+        assert_eq!(of_decisions(&entry, None).collect::<Vec<_>>(), [expected]);
     }
 
     #[test]
@@ -482,8 +471,8 @@ mod tests {
                 "random_stream": 1, "random_counter": 0, "propensity_ppm": 1_000_000,
                 "route": {"kind": "DEVICE", "rows": 900, "break_even_rows": 400, "host_ns": 2_000_000, "device_ns": 1_000_000},
             }}),
-            "Place: group 7 of partition 1 goes to lane 2 with epoch 3: the best score of rendezvous 2: lane 0 -40 (1 of 5 \
-             groups), lane 2 91 (0 of 5 groups); lane 1 is lost, lane 3 has all the groups it may have; 900 rows are \
+            "Place: group 7 of partition 1 goes to lane 2 with epoch 3: rendezvous 2, which draws lanes by their weights, ranks lane 2 (0 of 5 \
+             groups), then lane 0 (1 of 5 groups); lane 1 is lost, lane 3 has all the groups it may have; 900 rows are \
              predicted to take 2.000 ms on the processor and 1.000 ms on devices",
         );
     }
@@ -500,6 +489,19 @@ mod tests {
             "Dispatch: batch 4 of 812 rows of 1 groups to lane 1: the oldest row allows no further waiting; the oldest came \
              1.000 ms ago, 10 rows of 1 batches are in flight there, the end is predicted in 0.500 ms",
         );
+    }
+
+    #[test]
+    fn the_limit_of_waiting_is_named_where_it_is_known() {
+        let dispatch = json!({"Dispatch": {
+            "batch": 4, "lane": 1, "rows": 812, "bytes": 1, "reason": "DEADLINE", "takes": [],
+            "telemetry": {"in_flight_rows": 0, "in_flight_batches": 0, "in_flight_bytes": 0, "service_ps_per_row": 0},
+            "oldest_arrival_ns": 0, "predicted_finish_ns": 0,
+        }});
+        let words = of_decision(&dispatch, 0, Some(&started()));
+        let limit =
+            "no further waiting, if it is to be done within 5 ms of its coming (scheduler.row_deadline_ms); ";
+        assert!(words.contains(limit), "{words}");
     }
 
     #[test]
@@ -522,7 +524,7 @@ mod tests {
             let fields =
                 json!({"lane": 3, "state": state, "reason": reason, "measured": measured, "limit": limit});
             let entry = json!({"at_ns": 5_000_000, "decisions": [{"Breaker": fields}]});
-            reasons(&entry).collect::<Vec<_>>().join("\n")
+            of_decisions(&entry, None).collect::<Vec<_>>().join("\n")
         };
         assert_eq!(
             words("OPEN", "LOSSES", 3, 3),
@@ -537,27 +539,6 @@ mod tests {
             words("OPEN", "PROBE_FAILED", 450, 300).contains(" took 450 % of what it should, where 300 % ")
         );
         assert!(words("OPEN", "OF_A_LATER_VERSION", 1, 2).ends_with(r#""state":"OPEN"}"#));
-    }
-
-    #[test]
-    fn what_became_of_a_commit_is_told() {
-        let words = |outcome: &str, looked_up: bool| {
-            let ended = json!({
-                "sealed": 7, "attempt": 2, "sent_ns": 1_000_000, "ended_ns": 4_500_000, "outcome": outcome, "looked_up": looked_up,
-            });
-            let entry =
-                json!({"at_ns": 5_000_000, "input": {"warptape.CommitEnded": ended}, "decisions": []});
-            reasons(&entry).collect::<Vec<_>>().join("\n")
-        };
-        assert_eq!(
-            words("COMMITTED", false),
-            "CommitEnded: the transaction sealed with entry 7 is committed: attempt 2 was sent at 1970-01-01T00:00:00.001000Z, \
-             took 3.500 ms, and was known here 0.500 ms later"
-        );
-        assert!(
-            words("ABORTED", true)
-                .contains(" is aborted and sent again, which was looked up because the log did not tell: ")
-        );
     }
 
     #[test]
@@ -605,7 +586,8 @@ mod tests {
             let fields =
                 fields.map(|field| (field["name"].as_str().unwrap().to_owned(), value(field))).collect();
             let name = decision["name"].as_str().unwrap().to_owned();
-            let words = of_decision(&Value::Object([(name, Value::Object(fields))].into_iter().collect()), 0);
+            let words =
+                of_decision(&Value::Object([(name, Value::Object(fields))].into_iter().collect()), 0, None);
             let is_route = |part: &str| part.contains("rows are predicted");
             let own: Vec<_> = words.split("; ").filter(|part| !is_route(part)).collect();
             // What is within a field is not there; a field that the schema does not have would be null.

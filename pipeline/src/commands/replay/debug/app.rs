@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use warptape_replay::debugger::Predicate;
 use warptape_replay::history::Bound;
 
-use crate::cli::{parse_condition, parse_place};
+use crate::cli::{parse_bound, parse_condition};
 
 /// Entries of a page.
 pub const PAGE: i64 = 100;
@@ -216,13 +216,13 @@ impl App {
         if typed.is_empty() {
             return Ok(Action::Redraw);
         }
-        parse_place(typed).map(Action::GoTo)
+        parse_bound(typed).map(Action::GoTo)
     }
 
     fn set_condition(&mut self, typed: &str) -> Result<Action, String> {
         self.condition = if typed.is_empty() { None } else { Some(parse_condition(typed)?) };
         self.say(match &self.condition {
-            Some(condition) => format!("c continues to {condition}"),
+            Some(_) => "c continues to where it holds".to_owned(),
             None => "there is no condition any more".to_owned(),
         });
         Ok(Action::Redraw)

@@ -2,17 +2,16 @@
 
 use std::io::{self, Write};
 
-use indicatif::ProgressBar;
 use serde::Serialize;
 use warptape_replay::debugger::{Found, Stepper};
 use warptape_replay::{Difference, Phase, Progress};
 use warptape_schemas::journal::{Decision, Input};
 
 use super::view::{decision_words, difference_words};
-use super::{input_words, note};
 use crate::cli::{DebugArgs, DebugFormat};
 use crate::commands::columns::utc;
-use crate::printable::{printable_line, stdout};
+use crate::commands::tail::inputs;
+use crate::printable::{printable_line, stdout, to_stderr};
 
 /// One line of JSON output.
 #[derive(Serialize)]
@@ -26,7 +25,8 @@ struct Match<'a> {
     differences: Vec<Difference>,
 }
 
-/// Prints the entries from where the arguments begin, up to as many as they say; all of them where there is no condition.
+/// Prints the entries from where the arguments begin, up to as many as they say; all of them where there is no condition. A place behind the
+/// last entry is refused.
 pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -> anyhow::Result<()> {
     let bar = super::super::progress_bar();
     let range = stepper.range();
@@ -37,10 +37,12 @@ pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -
     };
     let mut out = stdout();
     let mut printed = 0;
-    let mut found = match args.at {
-        Some(bound) => stepper.go_to(bound, &mut progress)?,
-        None => Found::Here,
-    };
+    if let Some(bound) = args.at
+        && stepper.go_to(bound, &mut progress)? == Found::Nothing
+    {
+        return Err(stepper.outside()?.into());
+    }
+    let (begin, mut found) = (stepper.step().entry.sequence, Found::Here);
     // The entry that is begun at counts as well.
     if found == Found::Here
         && args.condition.as_ref().is_some_and(|condition| !condition.holds(&stepper.step()))
@@ -55,7 +57,15 @@ pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -
         }
         found = next(stepper, args, &mut progress)?;
     }
-    finish(&bar, printed, args.count);
+    bar.finish_and_clear();
+    let last = stepper.last()?.sequence;
+    match printed {
+        0 => to_stderr(format_args!("the condition holds of none of the entries {begin} to {last}")),
+        _ if printed < args.count => {
+            to_stderr(format_args!("{printed} entries; there are no more up to entry {last}, the last one"));
+        }
+        _ => {}
+    }
     Ok(())
 }
 
@@ -80,18 +90,11 @@ fn print_step(out: &mut impl Write, stepper: &Stepper<'_>, format: DebugFormat) 
         serde_json::to_writer(&mut *out, &Match { sequence, offset, at_ns, input, decisions, differences })?;
         return writeln!(out);
     }
-    let words = input_words::words(&entry.input, &step);
+    let words = inputs::words(entry, step.started);
     writeln!(out, "{:>10}  {}  {}", entry.sequence, utc(entry.at_ns), printable_line(&words))?;
-    let lines = decision_words(entry).into_iter().chain(difference_words(&step));
+    let lines = decision_words(&step).into_iter().chain(difference_words(&step));
     for line in lines {
         writeln!(out, "    {}", printable_line(&line))?;
     }
     Ok(())
-}
-
-fn finish(bar: &ProgressBar, printed: u64, count: u64) {
-    bar.finish_and_clear();
-    if printed < count {
-        note(&format!("{printed} entries; there are no more up to the end of the journal"));
-    }
 }

@@ -26,6 +26,8 @@ use super::view::View;
 
 /// Columns from which on lanes stand beside decisions.
 const WIDE: u16 = 120;
+/// Columns that tables beside decisions have at least.
+const TABLES_MIN: u16 = 60;
 /// Lines that the chosen decision takes at most.
 const CHOSEN_LINES_MAX: usize = 6;
 /// Columns of an explanation in which its rows say what they are about.
@@ -75,8 +77,10 @@ fn draw_narrow(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
 fn draw_wide(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     let below = if view.explanation.is_some() { Constraint::Percentage(40) } else { Constraint::Length(0) };
     let [above, last] = Layout::vertical([Constraint::Fill(1), below]).areas(area);
-    // The tables need some seventy columns; sentences take what is left.
-    let columns = [Constraint::Fill(1), Constraint::Length(78)];
+    // Tables have what they need, unless that is most of the screen; sentences take what is left.
+    let tables = view.lanes.iter().chain(&view.partitions).map(|row| row.chars().count());
+    let width = tables.max().map_or(0, |width| width as u16).max(TABLES_MIN).min(area.width / 3 * 2);
+    let columns = [Constraint::Fill(1), Constraint::Length(width)];
     let [left, right] = Layout::horizontal(columns).spacing(1).areas(above);
     let input = input_lines(view, left.width);
     let rows = [Constraint::Length(input.len() as u16 + 1), Constraint::Fill(1)];
@@ -185,8 +189,16 @@ fn draw_bottom(frame: &mut Frame<'_>, area: Rect, app: &App, progress: Option<&s
         (None, Mode::Help) => "any key goes back".to_owned(),
         (None, Mode::Stepping) => message.to_owned(),
     };
+    let condition = match (&app.condition, &app.mode) {
+        (Some(condition), Mode::Stepping) => format!("c goes to: {condition}"),
+        _ => String::new(),
+    };
+    let condition = cut(&crate::printable::printable_line(&condition), area.width / 2);
+    let columns = [Constraint::Fill(1), Constraint::Length(condition.chars().count() as u16)];
+    let [area, right] = Layout::horizontal(columns).spacing(u16::from(!condition.is_empty())).areas(area);
     let line = Line::from(crate::printable::printable_line(&words).into_owned());
     frame.render_widget(if app.message.1 { line.red() } else { line }, area);
+    frame.render_widget(Line::from(condition).dim(), right);
 }
 
 /// A line without so many characters behind the column that says what it is about, as far as it does not fit.

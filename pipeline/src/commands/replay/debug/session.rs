@@ -11,6 +11,7 @@ use super::app::{Action, App, is_interrupt};
 use super::screen::draw;
 use super::view::View;
 use crate::cli::{DebugArgs, Interrupt};
+use crate::commands::columns::utc;
 
 /// How long a look for keys waits before signals are looked at again.
 const LOOK: Duration = Duration::from_millis(100);
@@ -90,6 +91,10 @@ impl Session<'_, '_> {
             (Found::Nothing, Action::Continue) => self.app.say("the condition holds of no later entry"),
             (Found::Nothing, Action::ContinueBack) => self.app.say("the condition holds of no earlier entry"),
             (Found::Nothing, Action::Back) => self.app.say("this is the first entry whose state is known"),
+            (Found::Nothing, Action::GoTo(bound)) => {
+                self.app
+                    .say(format!("there is no entry at {} or behind it; this is the last one", place(bound)));
+            }
             (Found::Nothing, _) => self.app.say("this is the last entry"),
         }
         Ok(())
@@ -158,6 +163,15 @@ impl Session<'_, '_> {
             self.view.explain(self.stepper, self.app.cursor)?;
         }
         Ok(())
+    }
+}
+
+/// A place in words.
+fn place(bound: Bound) -> String {
+    match bound {
+        Bound::Sequence(sequence) => format!("sequence {sequence}"),
+        Bound::Offset(offset) => format!("offset {offset}"),
+        Bound::Time(at_ns) => utc(at_ns),
     }
 }
 

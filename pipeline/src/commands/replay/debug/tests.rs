@@ -207,6 +207,23 @@ fn a_wide_screen_shows_all_at_once() {
 }
 
 #[test]
+fn the_condition_in_force_is_shown() {
+    let recorded = recorded();
+    let shown = text(&screen(&recorded.log, 1, "blane=1 && queue>9\n", 80, 24));
+    shows(&shown, &["c goes to: lane=1 && queue>9"]);
+    assert!(!text(&screen(&recorded.log, 1, "", 80, 24)).contains("c goes to"));
+}
+
+#[test]
+fn tables_beside_decisions_are_whole() {
+    let row = format!("{:<71}3130.110 ms", "1 cuda:1  out of service, hot: 25 % of weight");
+    let view = View { lanes: vec!["lane".to_owned(), row.clone()], ..View::default() };
+    let mut terminal = Terminal::new(TestBackend::new(130, 20)).expect("a screen");
+    terminal.draw(|frame| draw(frame, &App::new(None), &view, None)).expect("it is drawn");
+    shows(&text(&terminal), &[&row]);
+}
+
+#[test]
 fn what_differs_is_red_and_has_its_field() {
     let recorded = recorded();
     let terminal = screen(&recorded.log, 8, "", 100, 28);

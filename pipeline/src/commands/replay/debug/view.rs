@@ -2,15 +2,15 @@
 
 use serde_json::json;
 use warptape_eventlog::OffsetRange;
+use warptape_replay::Explained;
 use warptape_replay::debugger::{Step, Stepper};
 use warptape_scheduler::{Explanation, LaneLoad, PartitionPhase};
-use warptape_schemas::journal::{BreakerState, JournalEntry};
+use warptape_schemas::journal::{BreakerState, SchedulerConfig};
 
 use super::super::chain::milliseconds;
-use super::super::why::explained;
-use super::input_words;
+use super::super::why::{explained, said_before};
 use crate::commands::columns::{Align, aligned, utc};
-use crate::commands::tail::reasons;
+use crate::commands::tail::{inputs, reasons};
 use crate::printable::printable_line;
 
 /// A step as it is shown.
@@ -52,8 +52,8 @@ impl View {
         Self {
             title: line(&title),
             sequence: entry.sequence,
-            input: line(&input_words::words(&entry.input, &step)),
-            decisions: decision_words(entry).iter().map(|words| line(words)).collect(),
+            input: line(&inputs::words(entry, step.started)),
+            decisions: decision_words(&step).iter().map(|words| line(words)).collect(),
             differences: difference_words(&step).iter().map(|words| line(words)).collect(),
             lanes: lanes(&step),
             partitions: partitions(&step),
@@ -69,14 +69,17 @@ impl View {
         let text = match explanation {
             None if recorded.is_none() => "nothing was decided".to_owned(),
             None => "this software decides nothing there".to_owned(),
-            Some(explanation) if Some(&explanation.decision) != recorded.as_ref() => {
+            Some(Explained { explanation, .. }) if Some(&explanation.decision) != recorded.as_ref() => {
                 let decision = json!(explanation.decision);
                 format!("this software decides otherwise: {decision}\n{}", explained(&explanation))
             }
-            Some(explanation) if is_empty(&explanation) => {
+            Some(Explained { explanation, before: None }) if is_empty(&explanation) => {
                 "nothing was chosen among: it follows from the state and the input".to_owned()
             }
-            Some(explanation) => explained(&explanation),
+            Some(Explained { explanation, before }) => {
+                let said = |before| format!("  {}\n", said_before(&before, stepper.step().started));
+                explained(&explanation) + &before.map_or_else(String::new, said)
+            }
         };
         self.explanation = Some(text.lines().map(line).collect());
         Ok(())
@@ -93,10 +96,11 @@ fn line(text: &str) -> String {
 }
 
 /// The decisions of an entry in words.
-pub fn decision_words(entry: &JournalEntry) -> Vec<String> {
+pub fn decision_words(step: &Step<'_>) -> Vec<String> {
+    let entry = step.entry;
     // Without the input, which may be the whole state.
     let fields = json!({"at_ns": entry.at_ns, "decisions": entry.decisions});
-    reasons::of_decisions(&fields).collect()
+    reasons::of_decisions(&fields, step.started).collect()
 }
 
 /// What differs between a recorded step and its replay, in words.
@@ -119,7 +123,7 @@ pub fn difference_words(step: &Step<'_>) -> Vec<String> {
 }
 
 fn lanes(step: &Step<'_>) -> Vec<String> {
-    let credit_rows = step.started.map_or(0, |started| started.scheduler.lane_credit_rows);
+    let credit = step.started.map(|started| &started.scheduler);
     let header = [
         ("lane", Align::Left),
         ("state", Align::Left),
@@ -130,18 +134,20 @@ fn lanes(step: &Step<'_>) -> Vec<String> {
         ("load", Align::Right),
         ("free in", Align::Right),
     ];
-    let loads = step.state.lane_loads().zip(step.state.breakers()).zip(step.state.predicted_free_ns());
+    let state = step.state;
+    let loads = state.lane_loads().zip(state.breakers()).zip(state.predicted_free_ns());
     let rows: Vec<Vec<String>> = loads
-        .map(|((load, breaker), free_ns)| {
+        .zip(state.withheld_percent())
+        .map(|(((load, breaker), free_ns), withheld_percent)| {
             let device = step.device(load.lane);
             vec![
                 format!("{} {device}", load.lane),
-                lane_state(&load),
+                lane_state(&load, withheld_percent),
                 breaker_words(breaker).to_owned(),
                 load.groups_placed.to_string(),
                 load.waiting_rows.to_string(),
                 load.in_flight_rows.to_string(),
-                format!("{} %", load.in_flight_rows.saturating_mul(100) / credit_rows.max(1)),
+                format!("{} %", credit.map_or(0, |credit| load_percent(&load, credit))),
                 free_words(&load, free_ns.saturating_sub(step.entry.at_ns)),
             ]
         })
@@ -149,14 +155,29 @@ fn lanes(step: &Step<'_>) -> Vec<String> {
     aligned(&header, &rows).lines().map(str::to_owned).collect()
 }
 
-fn lane_state(load: &LaneLoad) -> String {
+/// How much of what a lane may have in flight it has: of rows, bytes or batches, of whichever it has most.
+fn load_percent(load: &LaneLoad, credit: &SchedulerConfig) -> i64 {
+    let shares = [
+        (load.in_flight_rows, credit.lane_credit_rows),
+        (load.in_flight_bytes, credit.lane_credit_bytes),
+        (load.in_flight_batches.into(), credit.lane_batches_max.into()),
+    ];
+    shares.map(|(has, may)| has.saturating_mul(100) / may.max(1)).into_iter().max().unwrap_or(0)
+}
+
+fn lane_state(load: &LaneLoad, withheld_percent: i32) -> String {
     let words = match (load.ready, load.in_service, load.weight) {
         (false, ..) => "lost",
         (true, false, _) => "out of service",
         (true, true, 0) => "stands by",
         (true, true, _) => "ready",
     };
-    load.slice.map_or_else(|| words.to_owned(), |slice| format!("{words}, slice {slice}"))
+    let hot = match withheld_percent {
+        0 => String::new(),
+        withheld => format!(", hot: {} % of weight", 100 - withheld),
+    };
+    let slice = load.slice.map_or_else(String::new, |slice| format!(", slice {slice}"));
+    format!("{words}{hot}{slice}")
 }
 
 fn breaker_words(breaker: BreakerState) -> &'static str {

@@ -1,0 +1,149 @@
+//! What an input has beside the sentence on it, as tables.
+
+use serde_json::Value;
+use warptape_schemas::journal::{GroupArrival, Input, LaneSpec, ServicePoint, Started};
+
+use crate::commands::columns::{Align, aligned};
+
+/// The tables of an input, each behind an empty line; nothing where the sentence says all.
+pub fn of(input: &Input) -> anyhow::Result<String> {
+    Ok(match input {
+        Input::Started(started) => of_start(started)?,
+        Input::Arrived(arrived) => {
+            let row = |group: &GroupArrival| numbers([group.group.into(), group.rows, group.bytes]);
+            table(&["group", "rows", "bytes"], arrived.groups.iter().map(row).collect())
+        }
+        Input::Measured(measured) => {
+            let row = |point: &ServicePoint| vec![point.rows.to_string(), milliseconds(point.service_ns)];
+            table(&["rows", "took_ms"], measured.points.iter().map(row).collect())
+        }
+        Input::Sampled(sampled) => settings(&serde_json::to_value(&sampled.sample)?, "figure"),
+        _ => String::new(),
+    })
+}
+
+/// Lanes, and all that is configured.
+fn of_start(started: &Started) -> anyhow::Result<String> {
+    let row = |lane: &LaneSpec| {
+        let numa = lane.numa_node.map_or_else(String::new, |node| node.to_string());
+        let memory =
+            if lane.memory_bytes > 0 { (lane.memory_bytes >> 20).to_string() } else { String::new() };
+        vec![
+            format!("{} {}", lane.lane, lane.device),
+            lane.weight.to_string(),
+            lane.class.clone(),
+            memory,
+            numa,
+        ]
+    };
+    let rows: Vec<Vec<String>> = started.lanes.iter().map(row).collect();
+    let header = [
+        ("lane", Align::Left),
+        ("weight", Align::Right),
+        ("class", Align::Left),
+        ("memory_MiB", Align::Right),
+        ("numa_node", Align::Right),
+    ];
+    let stages: Value = serde_json::from_str(&started.stage_config)
+        .unwrap_or_else(|_| Value::String(started.stage_config.clone()));
+    let Started { scheduler, autoscale, shadow, .. } = started;
+    let all = serde_json::json!({ "scheduler": scheduler, "stages": stages, "autoscale": autoscale, "shadow": shadow });
+    Ok(format!("\n{}{}", aligned(&header, &rows), settings(&all, "setting")))
+}
+
+/// A line for each value within a value, by its path. Times are in milliseconds; what is not there is left out.
+fn settings(value: &Value, title: &str) -> String {
+    let mut rows = Vec::new();
+    flatten("", value, &mut rows);
+    format!("\n{}", aligned(&[(title, Align::Left), ("value", Align::Left)], &rows))
+}
+
+fn flatten(path: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                flatten(&path, value, rows);
+            }
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(&format!("{path}[{index}]"), item, rows);
+            }
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(word).collect();
+            rows.push(vec![path.to_owned(), items.join(", ")]);
+        }
+        // The unit comes last, or before what limit it is: `probe_ns`, `probe_ns_max`.
+        value => rows.push(match (path.rsplit_once("_ns"), value.as_i64()) {
+            (Some((stem, limit @ ("" | "_max" | "_min"))), Some(ns)) => {
+                vec![format!("{stem}_ms{limit}"), milliseconds(ns)]
+            }
+            _ => vec![path.to_owned(), word(value)],
+        }),
+    }
+}
+
+/// A value without quotes.
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Numbers in columns, behind an empty line.
+fn table(titles: &[&str], rows: Vec<Vec<String>>) -> String {
+    let header: Vec<(&str, Align)> = titles.iter().map(|title| (*title, Align::Right)).collect();
+    format!("\n{}", aligned(&header, &rows))
+}
+
+fn numbers<const N: usize>(numbers: [i64; N]) -> Vec<String> {
+    numbers.iter().map(i64::to_string).collect()
+}
+
+fn milliseconds(ns: i64) -> String {
+    (ns as f64 / 1e6).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use warptape_schemas::journal::{Arrived, Measured};
+
+    use super::*;
+
+    #[test]
+    fn values_are_lines_and_times_are_milliseconds() {
+        let value = json!({
+            "scheduler": { "row_deadline_ns": 5_000_000, "probe_ns_max": 1_500_000, "breakers": null, "policy": "fair", "risk": { "quotas": [] } },
+            "bars": ["1s", "tick:5"], "peers": [{ "lane": 1 }],
+        });
+        let expected = "
+setting                    value
+bars                       1s, tick:5
+peers[0].lane              1
+scheduler.policy           fair
+scheduler.probe_ms_max     1.5
+scheduler.risk.quotas
+scheduler.row_deadline_ms  5
+";
+        assert_eq!(settings(&value, "setting"), expected);
+    }
+
+    #[test]
+    fn what_came_and_what_was_measured_are_tables() {
+        let groups = vec![
+            GroupArrival { group: 1, rows: 6, bytes: 240 },
+            GroupArrival { group: 12, rows: 4, bytes: 160 },
+        ];
+        let arrived = Input::Arrived(Arrived { partition: 0, next_offset: 7, groups });
+        assert_eq!(
+            of(&arrived).expect("tables"),
+            "\ngroup  rows  bytes\n    1     6    240\n   12     4    160\n"
+        );
+        let points = vec![ServicePoint { rows: 64, service_ns: 2_500_000 }];
+        let measured = Input::Measured(Measured { lane: 0, points });
+        assert_eq!(of(&measured).expect("tables"), "\nrows  took_ms\n  64      2.5\n");
+        assert_eq!(of(&Input::Woke(warptape_schemas::journal::Woke {})).expect("nothing"), "");
+    }
+}

@@ -1,0 +1,275 @@
+//! What the scheduler was told, in words.
+
+use warptape_schemas::journal::{
+    Checkpoint, CommitEnded, CommitOutcome, ControlCommand, DeviceSample, Input, JournalEntry, LaneId,
+    Sealed, Started, TaskArrived,
+};
+
+use super::reasons::milliseconds;
+use crate::commands::columns::utc;
+use crate::endpoint::throttle_reasons;
+
+/// The input of an entry in a sentence, its kind first. `started` says how the process began that wrote it, where that is known: lanes have
+/// their devices by it.
+pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
+    let lane = |lane: LaneId| {
+        let spec = started.and_then(|started| started.lanes.iter().find(|spec| spec.lane == lane));
+        match spec {
+            Some(spec) => format!("lane {lane} ({})", spec.device),
+            None => format!("lane {lane}"),
+        }
+    };
+    match &entry.input {
+        Input::Started(started) => of_start(started),
+        Input::PartitionAssigned(assigned) => format!(
+            "PartitionAssigned: partition {} with {} groups came to the process, read from offset {} on; {} is committed",
+            assigned.partition, assigned.groups, assigned.snapshot_offset, assigned.committed_offset
+        ),
+        Input::PartitionRevoked(revoked) => {
+            format!("PartitionRevoked: partition {} left the process", revoked.partition)
+        }
+        Input::Arrived(arrived) => {
+            let rows: i64 = arrived.groups.iter().map(|group| group.rows).sum();
+            format!(
+                "Arrived: {rows} rows of {} groups of partition {}, from records before offset {}",
+                arrived.groups.len(),
+                arrived.partition,
+                arrived.next_offset
+            )
+        }
+        Input::Completed(done) => format!(
+            "Completed: {} finished batch {} after {}",
+            lane(done.lane),
+            done.batch,
+            milliseconds(done.service_ns)
+        ),
+        Input::LaneLost(lost) => {
+            let kept = if lost.kept { "its groups' states are kept" } else { "its partitions are restored" };
+            format!("LaneLost: {} stopped working, {kept}: {}", lane(lost.lane), lost.reason)
+        }
+        Input::LaneReady(ready) => format!("LaneReady: {} works", lane(ready.lane)),
+        Input::Woke(_) => "Woke: the time came that the scheduler asked to be woken at".to_owned(),
+        Input::Draining(_) => "Draining: what waits goes out, because the process is about to end".to_owned(),
+        Input::Measured(measured) => {
+            format!("Measured: {} was measured with {} batches", lane(measured.lane), measured.points.len())
+        }
+        Input::Released(released) => format!(
+            "Released: {} gave back group {} of partition {}",
+            lane(released.lane),
+            released.group,
+            released.partition
+        ),
+        Input::TaskArrived(task) => of_task(task),
+        Input::SliceDone(done) => format!(
+            "SliceDone: {} finished slice {} after {}",
+            lane(done.lane),
+            done.slice,
+            milliseconds(done.service_ns)
+        ),
+        Input::TaskDropped(dropped) => format!("TaskDropped: task {} was withdrawn", dropped.task),
+        Input::Sealed(sealed) => of_seal(sealed),
+        Input::Priced(priced) => {
+            format!("Priced: question {} is answered with {} prices", priced.question, priced.prices.len())
+        }
+        Input::Sampled(sampled) => {
+            format!("Sampled: {}{}", lane(sampled.lane), of_sample(&sampled.sample))
+        }
+        Input::Control(control) => {
+            format!("Control: {} from {:?}: {}", control.id, control.by, of_command(&control.command))
+        }
+        Input::Checkpoint(checkpoint) => of_checkpoint(checkpoint),
+        Input::CommitEnded(ended) => of_commit(ended, entry.at_ns),
+        Input::Trained(trained) => format!(
+            "Trained: the network {} of {} bytes is there for policies that name it",
+            trained.hash,
+            trained.network.0.len()
+        ),
+    }
+}
+
+fn of_start(started: &Started) -> String {
+    let devices: Vec<&str> = started.lanes.iter().map(|lane| lane.device.as_str()).collect();
+    format!(
+        "Started: process {:?} began with warptape {} and {} lanes: {}",
+        started.node,
+        started.software,
+        devices.len(),
+        devices.join(", ")
+    )
+}
+
+/// What the device of a lane said of itself.
+fn of_sample(sample: &DeviceSample) -> String {
+    let of = |name: &str, value: Option<i64>, unit: &str| {
+        value.map_or_else(String::new, |value| format!(", {name} {value} {unit}"))
+    };
+    let throttled: Vec<&str> =
+        sample.throttle_bits.map(|bits| throttle_reasons(bits.unsigned_abs()).collect()).unwrap_or_default();
+    let held_down = match throttled.is_empty() {
+        true => String::new(),
+        false => format!(", held down by {}", throttled.join(", ")),
+    };
+    [
+        of("temperature", sample.temperature_c, "°C"),
+        sample.slowdown_c.map_or_else(String::new, |limit| format!(" (it throttles at {limit} °C)")),
+        of("clock", sample.sm_clock_mhz, "MHz"),
+        held_down,
+        of("utilization", sample.utilization_percent, "%"),
+        of("free memory", sample.memory_free_bytes.map(|bytes| bytes >> 20), "MiB"),
+        of("uncorrected memory errors:", sample.ecc_errors_uncorrected.filter(|errors| *errors > 0), "")
+            .trim_end()
+            .to_owned(),
+        of("critical error Xid", sample.xid, "").trim_end().to_owned(),
+    ]
+    .concat()
+}
+
+fn of_task(task: &TaskArrived) -> String {
+    let deadline = task.deadline_ns.map_or_else(String::new, |at_ns| format!(", due by {}", utc(at_ns)));
+    format!(
+        "TaskArrived: task {} of {} units is asked for by request {:?} of {:?}{deadline}; it lies at offset {} of partition {}",
+        task.task, task.units, task.request_id, task.tenant, task.offset, task.partition
+    )
+}
+
+fn of_seal(sealed: &Sealed) -> String {
+    let parts: Vec<String> = sealed
+        .partitions
+        .iter()
+        .map(|part| {
+            format!(
+                "partition {} offsets {} to {} with {} signals",
+                part.partition, part.first_offset, part.next_offset, part.signals
+            )
+        })
+        .collect();
+    format!("Sealed: a transaction is handed to the log: {}", parts.join("; "))
+}
+
+fn of_checkpoint(checkpoint: &Checkpoint) -> String {
+    format!(
+        "Checkpoint: part {} of {} of the scheduler's state, {} bytes",
+        checkpoint.part + 1,
+        checkpoint.parts,
+        checkpoint.state.0.len()
+    )
+}
+
+/// What became of an attempt to commit, as an entry of a later time says.
+fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
+    let outcome = match ended.outcome {
+        CommitOutcome::Committed => "is committed",
+        CommitOutcome::Aborted => "is aborted and sent again",
+    };
+    let looked_up = if ended.looked_up { ", which was looked up because the log did not tell" } else { "" };
+    format!(
+        "CommitEnded: the transaction sealed with entry {} {outcome}{looked_up}: attempt {} was sent at {}, took {}, and was known here {} later",
+        ended.sealed,
+        ended.attempt,
+        utc(ended.sent_ns),
+        milliseconds(ended.ended_ns - ended.sent_ns),
+        milliseconds(at_ns - ended.ended_ns),
+    )
+}
+
+fn of_command(command: &ControlCommand) -> String {
+    // A union: its one member is the name with the fields.
+    serde_json::json!(command).to_string()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use warptape_schemas::journal::{Completed, LaneSpec, Sampled, SchedulerConfig};
+
+    use super::*;
+
+    fn entry(input: Input) -> JournalEntry {
+        let (state_hash, hash) = (String::new(), String::new());
+        JournalEntry { sequence: 8, at_ns: 5_000_000, input, decisions: Vec::new(), state_hash, hash }
+    }
+
+    /// A process whose rows are to be done within 5 ms.
+    pub(in super::super) fn started() -> Started {
+        let scheduler: SchedulerConfig = serde_json::from_value(serde_json::json!({
+            "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
+            "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,
+            "row_deadline_ns": 5_000_000, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
+            "risk": warptape_schemas::journal::RiskConfig::default(), "balance_interval_ns": 0
+        }))
+        .expect("a configuration");
+        Started {
+            node: "n".to_owned(),
+            software: "s".to_owned(),
+            stage_config: "{}".to_owned(),
+            scheduler,
+            lanes: vec![LaneSpec::new(0, "cpu:0", 1), LaneSpec::new(1, "cuda:1", 1)],
+            autoscale: None,
+            shadow: None,
+        }
+    }
+
+    #[test]
+    fn lanes_have_their_devices_where_these_are_known() {
+        let completed = Completed { lane: 1, batch: 980, service_ns: 1_024_404_000, sample: None };
+        let completed = entry(Input::Completed(completed));
+        assert_eq!(
+            words(&completed, Some(&started())),
+            "Completed: lane 1 (cuda:1) finished batch 980 after 1024.404 ms"
+        );
+        assert!(words(&completed, None).contains("lane 1 finished"));
+    }
+
+    #[test]
+    fn a_device_that_is_held_down_says_so() {
+        let sample = DeviceSample {
+            temperature_c: Some(89),
+            slowdown_c: Some(90),
+            sm_clock_mhz: Some(210),
+            throttle_bits: Some(1 << 6 | 1),
+            utilization_percent: Some(100),
+            memory_free_bytes: Some(3 << 20),
+            ecc_errors_uncorrected: Some(0),
+            ..DeviceSample::default()
+        };
+        let sampled = |sample| words(&entry(Input::Sampled(Sampled { lane: 1, sample })), Some(&started()));
+        assert_eq!(
+            sampled(sample.clone()),
+            "Sampled: lane 1 (cuda:1), temperature 89 °C (it throttles at 90 °C), clock 210 MHz, held down by hardware_thermal_slowdown, \
+             utilization 100 %, free memory 3 MiB"
+        );
+        let failed =
+            DeviceSample { ecc_errors_uncorrected: Some(2), xid: Some(79), ..DeviceSample::default() };
+        assert_eq!(
+            sampled(failed),
+            "Sampled: lane 1 (cuda:1), uncorrected memory errors: 2, critical error Xid 79"
+        );
+        assert_eq!(sampled(DeviceSample::default()), "Sampled: lane 1 (cuda:1)");
+    }
+
+    #[test]
+    fn what_became_of_a_commit_is_told() {
+        let said = |outcome, looked_up| {
+            let (sealed, attempt, sent_ns, ended_ns) = (7, 2, 1_000_000, 4_500_000);
+            words(
+                &entry(Input::CommitEnded(CommitEnded {
+                    sealed,
+                    attempt,
+                    sent_ns,
+                    ended_ns,
+                    outcome,
+                    looked_up,
+                })),
+                None,
+            )
+        };
+        assert_eq!(
+            said(CommitOutcome::Committed, false),
+            "CommitEnded: the transaction sealed with entry 7 is committed: attempt 2 was sent at 1970-01-01T00:00:00.001000Z, \
+             took 3.500 ms, and was known here 0.500 ms later"
+        );
+        assert!(
+            said(CommitOutcome::Aborted, true)
+                .contains(" is aborted and sent again, which was looked up because the log did not tell: ")
+        );
+    }
+}

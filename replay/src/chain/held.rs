@@ -1,0 +1,67 @@
+//! What held a signal up in all: waits for one lane count together, in whatever guise they come.
+
+use serde::Serialize;
+use warptape_schemas::journal::LaneId;
+
+use super::facts::Chain;
+use super::waits::{Step, Wait};
+
+/// Who held a signal up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holder {
+    /// A lane: its group's rows waited in the queue for it, behind other batches and for their own, or rows of other groups did, which the
+    /// signal waited for.
+    Lane {
+        /// The lane.
+        lane: LaneId,
+        /// Its device.
+        device: String,
+    },
+    /// Something else.
+    Step(Step),
+}
+
+/// How long somebody held a signal up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// Who.
+    pub by: Holder,
+    /// How long in all, ns.
+    pub ns: i64,
+    /// The waits that it consists of, the longest first.
+    pub waits: Vec<Wait>,
+}
+
+impl Chain {
+    /// Who held the signal up, the one who did so longest first. It adds up to the whole.
+    pub fn held_by(&self) -> Vec<Held> {
+        let mut all: Vec<Held> = Vec::new();
+        for &wait in &self.waits {
+            let by = self.holder(wait.step);
+            match all.iter_mut().find(|held| held.by == by) {
+                Some(held) => {
+                    held.ns += wait.ns;
+                    held.waits.push(wait);
+                }
+                None => all.push(Held { by, ns: wait.ns, waits: vec![wait] }),
+            }
+        }
+        // Of two alike the first one in time comes first.
+        all.iter_mut().for_each(|held| held.waits.sort_by_key(|wait| std::cmp::Reverse(wait.ns)));
+        all.sort_by_key(|held| std::cmp::Reverse(held.ns));
+        all
+    }
+
+    fn holder(&self, step: Step) -> Holder {
+        let batch = match step {
+            Step::Queue | Step::Lane | Step::Service | Step::Handover => self.batch.as_ref(),
+            Step::OtherGroups => self.last_batch.as_ref(),
+            _ => None,
+        };
+        match batch {
+            Some(batch) => Holder::Lane { lane: batch.lane, device: batch.device.clone() },
+            None => Holder::Step(step),
+        }
+    }
+}
