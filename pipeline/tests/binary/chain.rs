@@ -189,7 +189,9 @@ fn explain(path: &Path, slowest: &Value, log: &SqliteLog, told: &Log) {
     assert_eq!(decision["batch"], chain["batch"]["batch"]);
 
     let words = replay(path, &["why", &name]);
-    for expected in ["most of it, ", "wait_ms  until", "why batch ", "why on lane ", "waiting_rows"] {
+    for expected in
+        [" from there to its commit; ", "wait_ms  until", "why batch ", "why on lane ", "waiting_rows"]
+    {
         assert!(words.contains(expected), "{expected:?} is missing in\n{words}");
     }
     let symbol = signal["symbol"].as_str().expect("a symbol");

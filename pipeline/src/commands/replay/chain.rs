@@ -74,12 +74,16 @@ fn total(chain: &Chain) -> String {
 
 /// What held it up longest, in words.
 fn mostly(held: &Held, total_ns: i64) -> String {
-    let part = if 2 * held.ns > total_ns { "most of it" } else { "the longest part of it" };
     let why = match &held.by {
         Holder::Lane { .. } => format!("because of {} ({})", holder(held), parts(held)),
         Holder::Step(step) => cause(*step).to_owned(),
     };
-    format!("; {part}, {}, {why}", milliseconds(held.ns))
+    format!("; {}, {}, {why}", part_of(held.ns, total_ns), milliseconds(held.ns))
+}
+
+/// What the longest of some times is of the whole.
+pub fn part_of(ns: i64, total_ns: i64) -> &'static str {
+    if ns > total_ns / 2 { "most of it" } else { "the longest part of it" }
 }
 
 /// Who held it up.

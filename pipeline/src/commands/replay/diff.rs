@@ -256,8 +256,11 @@ const QUANTILE: usize = usize::MAX;
 
 /// A number to three digits, in which what is before the point is whole.
 fn significant(value: f64) -> String {
-    let digits_before = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
-    let decimals = (3 - digits_before).clamp(0, 9) as usize;
+    let (mut decimals, mut scaled) = (0, value.abs());
+    while scaled > 0.0 && scaled < 100.0 && decimals < 9 {
+        scaled *= 10.0;
+        decimals += 1;
+    }
     format!("{value:.decimals$}")
 }
 
@@ -379,7 +382,7 @@ mod tests {
             (56.84, "56.8"),
             (4.006, "4.01"),
             (0.000_512_3, "0.000512"),
-            (0.0, "0.00"),
+            (0.0, "0"),
             (-2_263.4, "-2263"),
         ] {
             assert_eq!(significant(value), expected);

@@ -2,7 +2,7 @@
 
 use warptape_replay::chain::{Clock, RequestChain, Step};
 
-use super::chain::{cause, milliseconds, name, push_line, push_paragraph, wait_rows};
+use super::chain::{cause, milliseconds, name, part_of, push_line, push_paragraph, wait_rows};
 use super::why;
 use crate::commands::columns::utc;
 
@@ -42,7 +42,7 @@ pub fn text(chain: &RequestChain) -> String {
     let begin = if chain.from_ns == chain.request.created_ns { "there" } else { "when the process had it" };
     let main = chain.waits.iter().max_by_key(|wait| wait.ns);
     let main = main.map_or_else(String::new, |main| {
-        format!("; most of it, {}, {}", milliseconds(main.ns), cause(main.step))
+        format!("; {}, {}, {}", part_of(main.ns, chain.total_ns), milliseconds(main.ns), cause(main.step))
     });
     push_line(&mut text, &format!("{} from {begin} to {end}{main}", milliseconds(chain.total_ns)));
     text.push('\n');

@@ -216,7 +216,7 @@ fn the_condition_in_force_is_shown() {
 
 #[test]
 fn tables_beside_decisions_are_whole() {
-    let row = format!("{:<71}3130.110 ms", "1 cuda:1  out of service, hot: 25 % of weight");
+    let row = format!("{:<71}3130.110 ms", "1 cuda:1  hot: 25 %");
     let view = View { lanes: vec!["lane".to_owned(), row.clone()], ..View::default() };
     let mut terminal = Terminal::new(TestBackend::new(130, 20)).expect("a screen");
     terminal.draw(|frame| draw(frame, &App::new(None), &view, None)).expect("it is drawn");

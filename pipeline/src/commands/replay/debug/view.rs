@@ -166,18 +166,15 @@ fn load_percent(load: &LaneLoad, credit: &SchedulerConfig) -> i64 {
 }
 
 fn lane_state(load: &LaneLoad, withheld_percent: i32) -> String {
+    let hot = format!("hot: {} %", 100 - withheld_percent);
     let words = match (load.ready, load.in_service, load.weight) {
         (false, ..) => "lost",
         (true, false, _) => "out of service",
         (true, true, 0) => "stands by",
+        (true, true, _) if withheld_percent > 0 => &hot,
         (true, true, _) => "ready",
     };
-    let hot = match withheld_percent {
-        0 => String::new(),
-        withheld => format!(", hot: {} % of weight", 100 - withheld),
-    };
-    let slice = load.slice.map_or_else(String::new, |slice| format!(", slice {slice}"));
-    format!("{words}{hot}{slice}")
+    load.slice.map_or_else(|| words.to_owned(), |slice| format!("{words}, slice {slice}"))
 }
 
 fn breaker_words(breaker: BreakerState) -> &'static str {
