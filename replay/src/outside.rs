@@ -88,12 +88,15 @@ impl Entries<'_> {
 
     /// Refuses a bound behind the last entry. The sequence or offset that follows it is none: all of the journal is before that.
     pub(crate) fn refuse_behind_end(&self, bound: Bound) -> Result<(), ReplayError> {
+        // On Kafka the last offsets may have markers of transactions, and no entries.
+        let has_from = |bound: Bound| -> Result<bool, ReplayError> {
+            let from = self.bound(Some(bound))?.unwrap_or(self.range.first);
+            Ok(self.first_from(from)?.is_some())
+        };
         let is_there = match bound {
             Bound::Offset(offset) => offset <= self.range.next,
-            Bound::Sequence(sequence) => {
-                self.bound(Some(Bound::Sequence(sequence.saturating_sub(1))))? < Some(self.range.next)
-            }
-            Bound::Time(_) => self.bound(Some(bound))? < Some(self.range.next),
+            Bound::Sequence(sequence) => has_from(Bound::Sequence(sequence.saturating_sub(1)))?,
+            Bound::Time(_) => has_from(bound)?,
         };
         if is_there { Ok(()) } else { Err(self.outside(self.reach()?.into_iter().collect())) }
     }

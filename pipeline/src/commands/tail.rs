@@ -30,6 +30,8 @@ const POLL: Duration = Duration::from_millis(100);
 const RECORDS_MAX: usize = 256;
 /// Bytes of them, about.
 const BYTES_MAX: usize = 4 << 20;
+/// Symbols among which similar names are looked for.
+const OTHERS_MAX: usize = 10_000;
 
 /// Prints records until Ctrl-C, or until the end where asked.
 pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -162,8 +164,13 @@ impl<'a, W: Write> Printer<'a, W> {
     /// Says that none of the rows so far was of the symbol that is asked for. Where nothing was read nothing is known.
     fn tell_unknown_symbol(&self, url: &str) {
         if let Some(symbol) = self.symbol.filter(|_| !self.is_found && !self.others.is_empty()) {
-            let source = format!("{url} ({})", self.topic);
-            to_stderr(format_args!("{}", UnknownSymbol::new(symbol, source, &self.others)));
+            let near = UnknownSymbol::new(symbol, String::new(), &self.others).near;
+            let like = if near.is_empty() {
+                String::new()
+            } else {
+                format!("; did you mean {}?", near.join(" or "))
+            };
+            to_stderr(format_args!("{url} ({}) has no record of {symbol:?} so far{like}", self.topic));
         }
     }
 
@@ -177,7 +184,7 @@ impl<'a, W: Write> Printer<'a, W> {
                 true
             }
             Some(other) => {
-                if !self.is_found && !self.others.contains(other) {
+                if !self.is_found && self.others.len() < OTHERS_MAX && !self.others.contains(other) {
                     self.others.insert(other.to_owned());
                 }
                 false

@@ -22,14 +22,14 @@ pub fn is_log_url(text: &str) -> bool {
         || text.strip_prefix("kafka:").is_some_and(is_broker_list)
 }
 
-/// The URL of a log that was given as one, or as the path of its file. What has another scheme stays as it is, and is none.
+/// The URL of a log that was given as one, or as the path of its file. What has a colon and no slash before it is no path: it may be a
+/// mistyped URL, or a broker, and stays as it is.
 pub fn log_url(text: &str) -> String {
-    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
-    let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_lowercase());
-    match text.is_empty() || scheme.is_some_and(is_scheme) {
-        true => text.to_owned(),
-        false => format!("sqlite:{text}"),
-    }
+    let is_path = match text.split_once(':') {
+        None => !text.is_empty(),
+        Some((before, _)) => before.contains('/'),
+    };
+    if is_path { format!("sqlite:{text}") } else { text.to_owned() }
 }
 
 /// A name that is safe in file names, topic names and metrics.
@@ -342,8 +342,10 @@ mod tests {
             ("sqlite:a.db", "sqlite:a.db"),
             ("kafka:localhost:9092", "kafka:localhost:9092"),
             ("/tmp/a.db", "sqlite:/tmp/a.db"),
-            ("night-10:00.db", "sqlite:night-10:00.db"),
+            ("./night-10:00.db", "sqlite:./night-10:00.db"),
             ("postgres:x", "postgres:x"),
+            ("broker-1:9092", "broker-1:9092"),
+            ("10.0.0.5:9092", "10.0.0.5:9092"),
             ("", ""),
         ] {
             assert_eq!(log_url(text), expected);

@@ -14,13 +14,13 @@ use super::follow::follow;
 use super::signal::{NO_STATE, batch_facts, config_of, explain_at};
 use super::waits::{Step, Wait};
 use crate::entries::{BACK_RECORDS, Entries};
-use crate::history::{Attempt, Batch, BatchEnd, Item, Part};
+use crate::history::{Attempt, Batch, BatchEnd, Item, Part, Piece};
 use crate::{Phase, Progress, ReplayError, VerifyOptions};
 
 /// Entries that are read rather than leapt over, where a leap would not take further.
 const LEAP_RECORDS_MIN: i64 = 256;
 
-/// Arrivals of which a part's rows are told by symbol at most; each is read again.
+/// Arrivals of a batch whose rows are told by symbol at most; each is read again.
 const ARRIVALS_DEALT_MAX: usize = 256;
 
 /// What led to a batch, and what became of it.
@@ -130,10 +130,7 @@ pub fn why_batch(
     let (waits, total_ns) = waits(&batch);
     let mut parts: Vec<PartFacts> = batch.parts.iter().map(part_facts).collect();
     if let Some(config) = config {
-        let mut dealer = Dealer::new(log, &options.sources);
-        for (part, facts) in batch.parts.iter().zip(&mut parts) {
-            facts.symbols = symbols(&mut dealer, &config, part)?;
-        }
+        tell_symbols(&mut Dealer::new(log, &options.sources), &config, &batch.parts, &mut parts)?;
     }
     Ok(BatchChain {
         journal: partition,
@@ -271,27 +268,52 @@ fn part_facts(part: &Part) -> PartFacts {
     }
 }
 
-/// Ticks of a part by symbol; `None` where the log does not tell them all.
-fn symbols(
+/// Tells the ticks of each part by symbol, where the log has them all. Each arrival is dealt once, whatever parts have rows of it.
+fn tell_symbols(
     dealer: &mut Dealer<'_>,
     config: &StageConfig,
-    part: &Part,
-) -> Result<Option<Vec<SymbolRows>>, ReplayError> {
-    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
-    let known: i64 = part.pieces.iter().map(|piece| piece.rows).sum();
-    if part.pieces.len() > ARRIVALS_DEALT_MAX || known < part.rows {
-        return Ok(None);
-    }
-    for piece in &part.pieces {
-        let Some(dealt) = dealer.deal(config, &piece.arrival)? else { return Ok(None) };
-        for symbol in dealt.symbols_of(part.group, piece.from..piece.from + piece.rows) {
-            *counts.entry(symbol.to_owned()).or_default() += 1;
+    parts: &[Part],
+    facts: &mut [PartFacts],
+) -> Result<(), ReplayError> {
+    let is_known = |part: &Part| {
+        let rows = part.pieces.iter().fold(0, |sum: i64, piece| sum.saturating_add(piece.rows));
+        rows >= part.rows
+    };
+    // By partition and first offset: no two arrivals of a partition begin alike that have rows.
+    let mut arrivals: BTreeMap<(i32, i64), Vec<(usize, &Piece)>> = BTreeMap::new();
+    for (index, part) in parts.iter().enumerate().filter(|(_, part)| is_known(part)) {
+        for piece in &part.pieces {
+            let Some((first, _)) = piece.arrival.offsets else { return Ok(()) };
+            arrivals.entry((part.partition, first)).or_default().push((index, piece));
         }
     }
-    let mut found: Vec<SymbolRows> =
-        counts.into_iter().map(|(symbol, rows)| SymbolRows { symbol, rows }).collect();
-    found.sort_by_key(|symbol| std::cmp::Reverse(symbol.rows));
-    Ok(Some(found))
+    if arrivals.len() > ARRIVALS_DEALT_MAX {
+        return Ok(());
+    }
+    let mut counts: Vec<Option<BTreeMap<String, i64>>> =
+        parts.iter().map(|part| is_known(part).then(BTreeMap::new)).collect();
+    for pieces in arrivals.into_values() {
+        for (index, piece) in pieces {
+            let Some(dealt) = dealer.deal(config, &piece.arrival)? else {
+                counts[index] = None;
+                continue;
+            };
+            let Some(counts) = &mut counts[index] else { continue };
+            let rows = piece.from..piece.from.saturating_add(piece.rows);
+            for symbol in dealt.symbols_of(parts[index].group, rows) {
+                *counts.entry(symbol.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    for (facts, counts) in facts.iter_mut().zip(counts) {
+        facts.symbols = counts.map(|counts| {
+            let mut found: Vec<SymbolRows> =
+                counts.into_iter().map(|(symbol, rows)| SymbolRows { symbol, rows }).collect();
+            found.sort_by_key(|symbol| std::cmp::Reverse(symbol.rows));
+            found
+        });
+    }
+    Ok(())
 }
 
 fn waits(batch: &Batch) -> (Vec<Wait>, i64) {

@@ -159,7 +159,7 @@ impl Fold {
         if self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns).is_err() {
             return;
         }
-        let symbols = self.columns.symbol.clone();
+        let symbols = if is_kept { self.columns.symbol.clone() } else { Vec::new() };
         let (offset, written_ns) = (record.offset, record.timestamp_ns);
         let _ =
             self.intake.accept(offset, written_ns, &mut self.columns, 0, &mut self.queues, &mut Vec::new());

@@ -9,6 +9,8 @@ use super::slowest::first_signal;
 use crate::partition_reader::PartitionReader;
 use crate::{Phase, Progress, ReplayError, VerifyOptions, utc};
 
+/// Symbols among which similar names are looked for.
+const KNOWN_MAX: usize = 10_000;
 /// Bars are signalled in the order of their ends, but for those that fill up within the allowed lateness of each other: the search begins
 /// so much before.
 const LATENESS_NS: i64 = 60_000_000_000;
@@ -59,7 +61,7 @@ pub fn find_signal_of_symbol(
     }
     match best {
         Some((_, partition, offset)) => Ok((partition, offset)),
-        None => Err(not_found(log, topic, &ranges, symbol)?),
+        None => Err(not_found(log, topic, &ranges, symbol, progress)?),
     }
 }
 
@@ -69,18 +71,26 @@ fn not_found(
     topic: &str,
     ranges: &[OffsetRange],
     symbol: &str,
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayError, ReplayError> {
+    let mut done = 0;
+    let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
     let (mut ends, mut known): (Option<(i64, i64)>, BTreeSet<String>) = (None, BTreeSet::new());
     for (partition, &range) in (0..).zip(ranges) {
         let source = TopicPartition { topic: topic.to_owned(), partition };
         let mut reader = PartitionReader::open(log, source, range)?;
         while let Some(record) = reader.next()? {
+            done += 1;
+            if done % PROGRESS_SIGNALS == 0 {
+                progress(Progress { phase: Phase::Outputs, done, total });
+            }
             let key = record.key.as_deref().unwrap_or_default();
             if key == symbol.as_bytes() {
                 let Ok(signal) = decode_signal(&record.value) else { continue };
                 let (first, last) = ends.unwrap_or((signal.bar_end_ns, signal.bar_end_ns));
                 ends = Some((first.min(signal.bar_end_ns), last.max(signal.bar_end_ns)));
             } else if let Ok(other) = std::str::from_utf8(key)
+                && known.len() < KNOWN_MAX
                 && !known.contains(other)
             {
                 known.insert(other.to_owned());

@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) lane_of: Vec<Option<LaneId>>,
     /// Whether recorded commands that choose a policy of tasks, and one of placement, are left out.
     pub(crate) chooses: [bool; 2],
+    /// Lanes whose weight is given, so that recorded commands that weigh them are left out.
+    pub(crate) weighed: Vec<LaneId>,
     /// The network that decides, where a policy is asked for that has one.
     pub(crate) network: Option<Trained>,
 }
@@ -62,9 +64,12 @@ impl Changes {
         if !self.devices.is_empty() {
             started.lanes = lanes(&self.devices, &recorded.lanes)?;
         }
+        let mut weighed = Vec::new();
         for (name, weight) in &self.weights {
             let lane = find_lane("--weight", name, &started.lanes)?;
-            started.lanes[lane as usize].weight = *weight;
+            let specs = started.lanes.iter_mut().filter(|spec| spec.lane == lane);
+            specs.for_each(|spec| spec.weight = *weight);
+            weighed.push(lane);
         }
         let mut config = started.scheduler.clone();
         let mut chooses = [false; 2];
@@ -106,7 +111,7 @@ impl Changes {
             started.lanes.iter().find(|other| other.device == lane.device).map(|other| other.lane)
         };
         let lane_of = recorded.lanes.iter().map(of_device).collect();
-        Ok(Plan { started, slow, lose, lane_of, chooses, network })
+        Ok(Plan { started, slow, lose, lane_of, chooses, weighed, network })
     }
 
     /// What is to be known of a plan that these changes make.
@@ -235,7 +240,7 @@ fn leaves(path: &str, value: &Value, known: &mut Vec<String>) {
 }
 
 fn find_lane(flag: &'static str, name: &str, lanes: &[LaneSpec]) -> Result<LaneId, WhatIfError> {
-    let is_it = |lane: &&LaneSpec| lane.device == name || lane.lane.to_string() == name;
+    let is_it = |lane: &&LaneSpec| lane.device.eq_ignore_ascii_case(name) || lane.lane.to_string() == name;
     lanes.iter().find(is_it).map(|lane| lane.lane).ok_or_else(|| {
         let there = lanes.iter().map(|lane| format!("{} ({})", lane.lane, lane.device));
         WhatIfError::UnknownLane { flag, lane: name.to_owned(), there: there.collect::<Vec<_>>().join(", ") }

@@ -239,13 +239,9 @@ pub fn why_then(batch: &BatchFacts) -> String {
             )
         }
         (ReleaseReason::Full, _) => "as many rows waited as a batch may have".to_owned(),
-        (ReleaseReason::Deadline, trigger) => {
-            let room = match trigger {
-                Trigger::Completed(other) => format!("; it had room since batch {other} had come back"),
-                _ => String::new(),
-            };
+        (ReleaseReason::Deadline, _) => {
             format!(
-                "{lane} was busy, and its oldest row, which had come at {}, allowed no further waiting{room}",
+                "{lane} was busy, and its oldest row, which had come at {}, allowed no further waiting",
                 utc(batch.oldest_arrival_ns)
             )
         }

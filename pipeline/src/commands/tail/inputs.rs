@@ -29,7 +29,7 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
             format!("PartitionRevoked: partition {} left the process", revoked.partition)
         }
         Input::Arrived(arrived) => {
-            let rows: i64 = arrived.groups.iter().map(|group| group.rows).sum();
+            let rows: i64 = arrived.groups.iter().fold(0, |sum, group| sum.saturating_add(group.rows));
             format!(
                 "Arrived: {rows} rows of {} groups of partition {}, from records before offset {}",
                 arrived.groups.len(),
@@ -149,7 +149,7 @@ fn of_seal(sealed: &Sealed) -> String {
 fn of_checkpoint(checkpoint: &Checkpoint) -> String {
     format!(
         "Checkpoint: part {} of {} of the scheduler's state, {} bytes",
-        checkpoint.part + 1,
+        checkpoint.part.saturating_add(1),
         checkpoint.parts,
         checkpoint.state.0.len()
     )
@@ -167,8 +167,8 @@ fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
         ended.sealed,
         ended.attempt,
         utc(ended.sent_ns),
-        milliseconds(ended.ended_ns - ended.sent_ns),
-        milliseconds(at_ns - ended.ended_ns),
+        milliseconds(ended.ended_ns.saturating_sub(ended.sent_ns)),
+        milliseconds(at_ns.saturating_sub(ended.ended_ns)),
     )
 }
 

@@ -35,6 +35,12 @@ const TEXT_KEPT: usize = 160;
 /// Digits of the latencies of all signals.
 const DIGITS: u8 = 3;
 
+/// Where an event stands among others: time, process, sequence of the entry, kind, and the lane that it is about.
+pub type EventPlace = (i64, i32, i64, EventKind, LaneId);
+
+/// The place of what is about no lane.
+const NO_LANE: LaneId = -1;
+
 /// What a page shows of a window of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
@@ -58,10 +64,10 @@ pub struct Gathered {
     pub groups: BTreeMap<GroupKey, u64>,
     /// Time that each partition was paused, in nanoseconds.
     pub paused: BTreeMap<i32, u64>,
-    /// The last events, in words: by time, process and sequence of the entry.
-    pub events: BTreeMap<(i64, i32, i64), (EventKind, String)>,
-    /// What was in force when the window began, in words: since when, by process and sequence of the entry.
-    pub standing: BTreeMap<(i64, i32, i64), (EventKind, String)>,
+    /// The last events, in words.
+    pub events: BTreeMap<EventPlace, String>,
+    /// What was in force when the window began, in words.
+    pub standing: BTreeMap<EventPlace, String>,
     /// The slowest signals.
     pub slowest: Slowest,
 }
@@ -233,7 +239,7 @@ impl Gathering {
                 let words = is_hot.then(|| self.headroom_words(&change.headroom));
                 ((EventKind::Headroom, change.headroom.lane), change.at, words)
             }
-            Item::Draining(at) => ((EventKind::Draining, 0), *at, Some(self.draining_words())),
+            Item::Draining(at) => ((EventKind::Draining, NO_LANE), *at, Some(self.draining_words())),
             _ => return,
         };
         self.standing.insert(key, words.map(|words| (at, words)));
@@ -241,9 +247,10 @@ impl Gathering {
 
     /// The window has begun in the journal that is read.
     fn end_standing(&mut self) {
-        for ((kind, _), standing) in std::mem::take(&mut self.standing) {
+        for ((kind, lane), standing) in std::mem::take(&mut self.standing) {
             let Some((at, words)) = standing else { continue };
-            self.gathered.standing.insert((at.at_ns, self.journal, at.sequence), (kind, kept(&words)));
+            let place = (at.at_ns, self.journal, at.sequence, kind, lane);
+            self.gathered.standing.insert(place, kept(&words));
             if self.gathered.standing.len() > EVENTS_KEPT {
                 self.gathered.standing.pop_first();
             }
@@ -294,10 +301,15 @@ impl Gathering {
             Item::Breaker(change) => self.breaker(change),
             Item::Headroom(change) => {
                 let words = self.headroom_words(&change.headroom);
-                self.event(EventKind::Headroom, change.at.at_ns, change.at.sequence, words);
+                self.event(
+                    (EventKind::Headroom, change.headroom.lane),
+                    change.at.at_ns,
+                    change.at.sequence,
+                    words,
+                );
             }
             Item::Draining(at) => {
-                self.event(EventKind::Draining, at.at_ns, at.sequence, self.draining_words());
+                self.event((EventKind::Draining, NO_LANE), at.at_ns, at.sequence, self.draining_words());
             }
             Item::Wanted(wanted) => self.wanted(wanted),
             Item::Round(round) => self.round(round),
@@ -335,7 +347,7 @@ impl Gathering {
             } else {
                 format!("{words} earlier: the journal begins here")
             };
-            self.event(EventKind::Life, key.0, key.2, words);
+            self.event((EventKind::Life, NO_LANE), key.0, key.2, words);
         }
         // What a life of before the window was in has ended with it.
         self.standing.clear();
@@ -359,9 +371,9 @@ impl Gathering {
         }
     }
 
-    fn event(&mut self, kind: EventKind, at_ns: i64, sequence: i64, words: String) {
+    fn event(&mut self, (kind, lane): (EventKind, LaneId), at_ns: i64, sequence: i64, words: String) {
         self.gathered.slots.at(at_ns).events[kind as usize] += 1;
-        self.gathered.events.insert((at_ns, self.journal, sequence), (kind, kept(&words)));
+        self.gathered.events.insert((at_ns, self.journal, sequence, kind, lane), kept(&words));
         if self.gathered.events.len() > EVENTS_KEPT {
             self.gathered.events.pop_first();
         }
@@ -468,13 +480,13 @@ impl Gathering {
         self.gathered.totals.lanes_lost += 1;
         self.gathered.lanes.entry((self.journal, change.lane)).or_default().lost += 1;
         let words = self.lost_words(change.lane, reason);
-        self.event(EventKind::LaneLost, change.at.at_ns, change.at.sequence, words);
+        self.event((EventKind::LaneLost, change.lane), change.at.at_ns, change.at.sequence, words);
     }
 
     fn breaker(&mut self, change: &BreakerChange) {
         self.gathered.totals.breakers += 1;
         let words = self.breaker_words(change);
-        self.event(EventKind::Breaker, change.at.at_ns, change.at.sequence, words);
+        self.event((EventKind::Breaker, change.breaker.lane), change.at.at_ns, change.at.sequence, words);
     }
 
     fn wanted(&mut self, wanted: &Wanted) {
@@ -495,7 +507,7 @@ impl Gathering {
             scale.load_e6 as f64 / 1e6,
             scale.lanes_in_service
         );
-        self.event(EventKind::Wanted, at.at_ns, at.sequence, words);
+        self.event((EventKind::Wanted, NO_LANE), at.at_ns, at.sequence, words);
     }
 
     /// So many lanes were wanted until a time.
@@ -553,7 +565,7 @@ impl Gathering {
                 "process {}: an attempt to commit the transaction sealed with entry {} was aborted",
                 self.journal, transaction.sealed_sequence
             );
-            self.event(EventKind::Aborted, attempt.ended_ns, transaction.sealed_sequence, words);
+            self.event((EventKind::Aborted, NO_LANE), attempt.ended_ns, transaction.sealed_sequence, words);
         }
     }
 }

@@ -199,8 +199,16 @@ fn groups(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
 /// The groups that had most rows: over all, and in the part of the time in which each had the greatest share.
 fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
     let gathered = lanes.gathered;
-    let parts: Vec<&[Option<&Slot>]> =
-        timeline.slots.chunks(timeline.slots.len().div_ceil(PARTS).max(1)).collect();
+    if timeline.slots.len() < PARTS {
+        return;
+    }
+    // The slots that are left over are in the last part.
+    let width = timeline.slots.len() / PARTS;
+    let part = |number: usize| match number + 1 {
+        PARTS => &timeline.slots[number * width..],
+        next => &timeline.slots[number * width..next * width],
+    };
+    let parts: Vec<&[Option<&Slot>]> = (0..PARTS).map(part).collect();
     let rows_of = |slots: &[Option<&Slot>], group: Option<&GroupKey>| -> u64 {
         let of = |slot: &&Slot| match group {
             Some(group) => slot.group_rows.get(group).copied().unwrap_or(0),
@@ -208,11 +216,12 @@ fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
         };
         slots.iter().flatten().map(of).fold(0, u64::saturating_add)
     };
+    let all_rows = rows_of(&timeline.slots, None);
     let peak_of = |group: &GroupKey| {
         let share = |part: &usize| {
             let (rows, all) = (rows_of(parts[*part], Some(group)), rows_of(parts[*part], None));
             // A part with next to no rows says nothing.
-            if all * (2 * PARTS as u64) < gathered.totals.rows {
+            if all.saturating_mul(2 * PARTS as u64) < all_rows {
                 0.0
             } else {
                 rows as f64 / all.max(1) as f64
@@ -224,6 +233,7 @@ fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
         .groups
         .iter()
         .filter_map(|(group, rows)| peak_of(group).map(|(share, part)| (*group, *rows, share, part)))
+        .filter(|(_, _, share, _)| *share > 0.0)
         .collect();
     found.sort_by(|one, other| other.2.total_cmp(&one.2));
     found.truncate(BUSIEST);
@@ -239,7 +249,7 @@ fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
         on.into_iter().max_by_key(|(_, ns)| *ns).map(|(lane, _)| lane)
     };
     let row = |(group, rows, share, part): (GroupKey, u64, f64, usize)| {
-        let from_ns = gathered.slots.begin_ns(part * parts[0].len());
+        let from_ns = gathered.slots.begin_ns(part * width);
         [
             format!("{}/{}", group.0, group.1),
             numbers::count(rows),

@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::numbers;
 use super::words;
-use crate::gathered::{EventKind, Gathered, Kind, Move};
+use crate::gathered::{EventPlace, Gathered, Kind, Move};
 
 /// Bars: a name, its meaning, and a number each.
 pub(super) fn bars(page: &mut Markup, title: &str, rows: &[(String, String, f64, String)]) {
@@ -88,13 +88,14 @@ fn lane(one: &Move, lane: i32) -> String {
 /// What charts have marks for, in words.
 pub(super) fn events(page: &mut Markup, gathered: &Gathered) {
     page.raw("<section><h2>Events</h2>");
-    let row = |((at_ns, _, sequence), (kind, said)): (&(i64, i32, i64), &(EventKind, String))| {
+    let row = |((at_ns, _, sequence, kind, _), said): (&EventPlace, &String)| {
         [numbers::utc(*at_ns), sequence.to_string(), words::event(*kind).0.to_owned(), said.clone()]
     };
     if !gathered.standing.is_empty() {
         page.element("h3", "", "In force when the window began");
         let rows: Vec<_> = gathered.standing.iter().rev().map(row).collect();
         table(page, &["since (UTC)", "entry", "what", "in words"], &rows);
+        page.element("p", "note", "What was decided before the last two checkpoints is not among it.");
         page.element("h3", "", "In the window");
     }
     let rows: Vec<_> = gathered.events.iter().rev().map(row).collect();

@@ -289,7 +289,7 @@ fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     let found = gathered(log, Window::default());
     assert!(wishes.len() >= 3, "{wishes:?}");
     assert_eq!((of(&found), found.totals.wishes, found.totals.scaled), (lane_ns, wishes.len() as u64, 1));
-    let events = found.events.values().filter(|(kind, _)| *kind == EventKind::Wanted).count();
+    let events = found.events.keys().filter(|place| place.3 == EventKind::Wanted).count();
     assert_eq!(events, wishes.len());
     let page = page_of(&found, &Verdict::NotAsked, &[], "log");
     let document = parsed(&page);

@@ -48,6 +48,11 @@ fn service_ns(batch: i64, rows: i64) -> i64 {
 
 /// A run with such lanes, whose ends are known at once.
 fn steps() -> Vec<(i64, Input, Vec<Decision>)> {
+    steps_with(None)
+}
+
+/// Likewise, with an operator's command at its beginning.
+fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>)> {
     let mut scheduler = Scheduler::new();
     let mut inputs: BinaryHeap<Reverse<(i64, i64, usize)>> = BinaryHeap::new();
     let mut known: Vec<Input> = Vec::new();
@@ -61,6 +66,16 @@ fn steps() -> Vec<(i64, Input, Vec<Decision>)> {
         let assigned =
             PartitionAssigned { partition, groups: GROUPS, committed_offset: 0, snapshot_offset: 0 };
         all = send(&mut inputs, MS, Input::PartitionAssigned(assigned));
+    }
+    if let Some(command) = command {
+        let control = Control {
+            offset: 0,
+            id: "c".to_owned(),
+            by: "operator".to_owned(),
+            deadline_ns: i64::MAX,
+            command,
+        };
+        all = send(&mut inputs, MS, Input::Control(control));
     }
     for number in 0..ARRIVALS {
         let partition = (number % i64::from(PARTITIONS)) as i32;
@@ -191,6 +206,16 @@ fn a_lane_that_weighs_more_has_more_groups_to_do() {
         report.changed.iter().map(|one| (one.field.as_str(), one.modelled.clone())).collect();
     assert_eq!(changed, [("lanes[1].weight", 50.into())]);
     assert_eq!(row(&report.figures, "row_latency_mean_ms").claim, Claim::Higher, "{:?}", report.figures);
+}
+
+#[test]
+fn a_weight_that_is_asked_for_stands_against_recorded_commands() {
+    let heavy = ControlCommand::WeighLane(WeighLane { lane: 1, weight: 50 });
+    let recording = Recording::of_steps(steps_with(Some(heavy))).expect("rows arrived");
+    let report =
+        what_if(&recording, &Changes { weights: vec![("1".to_owned(), 2)], ..Changes::default() }, 2);
+    let told = "recorded commands that give a lane another weight are left out";
+    assert!(report.notes.iter().any(|note| note.contains(told)), "{:?}", report.notes);
 }
 
 #[test]
