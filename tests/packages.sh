@@ -17,7 +17,7 @@ packages_missing() {
       systemd) command -v systemd-analyze >/dev/null || printf '%s ' "$package" ;;
       chromium-driver) command -v chromedriver >/dev/null || printf '%s ' "$package" ;;
       # The shared library of Python, in a package that is named by Python's version.
-      libpython3-dev) ldconfig -p | grep -q "$(python3 -c 'import sys; print("libpython%d.%d.so.1" % sys.version_info[:2])')" ||
+      libpython3-dev) PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q "$(python3 -c 'import sys; print("libpython%d.%d.so.1" % sys.version_info[:2])')" ||
         printf '%s ' "$package" ;;
       *-jre-headless) java_is_right || printf '%s ' "$package" ;;
       *) command -v "$package" >/dev/null || printf '%s ' "$package" ;;
