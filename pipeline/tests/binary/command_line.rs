@@ -323,7 +323,7 @@ fn a_fed_market_is_listed_and_read_back() {
     let unknown: Vec<_> = tail.iter().copied().chain(["--symbol", "SYNTH:AAAX"]).collect();
     let (out, error) = texts(&warptape(folder.path(), &unknown), 0);
     assert!(
-        out.is_empty() && error.contains("knows no symbol \"SYNTH:AAAX\"; did you mean SYNTH:AAA"),
+        out.is_empty() && error.contains("has no record of \"SYNTH:AAAX\" so far; did you mean SYNTH:AAA"),
         "{error}"
     );
 }

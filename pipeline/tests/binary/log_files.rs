@@ -131,6 +131,10 @@ pub fn check_limited(folder: &Path, limit: &str, told_after_s: Option<u32>, comm
         .expect("a shell runs");
     let (status, error) = (output.status, String::from_utf8_lossy(&output.stderr));
     let what = format!("ulimit {limit}, {command:?}: {status}\n{error}");
+    // The standard library ends the process where a thread could be started and no memory is left for the stack of its signals.
+    if error.contains("failed to allocate an alternative stack") {
+        return false;
+    }
     assert!(status.signal().is_none() && matches!(status.code(), Some(0..=2)), "{what}");
     assert!(!error.contains("panicked"), "{what}");
     assert!(status.success() || error.contains("error: "), "{what}");

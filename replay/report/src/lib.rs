@@ -21,8 +21,9 @@ use warptape_replay::chain::{SlowestOptions, Step, slowest_with};
 use warptape_replay::{Progress, ReplayError, Report, VerifyOptions};
 
 pub use self::gathered::{
-    EventKind, Gathered, Gathering, GroupKey, Kind, LaneKey, LaneSeen, LaneSlot, Latency, LifeSeen,
-    MOVES_KEPT, Move, MoveCause, Moves, Reasons, Slot, TaskTotals, Totals, TransactionTotals,
+    BatchWork, EventKind, EventPlace, Gathered, Gathering, GroupKey, Kind, LaneKey, LaneSeen, LaneSlot,
+    Latency, LifeSeen, MOVES_KEPT, Move, MoveCause, Moves, Reasons, Slot, TaskTotals, Totals,
+    TransactionTotals,
 };
 pub use self::page::{PAGE_BYTES_MAX, html};
 pub use self::slots::{Merge, SLOTS_MAX, Slots};

@@ -99,6 +99,17 @@ fn fewest_beside_the_hot_one(journal: &[JournalEntry]) -> usize {
     fewest
 }
 
+/// Rows of the lane that had most. Lanes take a time for each row, so that no run is shorter than these take.
+fn most_rows_of_a_lane(journal: &[JournalEntry]) -> i64 {
+    let mut lanes = BTreeMap::<LaneId, i64>::new();
+    for decision in journal.iter().flat_map(|entry| &entry.decisions) {
+        if let Decision::Dispatch(batch) = decision {
+            *lanes.entry(batch.lane).or_default() += batch.rows;
+        }
+    }
+    lanes.into_values().max().expect("there were batches")
+}
+
 #[test]
 fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -106,7 +117,7 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     let (balanced, balanced_took) = run_by("balanced", &folder);
     assert_eq!(signals(&balanced), signals(&fixed));
     assert_identical(&balanced, "warptape");
-    let journal = journal(&balanced);
+    let (hashed, journal) = (journal(&fixed), journal(&balanced));
     let moves = journal.iter().flat_map(|entry| &entry.decisions).filter(
         |decision| matches!(decision, Decision::Release(release) if release.cause == ReleaseCause::Balance),
     );
@@ -117,7 +128,9 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     );
     let fewest = fewest_beside_the_hot_one(&journal);
     assert!(fewest <= 2, "{fewest} groups are on the lane of the hot one, itself included");
-    assert!(gain > 1.1, "{fixed_took:?} by hashing, {balanced_took:?} balanced");
+    // How long the runs took says nothing on a machine that has other work.
+    let [by_hashing, balanced] = [&hashed, &journal].map(|journal| most_rows_of_a_lane(journal));
+    assert!(by_hashing * 10 > balanced * 11, "{by_hashing} rows by hashing, {balanced} balanced");
 }
 
 /// Feeds a market of 400 symbols as it happens.

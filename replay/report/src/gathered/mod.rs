@@ -20,7 +20,7 @@ use crate::slots::Slots;
 pub use self::moves::{MOVES_KEPT, Move, MoveCause, Moves};
 pub use self::reasons::{Kind, Reasons};
 use self::slot::add;
-pub use self::slot::{EventKind, GroupKey, LaneKey, LaneSlot, Latency, Slot};
+pub use self::slot::{BatchWork, EventKind, GroupKey, LaneKey, LaneSlot, Latency, Slot};
 
 /// Groups whose way from lane to lane is shown one by one; of more none is.
 pub const GROUPS_SHOWN_MAX: usize = 96;
@@ -165,6 +165,8 @@ pub struct LaneSeen {
     pub batches: u64,
     /// Rows of them.
     pub rows: u64,
+    /// What those took that were done.
+    pub done: BatchWork,
     /// Time that it worked, in nanoseconds.
     pub busy_ns: u64,
     /// How often it was lost.
@@ -415,6 +417,9 @@ impl Gathering {
         add(&mut lane.rows, rows);
         if let BatchEnd::Completed { at, service_ns, .. } = batch.end {
             self.work(key, at.at_ns, service_ns);
+            let done = BatchWork { rows, ns: service_ns.max(0).unsigned_abs() };
+            self.gathered.lanes.entry(key).or_default().done.add(done);
+            self.gathered.slots.at(at.at_ns).lanes.entry(key).or_default().batches.add(done);
         }
         for part in &batch.parts {
             let of_part = part.rows.max(0).unsigned_abs();

@@ -47,6 +47,30 @@ pub struct LaneSlot {
     pub busy_ns: u64,
     /// Groups on it, each by how long it was there in this slot, in nanoseconds.
     pub group_ns: u128,
+    /// What batches took that were done in this slot.
+    pub batches: BatchWork,
+}
+
+/// What batches took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchWork {
+    /// Their rows.
+    pub rows: u64,
+    /// Time that their lane worked on them, in nanoseconds.
+    pub ns: u64,
+}
+
+impl BatchWork {
+    /// Adds others.
+    pub(super) fn add(&mut self, other: Self) {
+        add(&mut self.rows, other.rows);
+        add(&mut self.ns, other.ns);
+    }
+
+    /// What a row took, in nanoseconds; `None` where there were none.
+    pub fn ns_per_row(&self) -> Option<u64> {
+        self.ns.checked_div(self.rows)
+    }
 }
 
 /// Something that charts have a mark for.
@@ -92,6 +116,7 @@ impl Merge for Slot {
             let lane = self.lanes.entry(lane).or_default();
             add(&mut lane.busy_ns, of.busy_ns);
             lane.group_ns = lane.group_ns.saturating_add(of.group_ns);
+            lane.batches.add(of.batches);
         }
         for (group, lanes) in other.groups {
             let group = self.groups.entry(group).or_default();

@@ -1,5 +1,7 @@
 //! The top of the page: what it is of, whether it is verified, and how often what happened.
 
+use warptape_replay::chain::{Held, Holder};
+
 use super::markup::Markup;
 use super::numbers;
 use crate::gathered::{Gathered, Totals};
@@ -84,17 +86,23 @@ fn glance(of: &Page<'_>) -> String {
             ),
         };
     };
-    let main = gathered.slowest.signals.first().and_then(|slow| slow.main);
-    let main = main.map_or_else(String::new, |main| {
-        let waited = numbers::duration(u64::try_from(main.ns).unwrap_or(0));
-        format!(", {waited} of it waiting {}", (of.cause)(main.step))
-    });
+    let held = gathered.slowest.signals.first().and_then(|slow| slow.held_by.first());
+    let main = held.map_or_else(String::new, |held| format!(", {}", held_words(of, held)));
     format!(
         "99 % of {} signals were committed within {} of the publication of their tick. The slowest took {}{main}.",
         numbers::count(latency.count()),
         numbers::duration(p99),
         numbers::duration(max)
     )
+}
+
+/// Who held a signal up for how long of its time.
+pub(super) fn held_words(of: &Page<'_>, held: &Held) -> String {
+    let ns = numbers::duration(u64::try_from(held.ns).unwrap_or(0));
+    match &held.by {
+        Holder::Lane { lane, device } => format!("{ns} of it because of lane {lane} ({device})"),
+        Holder::Step(step) => format!("{ns} of it waiting {}", (of.cause)(*step)),
+    }
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {

@@ -79,22 +79,43 @@ pub(super) fn utilisation(page: &mut Markup, timeline: &Timeline<'_>, lanes: &La
     }
     strips::shades(page, "heat", "0 %", "100 %");
     let (keys, others) = lanes.most(LANES_SHOWN_MAX, |key| busy(key).into());
-    let strip = |key: LaneKey| Strip {
-        name: lanes.name(key),
-        number: numbers::percent(busy(key) as f64 / 1e9, whole),
-        cells: timeline
-            .rates(|slot| slot.lanes.get(&key).map_or(0.0, |lane| lane.busy_ns as f64 / 1e9))
-            .into_iter()
-            .map(|part| Cell::shaded(part, numbers::percent(part, 1.0)))
-            .collect(),
+    let of = |slot: &Slot, key: LaneKey| slot.lanes.get(&key).copied().unwrap_or_default();
+    let strip = |key: &LaneKey| {
+        let parts = timeline.rates(|slot| of(slot, *key).busy_ns as f64 / 1e9);
+        let cell = |(part, slot): (f64, &Option<&Slot>)| {
+            let a_row = slot.and_then(|slot| of(slot, *key).batches.ns_per_row());
+            let a_row = a_row.map_or_else(String::new, |ns| format!(", {} a row", numbers::duration(ns)));
+            Cell::shaded(part, format!("{}{a_row}", numbers::percent(part, 1.0)))
+        };
+        Strip {
+            name: lanes.name(*key),
+            number: numbers::percent(busy(*key) as f64 / 1e9, whole),
+            cells: parts.into_iter().zip(&timeline.slots).map(cell).collect(),
+        }
     };
-    let strips: Vec<Strip> = keys.into_iter().map(strip).collect();
+    let strips: Vec<Strip> = keys.iter().map(strip).collect();
     let is_named = strips::cells(&strips) <= CELLS_NAMED_MAX / 2;
     strips.iter().for_each(|strip| strips::draw(page, timeline, "heat", strip, is_named));
     timeline.times(page);
     if others > 0 {
         page.element("p", "note", &format!("{others} further lanes worked less than these."));
     }
+    let row = |key: &LaneKey| {
+        let lane = lanes.gathered.lanes.get(key).cloned().unwrap_or_default();
+        let a_row = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), numbers::duration);
+        let slots = timeline.slots.iter().flatten();
+        [
+            lanes.name(*key),
+            lane.class,
+            numbers::count(lane.batches),
+            numbers::count(lane.rows),
+            numbers::percent(lane.busy_ns as f64 / 1e9, whole),
+            a_row(lane.done.ns_per_row()),
+            a_row(slots.filter_map(|slot| of(slot, *key).batches.ns_per_row()).max()),
+        ]
+    };
+    let header = ["lane", "class", "batches", "rows", "at work", "time a row", "greatest in a slot"];
+    tables::table(page, &header, &keys.iter().map(row).collect::<Vec<_>>());
     page.raw("</figure>");
 }
 

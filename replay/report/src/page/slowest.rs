@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use warptape_replay::chain::Slow;
 
+use super::head::held_words;
 use super::markup::Markup;
 use super::{numbers, tables};
 use crate::Page;
@@ -80,9 +81,8 @@ fn signal(page: &mut Markup, of: &Page<'_>, slow: &Slow, chain: &str, bytes_left
         .text(&format!("{} {} ", signal.kind, signal.symbol))
         .element("code", "", &place);
     page.raw("</span><span class=\"main\">");
-    if let Some(main) = slow.main {
-        let waited = numbers::duration(u64::try_from(main.ns).unwrap_or(0));
-        page.text(&format!("waited {waited} {}", (of.cause)(main.step)));
+    if let Some(held) = slow.held_by.first() {
+        page.text(&held_words(of, held));
     }
     page.raw("</span></summary><div class=\"scroll\" tabindex=\"0\"><pre>");
     if !page.text_within(chain.trim_end(), CHAIN_BYTES_MAX.min(bytes_left)) {
