@@ -5,7 +5,7 @@ use serde_json::Value;
 use warptape_eventlog::Record;
 use warptape_scheduler::{CheckpointError, Scheduler};
 use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
-use warptape_schemas::{ChainError, hex};
+use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry, hex};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::JournalDivergence;
@@ -13,7 +13,6 @@ use crate::accounts::Accounts;
 use crate::admissions::Admissions;
 use crate::controls::Controls;
 use crate::difference::{Difference, differences};
-use crate::reading::ReadEntry;
 use crate::segments::Segments;
 use crate::tenures::Tenures;
 
@@ -42,6 +41,7 @@ struct CheckpointCheck {
 struct PartitionChain {
     partition: i32,
     /// `None` before the first entry of a journal whose beginning was removed.
+    previous_hash: Option<String>,
     next_sequence: Option<i64>,
     /// Whether the entries come before the first start or checkpoint in a journal whose beginning was removed. Nobody knows on what
     /// state these were decided.
@@ -113,10 +113,14 @@ impl JournalCheck {
         self.chain.next_sequence
     }
 
-    /// Compares the next entry; the entry, where it is identical or nothing is known yet that it could differ from.
-    pub(crate) fn check(&mut self, read: ReadEntry) -> Result<JournalEntry, Box<JournalDivergence>> {
-        let ReadEntry { record, entry, chain } = read;
-        let entry = match entry {
+    /// Compares the next entry; the difference, if there is one.
+    pub(crate) fn check(&mut self, record: &Record) -> Option<JournalDivergence> {
+        self.check_entry(record).err().map(|divergence| *divergence)
+    }
+
+    /// Likewise; the entry, where it is identical or nothing is known yet that it could differ from.
+    pub(crate) fn check_entry(&mut self, record: &Record) -> Result<JournalEntry, Box<JournalDivergence>> {
+        let entry = match decode_journal_entry(&record.value) {
             Ok(entry) => entry,
             Err(error) => {
                 let difference = Difference::new("entry", "a journal entry", error.to_string());
@@ -129,6 +133,7 @@ impl JournalCheck {
                 self.begin_at(entry.sequence);
             }
         }
+        let hash = self.chain.check_hash(record);
         let expected = self.chain.next_sequence.unwrap_or(entry.sequence);
         let mut differences = match entry.sequence == expected {
             true if self.chain.is_headless => self.take_up(&entry),
@@ -136,14 +141,15 @@ impl JournalCheck {
             // Entries are missing or out of order: what the scheduler would say to this one means nothing.
             false => vec![Difference::new("sequence", expected, entry.sequence)],
         };
-        differences.extend(chain.err().map(hash_difference));
+        differences.extend(hash);
         if !differences.is_empty() {
             return Err(Box::new(self.divergence(record.offset, Some(&entry), differences)));
         }
         self.chain.next_sequence = entry.sequence.checked_add(1);
         if !self.chain.is_headless {
-            self.count(&record, &entry);
+            self.count(record, &entry);
         }
+        self.chain.previous_hash = Some(entry.hash.clone());
         Ok(entry)
     }
 
@@ -235,7 +241,22 @@ impl JournalCheck {
 impl PartitionChain {
     fn new(partition: i32, first_offset: i64) -> Self {
         let is_headless = first_offset > 0;
-        Self { partition, next_sequence: (!is_headless).then_some(0), is_headless, ..Self::default() }
+        Self {
+            partition,
+            previous_hash: (!is_headless).then(|| GENESIS_HASH.to_owned()),
+            next_sequence: (!is_headless).then_some(0),
+            is_headless,
+            ..Self::default()
+        }
+    }
+
+    fn check_hash(&self, record: &Record) -> Option<Difference> {
+        let previous_hash = self.previous_hash.as_ref()?;
+        match check_chain(previous_hash, &record.value) {
+            Ok(()) => None,
+            Err(ChainError::Broken { expected, found }) => Some(Difference::new("hash", expected, found)),
+            Err(error) => Some(Difference::new("hash", "the hash of this entry", error.to_string())),
+        }
     }
 
     fn step(&mut self, entry: &JournalEntry) -> Vec<Difference> {
@@ -292,13 +313,6 @@ impl PartitionChain {
         }
         let words = |bytes: &[u8]| format!("{} bytes with the digest {:016x}", bytes.len(), xxh3_64(bytes));
         Some(Difference::new("input.Checkpoint.state", words(&expected), words(&part.state.0)))
-    }
-}
-
-fn hash_difference(error: ChainError) -> Difference {
-    match error {
-        ChainError::Broken { expected, found } => Difference::new("hash", expected, found),
-        error => Difference::new("hash", "the hash of this entry", error.to_string()),
     }
 }
 

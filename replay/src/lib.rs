@@ -38,7 +38,6 @@ mod options;
 mod outputs;
 mod outside;
 mod partition_reader;
-mod reading;
 mod recorded;
 mod report;
 mod rerun;

@@ -11,7 +11,6 @@ use crate::cut::Cut;
 use crate::journal::{JournalCheck, Trimmed};
 use crate::outputs::OutputCheck;
 use crate::partition_reader::PartitionReader;
-use crate::reading::{HashChain, read_ahead};
 use crate::risk::RiskCheck;
 use crate::unaccounted;
 use crate::{
@@ -94,20 +93,17 @@ fn check_journals(
     for ((partition, range), end) in (0..).zip(&cut.journal).zip(&cut.journal_ends) {
         check.begin(partition, range.first);
         let source = TopicPartition { topic: options.journal.clone(), partition };
-        let reader = PartitionReader::open(log, source, *range)?;
-        let divergence = read_ahead(reader, HashChain::begin(range.first), |entries| {
-            let mut done = done_before;
-            for entry in entries {
-                done = done_before + (entry.record.offset + 1 - range.first) as u64;
-                if let Err(divergence) = check.check(entry) {
-                    return Some(*divergence);
+        let mut reader = PartitionReader::open(log, source, *range)?;
+        loop {
+            let records = reader.next_fetch()?;
+            let Some(last) = records.last() else { break };
+            for record in &records {
+                if let Some(divergence) = check.check(record) {
+                    return Ok((Some(divergence), None));
                 }
             }
+            let done = done_before + (last.offset + 1 - range.first) as u64;
             progress(Progress { phase: Phase::Journal, done, total });
-            None
-        })?;
-        if divergence.is_some() {
-            return Ok((divergence, None));
         }
         if let (Some(committed_sequence), Some(next_sequence)) = (*end, check.next_sequence())
             && next_sequence < committed_sequence

@@ -11,7 +11,6 @@ use crate::accounts::SealedRange;
 use crate::entries::Entries;
 use crate::journal::JournalCheck;
 use crate::partition_reader::PartitionReader;
-use crate::reading::HashChain;
 use crate::{JournalDivergence, ReplayError};
 
 /// Entries that are read in a round.
@@ -20,7 +19,6 @@ const ROUND_ENTRIES_MAX: u64 = 4_096;
 /// Follows one partition of the journal.
 pub(super) struct JournalFollower {
     pub(super) check: JournalCheck,
-    chain: HashChain,
     source: TopicPartition,
     next: i64,
     /// The stage configuration of the process life that is read.
@@ -46,8 +44,7 @@ impl JournalFollower {
         let mut check = JournalCheck::new(topic, None);
         check.begin(partition, next);
         let source = TopicPartition { topic: topic.to_owned(), partition };
-        let chain = HashChain::begin(next);
-        Ok(Self { check, chain, source, next, config: None, in_flight: Vec::new() })
+        Ok(Self { check, source, next, config: None, in_flight: Vec::new() })
     }
 
     /// Offset of the next record.
@@ -91,12 +88,11 @@ impl JournalFollower {
                 self.next = range.next;
                 break;
             };
-            let offset = record.offset;
-            match self.check.check(self.chain.read(record)) {
-                Ok(entry) => self.follow(offset, &entry, partitions),
+            match self.check.check_entry(&record) {
+                Ok(entry) => self.follow(record.offset, &entry, partitions),
                 Err(divergence) => return Ok(Some(*divergence)),
             }
-            self.next = offset + 1;
+            self.next = record.offset + 1;
         }
         // The partitions have them.
         self.check.accounts.forget();
