@@ -88,6 +88,15 @@ fn an_answer_is_explained_where_the_broker_gives_records_their_times() {
     let words = command(&["replay", "why", "request:mine"]);
     assert!(words.contains(" by the log's clock, which gives this topic's records their times; "), "{words}");
 
+    // Markers of transactions follow the last entry, and are none.
+    let last = entries.last().expect("an entry").sequence.to_string();
+    command(&["replay", "why-not", "cpu:0", "--at", &last]);
+    for behind in ["2100-01-01T00:00:00Z", "1000000000"] {
+        let asked = market.arguments(&["replay", "why-not", "0", "--at", behind], &market.url);
+        let (_, error) = texts(&warptape(market.path(), &asked), 2);
+        assert!(error.contains(&format!(" to {last}, ")), "{error}");
+    }
+
     // An exported file says the same.
     command(&["replay", "export", "--to", "copy.db"]);
     let copied = market.arguments(&["replay", "why", "request:mine"], "sqlite:copy.db");

@@ -21,7 +21,13 @@ pub enum LaneName {
 }
 
 impl LaneName {
-    fn of(&self, lanes: &[LaneSpec]) -> Option<LaneId> {
+    /// The lane that a text names: a number is an index.
+    pub fn named(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Device(text.to_owned()), Self::Index)
+    }
+
+    /// The lane that is called so, of those that a process has.
+    pub fn of(&self, lanes: &[LaneSpec]) -> Option<LaneId> {
         let found = lanes.iter().find(|spec| match self {
             Self::Index(index) => spec.lane == *index,
             Self::Device(device) => spec.device.eq_ignore_ascii_case(device),

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use warptape_network::Network;
+use warptape_replay::chain::LaneName;
 use warptape_scheduler::{
     PLACEMENT_POLICIES, TASK_POLICIES, check_config, check_lanes, current_task_policy, dqn, measures,
 };
@@ -240,8 +241,7 @@ fn leaves(path: &str, value: &Value, known: &mut Vec<String>) {
 }
 
 fn find_lane(flag: &'static str, name: &str, lanes: &[LaneSpec]) -> Result<LaneId, WhatIfError> {
-    let is_it = |lane: &&LaneSpec| lane.device.eq_ignore_ascii_case(name) || lane.lane.to_string() == name;
-    lanes.iter().find(is_it).map(|lane| lane.lane).ok_or_else(|| {
+    LaneName::named(name).of(lanes).ok_or_else(|| {
         let there = lanes.iter().map(|lane| format!("{} ({})", lane.lane, lane.device));
         WhatIfError::UnknownLane { flag, lane: name.to_owned(), there: there.collect::<Vec<_>>().join(", ") }
     })

@@ -182,10 +182,9 @@ pub fn parse_bound(text: &str) -> Result<Bound, String> {
 }
 
 fn parse_lane(text: &str) -> Result<LaneName, String> {
-    match text.parse() {
-        _ if text.is_empty() => Err("a number of a lane, or a device such as cuda:1, is expected".to_owned()),
-        Ok(index) => Ok(LaneName::Index(index)),
-        Err(_) => Ok(LaneName::Device(text.to_owned())),
+    match text.is_empty() {
+        true => Err("a number of a lane, or a device such as cuda:1, is expected".to_owned()),
+        false => Ok(LaneName::named(text)),
     }
 }
 

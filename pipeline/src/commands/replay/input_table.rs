@@ -101,6 +101,7 @@ fn numbers<const N: usize>(numbers: [i64; N]) -> Vec<String> {
     numbers.iter().map(i64::to_string).collect()
 }
 
+/// Without a unit: the column's title has it.
 fn milliseconds(ns: i64) -> String {
     (ns as f64 / 1e6).to_string()
 }
