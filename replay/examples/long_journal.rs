@@ -83,7 +83,7 @@ impl Run {
             waiting: Vec::new(),
             entries_waiting: 0,
         };
-        run.step(Input::Started(started));
+        run.step(Input::Started(Box::new(started)));
         for partition in 0..PARTITIONS {
             run.step(Input::PartitionAssigned(PartitionAssigned {
                 partition,
@@ -135,7 +135,7 @@ impl Run {
         self.step(Input::CommitEnded(CommitEnded { sealed, attempt, sent_ns, ended_ns, outcome, looked_up }));
         if self.writer.next_sequence() - self.checked >= CHECKPOINT_ENTRIES {
             let state = StateBytes(self.scheduler.checkpoint());
-            let (started, nothing) = (Some(self.started.clone()), StateBytes(Vec::new()));
+            let (started, nothing) = (Some(Box::new(self.started.clone())), StateBytes(Vec::new()));
             self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 2, state: nothing }));
             self.step(Input::Checkpoint(Checkpoint { started: None, part: 1, parts: 2, state }));
             self.checked = self.writer.next_sequence();

@@ -277,6 +277,7 @@ impl DigestCheck {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::hex::Digits;
     use warptape_schemas::journal::PartitionRevoked;
 
     use super::*;
@@ -284,7 +285,7 @@ mod tests {
     const PARTITION: i32 = 3;
 
     fn add(accounts: &mut Accounts, input: Input) {
-        let (state_hash, hash, decisions) = (String::new(), String::new(), Vec::new());
+        let (state_hash, hash, decisions) = (Digits::zeros(), Digits::zeros(), Vec::new());
         let entry = JournalEntry { sequence: 0, at_ns: 0, input, decisions, state_hash, hash };
         let (key, headers, value) = (None, Vec::new(), Vec::new());
         accounts.add(&Record { offset: 0, key, headers, timestamp_ns: 0, value }, &entry);

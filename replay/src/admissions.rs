@@ -148,12 +148,13 @@ impl Admission {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::hex::Digits;
     use warptape_schemas::journal::{Finish, RiskConfig, Started, TaskClass, TaskDropped};
 
     use super::*;
 
     fn entry(sequence: i64, input: Input, decisions: Vec<Decision>) -> JournalEntry {
-        let (state_hash, hash) = (String::new(), String::new());
+        let (state_hash, hash) = (Digits::zeros(), Digits::zeros());
         JournalEntry { sequence, at_ns: 100 - sequence, input, decisions, state_hash, hash }
     }
 
@@ -164,7 +165,7 @@ mod tests {
             "row_deadline_ns": 1, "high_water_rows": 2, "low_water_rows": 1, "route_interval_ns": 0,
             "risk": RiskConfig::default(), "balance_interval_ns": 0
         }));
-        Input::Started(Started {
+        Input::Started(Box::new(Started {
             node: node.to_owned(),
             software: String::new(),
             stage_config: String::new(),
@@ -172,7 +173,7 @@ mod tests {
             lanes: Vec::new(),
             autoscale: None,
             shadow: None,
-        })
+        }))
     }
 
     fn arrived(task: TaskId, offset: i64, first_unit: i64) -> Input {

@@ -254,7 +254,7 @@ impl<'a> Entries<'a> {
             if checkpoint.part != number {
                 return Ok(None);
             }
-            began = began.or(checkpoint.started);
+            began = began.or(checkpoint.started.map(|started| *started));
             state.extend(checkpoint.state.0);
         }
         Ok(began.zip(Scheduler::from_checkpoint(&state).ok()))
@@ -299,7 +299,7 @@ impl<'a> Entries<'a> {
             return Ok(Some(started));
         }
         Ok(self.first_from(begin.offset)?.and_then(|(_, entry)| match entry.input {
-            Input::Started(started) => Some(started),
+            Input::Started(started) => Some(*started),
             _ => None,
         }))
     }

@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use warptape_eventlog::Record;
 use warptape_scheduler::{CheckpointError, Scheduler};
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
-use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry, hex};
+use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::JournalDivergence;
@@ -41,7 +42,7 @@ struct CheckpointCheck {
 struct PartitionChain {
     partition: i32,
     /// `None` before the first entry of a journal whose beginning was removed.
-    previous_hash: Option<String>,
+    previous_hash: Option<Digits<64>>,
     next_sequence: Option<i64>,
     /// Whether the entries come before the first start or checkpoint in a journal whose beginning was removed. Nobody knows on what
     /// state these were decided.
@@ -149,7 +150,7 @@ impl JournalCheck {
         if !self.chain.is_headless {
             self.count(record, &entry);
         }
-        self.chain.previous_hash = Some(entry.hash.clone());
+        self.chain.previous_hash = Some(entry.hash);
         Ok(entry)
     }
 
@@ -243,7 +244,7 @@ impl PartitionChain {
         let is_headless = first_offset > 0;
         Self {
             partition,
-            previous_hash: (!is_headless).then(|| GENESIS_HASH.to_owned()),
+            previous_hash: (!is_headless).then_some(GENESIS_HASH),
             next_sequence: (!is_headless).then_some(0),
             is_headless,
             ..Self::default()
@@ -251,8 +252,7 @@ impl PartitionChain {
     }
 
     fn check_hash(&self, record: &Record) -> Option<Difference> {
-        let previous_hash = self.previous_hash.as_ref()?;
-        match check_chain(previous_hash, &record.value) {
+        match check_chain(self.previous_hash?, &record.value) {
             Ok(()) => None,
             Err(ChainError::Broken { expected, found }) => Some(Difference::new("hash", expected, found)),
             Err(error) => Some(Difference::new("hash", "the hash of this entry", error.to_string())),
@@ -265,9 +265,9 @@ impl PartitionChain {
             self.scheduler = Scheduler::new();
         }
         let mut found = Vec::new();
-        let state_hash = self.scheduler.state_hash();
-        if hex::array::<16>(&state_hash.to_be_bytes()) != *entry.state_hash.as_bytes() {
-            found.push(Difference::new("state_hash", format!("{state_hash:016x}"), entry.state_hash.clone()));
+        let state_hash = Digits::of(&self.scheduler.state_hash().to_be_bytes());
+        if state_hash != entry.state_hash {
+            found.push(Difference::new("state_hash", &*state_hash, &*entry.state_hash));
         }
         if let Input::Checkpoint(part) = &entry.input {
             found.extend(self.check_state(part));

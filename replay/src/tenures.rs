@@ -85,6 +85,7 @@ impl Tenures {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::hex::Digits;
     use warptape_schemas::journal::{PartitionAssigned, PartitionRevoked, Sealed, SealedPartition};
 
     use super::*;
@@ -92,7 +93,7 @@ mod tests {
     const PARTITION: i32 = 3;
 
     fn add(tenures: &mut Tenures, at_ns: i64, input: Input) {
-        let (state_hash, hash, decisions) = (String::new(), String::new(), Vec::new());
+        let (state_hash, hash, decisions) = (Digits::zeros(), Digits::zeros(), Vec::new());
         tenures.add(&JournalEntry { sequence: 0, at_ns, input, decisions, state_hash, hash });
     }
 

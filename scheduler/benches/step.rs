@@ -190,7 +190,7 @@ impl Loop {
             placed: 0,
             breakers: 0,
         };
-        new.step(&Input::Started(Started {
+        new.step(&Input::Started(Box::new(Started {
             node,
             software,
             stage_config,
@@ -198,7 +198,7 @@ impl Loop {
             lanes,
             autoscale: None,
             shadow,
-        }));
+        })));
         for lane in 0..if everything { 4 } else { 2 } {
             let point = |rows| ServicePoint { rows, service_ns: rows * 300 };
             new.step(&Input::Measured(Measured { lane, points: [2, 32, 512].map(point).into() }));
@@ -249,7 +249,7 @@ impl Loop {
                 memory_free_bytes: Some(20 << 30),
                 ..DeviceSample::default()
             };
-            return Some(Input::Sampled(Sampled { lane, sample }));
+            return Some(Input::Sampled(Box::new(Sampled { lane, sample })));
         }
         if !self.steps.is_multiple_of(TASK_STEPS) {
             return None;

@@ -143,7 +143,7 @@ mod tests {
             autoscale: None,
             shadow: Some(ShadowConfig { policies: vec!["fair@1".to_owned()], every: 1 }),
         };
-        scheduler.step(0, &Input::Started(started), &mut Vec::new()).expect("good input");
+        scheduler.step(0, &Input::Started(Box::new(started)), &mut Vec::new()).expect("good input");
         assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
         // As software writes it that has this version.
         let life = scheduler.life.as_mut().expect("it has begun");

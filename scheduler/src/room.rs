@@ -102,6 +102,7 @@ pub(crate) fn bytes_max(decision: &Decision) -> i64 {
 #[cfg(test)]
 mod tests {
     use warptape_events::encode_journal_entry;
+    use warptape_events::hex::Digits;
     use warptape_events::journal::{
         Candidate, Exclusion, ExclusionReason, Expire, Imbalance, Input, JournalEntry, LaneKind,
         LaneTelemetry, PolicyRef, ReleaseCause, ReleaseReason, Route, Share, SliceReason, SplitPolicy, Take,
@@ -118,8 +119,8 @@ mod tests {
             at_ns: 0,
             input: Input::Woke(Woke {}),
             decisions: [other].into_iter().chain(decision).collect(),
-            state_hash: "0".repeat(16),
-            hash: "0".repeat(64),
+            state_hash: Digits::zeros(),
+            hash: Digits::zeros(),
         };
         let mut bytes = Vec::new();
         encode_journal_entry(&entry, &mut bytes);

@@ -275,7 +275,7 @@ impl Core {
         };
         let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
         self.commands.push(Command::Lifecycle(LifecycleEvent::Started, detail));
-        self.step(now_ns, &Input::Started(started))?;
+        self.step(now_ns, &Input::Started(Box::new(started)))?;
         // They are said once in each life, so that its journal explains itself.
         for trained in self.config.networks.clone() {
             self.step(now_ns, &Input::Trained(trained))?;

@@ -21,7 +21,7 @@ pub(crate) struct Recorder {
     tally: Tally,
     decisions_total: u64,
     /// How the process began.
-    started: Option<Started>,
+    started: Option<Box<Started>>,
     /// Time and sequence behind the newest start or checkpoint.
     checked: (i64, i64),
     /// Sequence behind the newest entry that is more than the outcome of a commit. Such outcomes alone are no reason to write anything, or a

@@ -163,6 +163,7 @@ impl Placements {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::hex::Digits;
     use warptape_schemas::journal::{
         Draining, LaneLost, LaneReady, LaneSpec, PartitionAssigned, PartitionRevoked, Place, PolicyRef,
         RiskConfig, SchedulerConfig, Started,
@@ -172,7 +173,7 @@ mod tests {
 
     fn started(node: &str) -> Input {
         let lane = |lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1);
-        Input::Started(Started {
+        Input::Started(Box::new(Started {
             node: node.to_owned(),
             software: "0".to_owned(),
             stage_config: "{}".to_owned(),
@@ -195,7 +196,7 @@ mod tests {
             lanes: vec![lane(0), lane(1)],
             autoscale: None,
             shadow: None,
-        })
+        }))
     }
 
     fn assigned(partition: PartitionId, committed_offset: i64) -> Input {
@@ -224,7 +225,7 @@ mod tests {
     }
 
     fn push(placements: &mut Placements, at_ns: i64, input: Input, decisions: Vec<Decision>) {
-        let (state_hash, hash) = (String::new(), String::new());
+        let (state_hash, hash) = (Digits::zeros(), Digits::zeros());
         placements.push(&JournalEntry { sequence: 0, at_ns, input, decisions, state_hash, hash });
     }
 

@@ -215,7 +215,7 @@ fn batches_a_step(entries: &Entries<'_>) -> Result<Option<i64>, ReplayError> {
     let started = match begin.checkpoint {
         Some((started, _)) => Some(started),
         None => entries.first_from(begin.offset)?.and_then(|(_, entry)| match entry.input {
-            Input::Started(started) => Some(started),
+            Input::Started(started) => Some(*started),
             _ => None,
         }),
     };

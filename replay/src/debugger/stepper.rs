@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Scheduler;
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, LaneId, Started};
 
 use super::Predicate;
@@ -92,7 +93,7 @@ impl Step<'_> {
         self.refusal.is_some()
             || self.sequence.is_some_and(|sequence| sequence != self.entry.sequence)
             || self.decisions != self.entry.decisions
-            || u64::from_str_radix(&self.entry.state_hash, 16) != Ok(self.state_hash)
+            || self.entry.state_hash != Digits::of(&self.state_hash.to_be_bytes())
     }
 
     /// The first fields in which the entry is not what this software decides.
@@ -101,9 +102,9 @@ impl Step<'_> {
         if let Some(sequence) = self.sequence.filter(|sequence| *sequence != self.entry.sequence) {
             found.push(Difference::new("sequence", sequence, self.entry.sequence));
         }
-        let state_hash = format!("{:016x}", self.state_hash);
+        let state_hash = Digits::of(&self.state_hash.to_be_bytes());
         if state_hash != self.entry.state_hash {
-            found.push(Difference::new("state_hash", state_hash, self.entry.state_hash.clone()));
+            found.push(Difference::new("state_hash", &*state_hash, &*self.entry.state_hash));
         }
         if let Some(refusal) = self.refusal {
             found.push(Difference::new("input", "an input that the scheduler accepts", refusal));
@@ -388,10 +389,10 @@ impl<'a> Stepper<'a> {
             Input::Started(started) => {
                 // A new process begins with a scheduler that knows nothing.
                 self.state = Scheduler::new();
-                self.started = Some(Arc::new(started.clone()));
+                self.started = Some(Arc::new(Started::clone(started)));
             }
             Input::Checkpoint(Checkpoint { started: Some(started), .. }) if self.started.is_none() => {
-                self.started = Some(Arc::new(started.clone()));
+                self.started = Some(Arc::new(Started::clone(started)));
             }
             _ => {}
         }

@@ -190,6 +190,7 @@ fn set_aside(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::hex::Digits;
     use warptape_schemas::journal::{Completed, Shadow, WakeAt, Woke};
 
     use super::*;
@@ -200,8 +201,8 @@ mod tests {
             at_ns: 1_000 * sequence,
             input,
             decisions,
-            state_hash: String::new(),
-            hash: String::new(),
+            state_hash: Digits::zeros(),
+            hash: Digits::zeros(),
         }
     }
 

@@ -64,7 +64,7 @@ fn every_way_to_an_entry_leads_to_the_same_state() {
     for pair in all.windows(2) {
         let starts = matches!(pair[1].0.input, Input::Started(_));
         let behind = if starts { 0 } else { pair[0].1 };
-        assert_eq!(format!("{behind:016x}"), pair[1].0.state_hash);
+        assert_eq!(format!("{behind:016x}"), *pair[1].0.state_hash);
     }
 
     let mut stepper = open(&recording.log);

@@ -12,6 +12,7 @@ use warptape_replay::history::{
 use warptape_replay::{ReplayError, read_recorded};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::decode_journal_entry;
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
     Arrived, Completed, Decision, GroupArrival, Input, JournalEntry, LaneLost, LaneSpec, PartitionAssigned,
     Sealed, SealedPartition, Started, Woke,
@@ -325,7 +326,7 @@ impl Steps {
         let is_lost = matches!(input, Input::LaneLost(_));
         let mut decisions = Vec::new();
         self.scheduler.step(at_ns, &input, &mut decisions).unwrap();
-        let (state_hash, hash) = (String::new(), String::new());
+        let (state_hash, hash) = (Digits::zeros(), Digits::zeros());
         let entry = JournalEntry { sequence, at_ns, input, decisions: decisions.clone(), state_hash, hash };
         self.history.step(&entry);
         self.sequence += 1;
@@ -367,7 +368,7 @@ fn rows_of_a_lost_lane_are_in_another_batch() {
     let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
     let (node, software, stage_config) = ("node".to_owned(), "test".to_owned(), "{}".to_owned());
     let scheduler = scheduler_config();
-    steps.step(Input::Started(Started {
+    steps.step(Input::Started(Box::new(Started {
         node,
         software,
         stage_config,
@@ -375,7 +376,7 @@ fn rows_of_a_lost_lane_are_in_another_batch() {
         lanes,
         autoscale: None,
         shadow: None,
-    }));
+    })));
     let (partition, groups) = (0, 1);
     steps.step(Input::PartitionAssigned(PartitionAssigned {
         partition,

@@ -2,6 +2,7 @@
 
 use warptape_eventlog::{Record, SqliteLog};
 use warptape_replay::{Divergence, JournalDivergence, ReplayError};
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::{JournalWriter, decode_journal_entry, encode_journal_entry};
 
@@ -110,7 +111,7 @@ fn other_fields_of_an_entry_are_compared() {
         assert_eq!((divergence.sequence, fields(&divergence)[0]), (named, expected), "{divergence}");
     };
     let at = completed as i64;
-    check(completed, &|entry| entry.state_hash = "0000000000000001".to_owned(), at, "state_hash");
+    check(completed, &|entry| entry.state_hash = Digits::of(&1_u64.to_be_bytes()), at, "state_hash");
     let unknown = |entry: &mut JournalEntry| {
         let Input::Completed(completed) = &mut entry.input else { unreachable!("just found") };
         completed.batch += 77;

@@ -17,6 +17,7 @@ use warptape_schemas::control::{
     BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, ControlResult, DrainLane, SetBreaker,
     WeighLane, WeighTenant,
 };
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
     self, Arrived, AutoscaleConfig, Checkpoint, CommitEnded, CommitOutcome, Completed, Controlled, Decision,
     Draining, GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, PartitionAssigned,
@@ -341,7 +342,7 @@ impl<'a> Run<'a> {
             autoscale: None,
             shadow: None,
         };
-        self.step(Input::Started(started.clone()));
+        self.step(Input::Started(Box::new(started.clone())));
         for partition in 0..PARTITIONS {
             let committed_offset = records.start as i64;
             let fold = || Partition::fold(self.log, partition, &config, committed_offset);
@@ -416,7 +417,7 @@ impl<'a> Run<'a> {
         let count = parts.len() as i32;
         assert!(count > 2);
         for (part, state) in (0..).zip(parts) {
-            let started = (part == 0).then(|| started.clone());
+            let started = (part == 0).then(|| Box::new(started.clone()));
             let state = StateBytes(state.to_vec());
             self.step(Input::Checkpoint(Checkpoint { started, part, parts: count, state }));
         }
@@ -452,10 +453,10 @@ impl<'a> Run<'a> {
             let mut decisions = Vec::new();
             self.scheduler.step(self.at_ns, &input, &mut decisions).unwrap();
             let mut bytes = Vec::new();
-            let previous_hash = self.writer.previous_hash().to_owned();
+            let previous_hash = self.writer.previous_hash();
             self.writer.append(self.at_ns, &input, &decisions, state_hash, &mut bytes);
             if self.is_older {
-                self.make_older(&previous_hash, &mut bytes);
+                self.make_older(previous_hash, &mut bytes);
             }
             self.entries.push(bytes);
             for decision in decisions {
@@ -475,7 +476,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes an entry of it as version 5 was, which lacked the last field of the limits of risk tasks and was the same besides.
-    fn make_older(&mut self, previous_hash: &str, bytes: &mut Vec<u8>) {
+    fn make_older(&mut self, previous_hash: Digits<64>, bytes: &mut Vec<u8>) {
         let entry = decode_journal_entry(bytes).unwrap();
         if let Input::Started(started) = &entry.input {
             // Where the fields are that came later, and how many bytes these take that say nothing.
@@ -506,10 +507,9 @@ impl<'a> Run<'a> {
         bytes[2..HEADER_SIZE].copy_from_slice(&version_5.fingerprint.to_le_bytes());
         let hashed = bytes.len() - 64;
         let of = [previous_hash.as_bytes(), &bytes[HEADER_SIZE..hashed - 2]].concat();
-        let hash = blake3::hash(&of).to_hex();
+        let hash = Digits::of(blake3::hash(&of).as_bytes());
         bytes[hashed..].copy_from_slice(hash.as_bytes());
-        let (sequence, hash) = (entry.sequence, hash.to_string());
-        self.writer = JournalWriter::resume(&JournalEntry { sequence, hash, ..entry }).unwrap();
+        self.writer = JournalWriter::resume(&JournalEntry { hash, ..entry }).unwrap();
     }
 
     fn process(&mut self, partition: i32, offset: i64) {

@@ -49,7 +49,7 @@ impl Scheduled {
 
     /// The process begins, once more.
     pub fn start(&mut self) {
-        self.step(Input::Started(self.started.clone()));
+        self.step(Input::Started(Box::new(self.started.clone())));
         let (committed_offset, snapshot_offset) = (self.next_offset, self.next_offset);
         let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset, snapshot_offset };
         self.step(Input::PartitionAssigned(assigned));
@@ -87,7 +87,8 @@ impl Scheduled {
 
     /// The scheduler's state is written; sequence of the entry.
     pub fn checkpoint(&mut self) -> i64 {
-        let (started, state) = (Some(self.started.clone()), StateBytes(self.scheduler.checkpoint()));
+        let (started, state) =
+            (Some(Box::new(self.started.clone())), StateBytes(self.scheduler.checkpoint()));
         self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 1, state })).0
     }
 

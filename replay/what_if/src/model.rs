@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
     /// Runs until everything is done, or to a time.
     fn go(&mut self, end_ns: i64) -> Result<(), WhatIfError> {
         let (life, mut next) = (self.life, 0);
-        self.step(life.began_ns, &Input::Started(self.plan.started.clone()))?;
+        self.step(life.began_ns, &Input::Started(Box::new(self.plan.started.clone())))?;
         if let Some(trained) = self.plan.network.clone() {
             self.step(life.began_ns, &Input::Trained(trained))?;
         }
@@ -272,7 +272,8 @@ impl<'a> Run<'a> {
                 self.step(at_ns, &Input::Measured(Measured { lane, points }))
             }
             Input::Sampled(sampled) => match lane_of(sampled.lane) {
-                Some(lane) => self.step(at_ns, &Input::Sampled(Sampled { lane, ..sampled.clone() })),
+                Some(lane) => self
+                    .step(at_ns, &Input::Sampled(Box::new(Sampled { lane, sample: sampled.sample.clone() }))),
                 None => Ok(()),
             },
             Input::Control(control) => match self.command(control) {

@@ -8,6 +8,7 @@ use warptape_eventlog::EventLog;
 use warptape_replay::history::Window;
 use warptape_replay::{Progress, Recorded, read_recorded};
 use warptape_scheduler::{PartitionPhase, Scheduler};
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
     Arrived, Decision, GroupArrival, Input, JournalEntry, LaneLost, PartitionAssigned, PartitionId, Started,
     TaskArrived, TaskId, Trained,
@@ -120,7 +121,7 @@ impl Recording {
     ) -> Result<Self, WhatIfError> {
         let mut sorting: Option<Sorting> = None;
         for (sequence, (at_ns, input, decisions)) in (0..).zip(steps) {
-            let (state_hash, hash) = Default::default();
+            let (state_hash, hash) = (Digits::zeros(), Digits::zeros());
             let entry = JournalEntry { sequence, at_ns, input, decisions, state_hash, hash };
             sorting.get_or_insert_with(|| Sorting::new(&entry, None)).take(entry, true)?;
         }
@@ -264,7 +265,7 @@ impl Sorting {
     fn sort(&mut self, at_ns: i64, input: Input) {
         let is_after_loss = std::mem::take(&mut self.is_after_loss);
         match input {
-            Input::Started(started) => self.begin(at_ns, started),
+            Input::Started(started) => self.begin(at_ns, *started),
             Input::PartitionAssigned(ref assigned) => {
                 let reading = self.readings.entry(assigned.partition).or_default();
                 if std::mem::take(&mut reading.is_restoring) {

@@ -172,7 +172,7 @@ pub fn run_piloted(
 
 fn run_to_the_end(mut run: Run<'_>) -> Outcome {
     let Model { fleet, workload, options, seed, .. } = run.model;
-    run.step(BEGIN_NS, &Input::Started(started(fleet, workload, options)));
+    run.step(BEGIN_NS, &Input::Started(Box::new(started(fleet, workload, options))));
     if let Some(trained) = &options.network {
         run.step(BEGIN_NS, &Input::Trained(trained.clone()));
     }

@@ -21,7 +21,7 @@ fn autoscale() -> AutoscaleConfig {
 
 fn starts(autoscale: Option<AutoscaleConfig>) -> Input {
     let Input::Started(plain) = started(config(), &[1, 1]) else { panic!("a start") };
-    Input::Started(Started { autoscale, ..plain })
+    Input::Started(Box::new(Started { autoscale, ..*plain }))
 }
 
 /// A scheduler, and everything that it decided about lanes.

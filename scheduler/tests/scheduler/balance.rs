@@ -76,7 +76,7 @@ impl World {
             moves: Vec::new(),
             rates: vec![100_000; GROUPS as usize],
         };
-        world.step(Input::Started(Started {
+        world.step(Input::Started(Box::new(Started {
             node: "node".into(),
             software: "test".into(),
             stage_config: "{}".into(),
@@ -84,7 +84,7 @@ impl World {
             lanes,
             autoscale: None,
             shadow: None,
-        }));
+        })));
         world.step(assigned(0, GROUPS));
         world
     }

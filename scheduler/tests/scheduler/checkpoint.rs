@@ -24,7 +24,7 @@ fn watched() -> Scheduler {
     let mut scheduler = Scheduler::new();
     let window_ns = AutoscaleConfig::default().window_ns;
     let inputs = [
-        (window_ns, Input::Started(Started { autoscale, shadow, ..started })),
+        (window_ns, Input::Started(Box::new(Started { autoscale, shadow, ..*started }))),
         (window_ns, assigned(0, 4)),
         (window_ns + 1, Input::TaskArrived(task(0))),
         (3 * window_ns, Input::TaskArrived(task(1))),

@@ -222,7 +222,7 @@ fn a_hot_device_says_which_temperature_would_have_left_its_lane_more() {
             slowdown_c: Some(90),
             ..DeviceSample::default()
         };
-        Input::Sampled(Sampled { lane: 1, sample })
+        Input::Sampled(Box::new(Sampled { lane: 1, sample }))
     };
     let is_headroom = |decision: &Decision| matches!(decision, Decision::Headroom(_));
     let warm = steps.explain(&sampled(82), is_headroom);

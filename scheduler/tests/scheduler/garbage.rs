@@ -150,7 +150,7 @@ fn input() -> impl Strategy<Value = Input> {
                 xid: (errors % 7 == 0).then_some(errors),
                 ..DeviceSample::default()
             };
-            Input::Sampled(Sampled { lane, sample })
+            Input::Sampled(Box::new(Sampled { lane, sample }))
         }),
         4 => (index(), index(), number(), 0..7).prop_map(|(lane, weight, deadline_ns, which)| {
             let tenant = format!("tenant-{weight}");

@@ -184,7 +184,7 @@ impl Model {
         let wanted = |of: AutoscaleConfig| (weights.len() as i32).clamp(of.lanes_min, of.lanes_max);
         self.life = ModelLife { lanes_wanted: self.autoscale.map_or(0, wanted), ..ModelLife::default() };
         let (autoscale, shadow) = (self.autoscale, self.shadow.clone());
-        self.step(Input::Started(Started { autoscale, shadow, ..started }));
+        self.step(Input::Started(Box::new(Started { autoscale, shadow, ..*started })));
     }
 
     /// An input the scheduler must refuse, without a trace.
@@ -611,7 +611,7 @@ impl Model {
         let mut scheduler = Scheduler::new();
         for recorded in &self.journal {
             let input = match recorded.input.clone() {
-                Input::Started(started) => Input::Started(Started { shadow: None, ..started }),
+                Input::Started(started) => Input::Started(Box::new(Started { shadow: None, ..*started })),
                 input => input,
             };
             let mut decisions = Vec::new();

@@ -71,7 +71,7 @@ pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
             LaneSpec::new(lane as i32, format!("{kind}:{lane}"), weight)
         })
         .collect();
-    Input::Started(Started {
+    Input::Started(Box::new(Started {
         node: "node".into(),
         software: "test".into(),
         stage_config: "{}".into(),
@@ -79,7 +79,7 @@ pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
         lanes,
         autoscale: None,
         shadow: None,
-    })
+    }))
 }
 
 pub fn assigned(partition: PartitionId, groups: i32) -> Input {
@@ -145,7 +145,7 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
             deadline_ns: 1_000_000_000,
             command: parse_command(&words[2..]),
         }),
-        "sample" => Input::Sampled(Sampled {
+        "sample" => Input::Sampled(Box::new(Sampled {
             lane: argument(0),
             sample: DeviceSample {
                 temperature_c: Some(number(words[3])),
@@ -155,7 +155,7 @@ fn parse_step(line: &str, step: i64) -> (i64, Input) {
                 memory_free_bytes: words.get(5).map(|word| parse_point(word).service_ns),
                 ..DeviceSample::default()
             },
-        }),
+        })),
         "woke" => Input::Woke(Woke {}),
         "drain" => Input::Draining(Draining {}),
         other => panic!("no such step: {other}"),

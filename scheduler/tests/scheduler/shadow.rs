@@ -14,7 +14,7 @@ pub fn starts(policy: &str, policies: &[&str], every: i32) -> Input {
     config.risk.price_interval_ns = 1_000;
     let Input::Started(plain) = started(config, &[1, 1, 1]) else { panic!("a start") };
     let policies = policies.iter().map(|&policy| policy.to_owned()).collect();
-    Input::Started(Started { shadow: Some(ShadowConfig { policies, every }), ..plain })
+    Input::Started(Box::new(Started { shadow: Some(ShadowConfig { policies, every }), ..*plain }))
 }
 
 struct World(Scheduler, i64);

@@ -508,7 +508,7 @@ fn sample(model: &mut Model, draws: &mut Draws) {
     };
     // What is withheld comes back only after some samples.
     for _ in 0..draws.pick(&[1, 1, 1, 11]).unwrap() {
-        model.step(Input::Sampled(Sampled { lane, sample: sample.clone() }));
+        model.step(Input::Sampled(Box::new(Sampled { lane, sample: sample.clone() })));
     }
 }
 
@@ -566,7 +566,7 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
             deadline_ns: at_ns,
             command: ControlCommand::Rebalance(Rebalance {}),
         }),
-        15 => Input::Sampled(Sampled { lane: lanes, sample: DeviceSample::default() }),
+        15 => Input::Sampled(Box::new(Sampled { lane: lanes, sample: DeviceSample::default() })),
         12 => Input::SliceDone(SliceDone { lane, slice: i64::MAX, service_ns: 1 }),
         13 => Input::TaskDropped(TaskDropped { task: model.tasks.task_next }),
         14 => {

@@ -69,6 +69,7 @@ impl<'a> Cursor<'a> {
         read
     }
 
+    #[inline]
     pub fn int(&mut self) -> Result<i32, DecodeError> {
         let value = self.long()?;
         i32::try_from(value).map_err(|_| self.malformed("an int of more than 32 bits"))

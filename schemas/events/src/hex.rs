@@ -1,5 +1,15 @@
 //! Bytes as lower-case hex digits.
 
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cursor::Cursor;
+use crate::error::DecodeError;
+use crate::shape::{Shape, Shaped};
+use crate::wire::{Wire, put_bytes};
+
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// The two digits of each byte.
@@ -23,4 +33,111 @@ pub fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
         *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     }
     array
+}
+
+/// The hex digits of a hash: a text of `N` ASCII characters that needs no memory of its own. Whether these are hex digits is not checked
+/// where one is read: a hash is compared with what it should be.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digits<const N: usize>([u8; N]);
+
+impl<const N: usize> Digits<N> {
+    /// Of a hash's bytes.
+    ///
+    /// # Panics
+    /// If `N` is not twice the number of bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(array(bytes))
+    }
+
+    /// Zeros.
+    pub const fn zeros() -> Self {
+        Self([b'0'; N])
+    }
+
+    /// Whether each is one of `0123456789abcdef`.
+    pub fn are_hex(&self) -> bool {
+        self.0.iter().all(|digit| DIGITS.contains(digit))
+    }
+}
+
+impl<const N: usize> Deref for Digits<N> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("only ASCII is taken")
+    }
+}
+
+impl<const N: usize> fmt::Display for Digits<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self)
+    }
+}
+
+impl<const N: usize> fmt::Debug for Digits<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl<const N: usize> From<Digits<N>> for String {
+    fn from(digits: Digits<N>) -> Self {
+        (*digits).to_owned()
+    }
+}
+
+impl<const N: usize> TryFrom<&[u8]> for Digits<N> {
+    type Error = String;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, String> {
+        match bytes.try_into() {
+            Ok(digits) if bytes.is_ascii() => Ok(Self(digits)),
+            _ => Err(format!("{N} hex digits are wanted")),
+        }
+    }
+}
+
+impl<const N: usize> TryFrom<String> for Digits<N> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.as_bytes().try_into()
+    }
+}
+
+impl<const N: usize> Shaped for Digits<N> {
+    const SHAPE: Shape = Shape::String;
+}
+
+impl<const N: usize> Wire for Digits<N> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(&self.0, out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        Self::try_from(cursor.bytes()?)
+            .map_err(|_| cursor.malformed("a hash of another length, or that is not ASCII"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_read_back_and_others_are_refused() {
+        let digits = Digits::<4>::of(&[0x0f, 0xa1]);
+        assert_eq!((&*digits, digits.are_hex(), Digits::<4>::zeros().are_hex()), ("0fa1", true, true));
+        let mut bytes = Vec::new();
+        digits.put(&mut bytes);
+        assert_eq!(bytes, b"\x080fa1");
+        assert_eq!(Digits::get(&mut Cursor::new(&bytes)), Ok(digits));
+        // What is no hex digit is told where hashes are compared.
+        let others = Digits::<4>::get(&mut Cursor::new(b"\x080FA1")).expect("4 characters");
+        assert!(!others.are_hex());
+        for refused in [&b"\x060fa"[..], b"\x0a0fa1b", b"\x08\xc3\xa4\xc3\xa4"] {
+            assert!(Digits::<4>::get(&mut Cursor::new(refused)).is_err());
+        }
+    }
 }

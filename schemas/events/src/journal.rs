@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::hex;
+use crate::hex::{self, Digits};
 use crate::shape::{Shape, Shaped};
 use crate::wire::{Wire, put_bytes};
 
@@ -186,7 +186,7 @@ pub struct GroupArrival {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum Input {
     /// A process began (or began again after a crash): the state is reset to this configuration.
-    Started(Started),
+    Started(Box<Started>),
     /// A partition is owned and its stage state is restored; its groups can be placed.
     PartitionAssigned(PartitionAssigned),
     /// A partition is no longer owned; everything known about it is dropped.
@@ -218,7 +218,7 @@ pub enum Input {
     /// The capacity problem of [`Decision::AskPrices`] is solved.
     Priced(Priced),
     /// How a lane's device fares, about once a second, whether the lane has something to do or not.
-    Sampled(Sampled),
+    Sampled(Box<Sampled>),
     /// An operator's command, as it was read from its topic; answered by [`Decision::Controlled`].
     Control(Control),
     /// The state before this entry, so that a replay may begin here.
@@ -293,7 +293,7 @@ pub struct Completed {
     pub service_ns: i64,
     /// How the lane's device fared, before version 7, which has Sampled for that; null since.
     #[wire(default = "null")]
-    pub sample: Option<DeviceSample>,
+    pub sample: Option<Box<DeviceSample>>,
 }
 
 /// How a lane's device fares, about once a second, whether the lane has something to do or not; nothing is told of lanes on the processor.
@@ -325,7 +325,7 @@ pub struct Control {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct Checkpoint {
     /// How the process began; in the first part alone.
-    pub started: Option<Started>,
+    pub started: Option<Box<Started>>,
     /// Number of the part, from 0.
     pub part: i32,
     /// Number of parts.
@@ -960,9 +960,9 @@ pub struct JournalEntry {
     /// What it decided, in order.
     pub decisions: Vec<Decision>,
     /// Hash of the scheduler's state before the step, as 16 lower-case hex digits.
-    pub state_hash: String,
+    pub state_hash: Digits<16>,
     /// BLAKE3 of the previous entry's hash (64 zeros for the first entry) followed by the Avro encoding of this entry up to here, without
     /// the 10 bytes of the single-object header; 64 lower-case hex digits. The chain shows that an entry was changed, removed or added.
     /// This field stays the last one in every version.
-    pub hash: String,
+    pub hash: Digits<64>,
 }

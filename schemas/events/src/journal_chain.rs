@@ -8,14 +8,15 @@
 
 use crate::cursor::Cursor;
 use crate::error::{ChainError, DecodeError};
+use crate::frame;
+use crate::hex::Digits;
 use crate::journal::{Decision, Input, JournalEntry};
 use crate::known;
 use crate::varint::put_long;
-use crate::wire::{Wire, put_bytes};
-use crate::{frame, hex};
+use crate::wire::Wire;
 
 /// The hash before the first entry.
-pub const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+pub const GENESIS_HASH: Digits<HASH_DIGITS> = Digits::zeros();
 
 /// Hex digits of a hash.
 const HASH_DIGITS: usize = 64;
@@ -24,13 +25,11 @@ const HASH_FIELD_SIZE: usize = 2 + HASH_DIGITS;
 /// The length 64 as Avro writes it.
 const HASH_FIELD_LENGTH: [u8; 2] = [0x80, 0x01];
 
-type HashDigits = [u8; HASH_DIGITS];
-
 /// Writes journal entries that follow each other. A copy of it is the way back when a transaction is aborted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalWriter {
     next_sequence: i64,
-    previous_hash: HashDigits,
+    previous_hash: Digits<HASH_DIGITS>,
 }
 
 impl Default for JournalWriter {
@@ -42,7 +41,7 @@ impl Default for JournalWriter {
 impl JournalWriter {
     /// At the beginning of a journal.
     pub fn new() -> Self {
-        Self { next_sequence: 0, previous_hash: [b'0'; HASH_DIGITS] }
+        Self { next_sequence: 0, previous_hash: GENESIS_HASH }
     }
 
     /// Behind an entry that is in the journal already.
@@ -51,8 +50,10 @@ impl JournalWriter {
     /// If the entry was not written by a `JournalWriter`: its hash is not 64 lower-case hex digits, or its sequence
     /// number has no successor.
     pub fn resume(last: &JournalEntry) -> Result<Self, ChainError> {
-        let previous_hash =
-            digits_of(&last.hash).ok_or_else(|| ChainError::NoHash { found: last.hash.clone() })?;
+        let previous_hash = last.hash;
+        if !previous_hash.are_hex() {
+            return Err(ChainError::NoHash { found: previous_hash.into() });
+        }
         match last.sequence.checked_add(1) {
             Some(next_sequence) if next_sequence > 0 => Ok(Self { next_sequence, previous_hash }),
             _ => Err(ChainError::NoSequence { found: last.sequence }),
@@ -65,8 +66,8 @@ impl JournalWriter {
     }
 
     /// Hash of the last entry, [`GENESIS_HASH`] before the first.
-    pub fn previous_hash(&self) -> &str {
-        std::str::from_utf8(&self.previous_hash).expect("hex digits are ASCII")
+    pub fn previous_hash(&self) -> Digits<HASH_DIGITS> {
+        self.previous_hash
     }
 
     /// Appends the next entry to `out` as one record, and returns its sequence number.
@@ -85,9 +86,9 @@ impl JournalWriter {
         put_long(at_ns, out);
         input.put(out);
         put_decisions(decisions, out);
-        put_bytes(&hex::array::<16>(&state_hash.to_be_bytes()), out);
-        self.previous_hash = hash(&self.previous_hash, &out[start..]);
-        put_bytes(&self.previous_hash, out);
+        Digits::<16>::of(&state_hash.to_be_bytes()).put(out);
+        self.previous_hash = hash(self.previous_hash, &out[start..]);
+        self.previous_hash.put(out);
         self.next_sequence += 1;
         sequence
     }
@@ -98,7 +99,7 @@ impl JournalWriter {
 ///
 /// # Errors
 /// [`ChainError::Broken`] if it is not, [`ChainError::Unreadable`] if it is no journal entry.
-pub fn check_chain(previous_hash: &str, payload: &[u8]) -> Result<(), ChainError> {
+pub fn check_chain(previous_hash: Digits<HASH_DIGITS>, payload: &[u8]) -> Result<(), ChainError> {
     let (fingerprint, datum) = frame::split(payload)?;
     match known::by_fingerprint(fingerprint) {
         None => return Err(DecodeError::UnknownSchema { fingerprint }.into()),
@@ -116,14 +117,11 @@ pub fn check_chain(previous_hash: &str, payload: &[u8]) -> Result<(), ChainError
         return Err(cursor.malformed("no hash at the end of a journal entry").into());
     }
     let found = cursor.string()?;
-    let expected = hash(previous_hash.as_bytes(), hashed);
-    if found.as_bytes() == expected {
+    let expected = hash(previous_hash, hashed);
+    if *found == *expected {
         return Ok(());
     }
-    Err(ChainError::Broken {
-        expected: String::from_utf8_lossy(&expected).into_owned(),
-        found: found.to_owned(),
-    })
+    Err(ChainError::Broken { expected: expected.into(), found: found.to_owned() })
 }
 
 /// The same bytes as [`Wire`] gives for a `Vec` of decisions.
@@ -137,14 +135,9 @@ fn put_decisions(decisions: &[Decision], out: &mut Vec<u8>) {
     out.push(0);
 }
 
-fn hash(previous_hash: &[u8], datum_before_hash: &[u8]) -> HashDigits {
+fn hash(previous_hash: Digits<HASH_DIGITS>, datum_before_hash: &[u8]) -> Digits<HASH_DIGITS> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(previous_hash);
+    hasher.update(previous_hash.as_bytes());
     hasher.update(datum_before_hash);
-    hex::array(hasher.finalize().as_bytes())
-}
-
-fn digits_of(hash: &str) -> Option<HashDigits> {
-    let digits = HashDigits::try_from(hash.as_bytes()).ok()?;
-    digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(digits)
+    Digits::of(hasher.finalize().as_bytes())
 }

@@ -262,5 +262,5 @@ pub fn all() -> impl Iterator<Item = KnownSchema> {
 
 /// The version with this fingerprint.
 pub fn by_fingerprint(fingerprint: u64) -> Option<KnownSchema> {
-    all().find(|schema| schema.fingerprint == fingerprint)
+    CURRENT.iter().chain(&OLD).find(|schema| schema.fingerprint == fingerprint).copied()
 }

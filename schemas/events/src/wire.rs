@@ -41,7 +41,7 @@ pub trait Wire: Shaped + Sized {
                 return Ok(items);
             }
             // A damaged count is at most the bytes left; reserve little ahead of what is really there.
-            items.reserve(count.min(256));
+            items.reserve_exact(count.min(256));
             for _ in 0..count {
                 items.push(Self::get(cursor)?);
             }
@@ -91,6 +91,7 @@ impl Wire for i64 {
         put_long(*self, out);
     }
 
+    #[inline]
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.long()
     }
@@ -105,6 +106,7 @@ impl Wire for i32 {
         put_long(i64::from(*self), out);
     }
 
+    #[inline]
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.int()
     }
@@ -193,6 +195,21 @@ impl<T: Wire> Wire for Option<T> {
             1 => T::get(cursor).map(Some),
             _ => Err(cursor.malformed("no such branch of a nullable field")),
         }
+    }
+}
+
+/// A large record in a union of small ones.
+impl<T: Shaped> Shaped for Box<T> {
+    const SHAPE: Shape = T::SHAPE;
+}
+
+impl<T: Wire> Wire for Box<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        T::put(self, out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        T::get(cursor).map(Self::new)
     }
 }
 

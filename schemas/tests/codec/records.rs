@@ -109,7 +109,9 @@ fn assert_signal(record: &Record, signal: &Signal<'_>) {
 fn entries() -> Vec<JournalEntry> {
     let mut entries = Vec::new();
     for (sequence, (input, decisions)) in (0..).zip(samples::journal()) {
-        let (state_hash, hash) = ("0123456789abcdef".into(), "f".repeat(64));
+        let (state_hash, hash) = ("0123456789abcdef".to_owned(), "f".repeat(64));
+        let state_hash = state_hash.try_into().expect("16 digits");
+        let hash = hash.try_into().expect("64 digits");
         entries.push(JournalEntry {
             sequence,
             at_ns: 1_722_470_400_000_000_000,

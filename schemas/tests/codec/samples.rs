@@ -347,10 +347,10 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         })
     };
     vec![
-        (Input::Started(started.clone()), breakers),
+        (Input::Started(Box::new(started.clone())), breakers),
         (
             Input::Checkpoint(Checkpoint {
-                started: Some(started),
+                started: Some(Box::new(started)),
                 part: 0,
                 parts: 2,
                 state: StateBytes(vec![1, 0xfe, 0]),
@@ -386,7 +386,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 lane: 1,
                 batch: 9,
                 service_ns: 123_457,
-                sample: Some(DeviceSample {
+                sample: Some(Box::new(DeviceSample {
                     slots_bytes: 1,
                     staging_bytes: 2,
                     work_bytes: 3,
@@ -401,7 +401,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                     ecc_errors_uncorrected: Some(0),
                     xid: None,
                     slowdown_c: None,
-                }),
+                })),
             }),
             vec![Decision::Resume(Resume { partition: 0, waiting_rows: 1, low_water_rows: 2 })],
         ),
@@ -642,7 +642,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             ],
         ),
         (
-            Input::Sampled(Sampled {
+            Input::Sampled(Box::new(Sampled {
                 lane: 2,
                 sample: DeviceSample {
                     temperature_c: Some(71),
@@ -650,7 +650,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
                     slowdown_c: Some(87),
                     ..DeviceSample::default()
                 },
-            }),
+            })),
             vec![],
         ),
         (

@@ -1,6 +1,7 @@
 //! What a simulated run must have left.
 
 use warptape_scheduler::Scheduler;
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
     BreakerState, Checkpoint, CommitOutcome, Decision, Input, JournalEntry, ReleaseCause, SliceReason,
 };
@@ -100,14 +101,14 @@ impl World {
     fn check_journal(&self, ordinal: i32, coverage: &mut Coverage) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
         let mut checkpoint = None;
-        let mut previous = GENESIS_HASH.to_owned();
+        let mut previous = GENESIS_HASH;
         let mut commits = Commits::default();
         let mut told = self.tells_histories.then(|| Told::new(ordinal));
         for (sequence, record) in (0_i64..).zip(self.topic("journal", ordinal)) {
             let failed = |what: &dyn std::fmt::Display| {
                 Failure::Journal(format!("entry {ordinal}/{sequence}: {what}"))
             };
-            check_chain(&previous, record).map_err(|error| failed(&error))?;
+            check_chain(previous, record).map_err(|error| failed(&error))?;
             let entry = decode_journal_entry(record).map_err(|error| failed(&error))?;
             if entry.sequence != sequence {
                 return Err(failed(&format!("has sequence {}", entry.sequence)));
@@ -131,7 +132,7 @@ impl World {
                 }
                 _ => {}
             }
-            let hash = format!("{:016x}", scheduler.state_hash());
+            let hash = Digits::of(&scheduler.state_hash().to_be_bytes());
             let mut decisions = Vec::new();
             scheduler.step(entry.at_ns, &entry.input, &mut decisions).map_err(|error| failed(&error))?;
             commits.add(&entry).map_err(|error| failed(&error))?;

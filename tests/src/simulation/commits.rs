@@ -59,6 +59,7 @@ impl Commits {
 
 #[cfg(test)]
 mod tests {
+    use warptape_schemas::hex::Digits;
     use warptape_schemas::journal::{CommitEnded, Sealed};
 
     use super::*;
@@ -76,7 +77,7 @@ mod tests {
     fn is_right(inputs: Vec<Input>) -> bool {
         let mut commits = Commits::default();
         (0..).zip(inputs).all(|(sequence, input)| {
-            let (state_hash, hash) = (String::new(), String::new());
+            let (state_hash, hash) = (Digits::zeros(), Digits::zeros());
             let at_ns = 10 * sequence;
             commits
                 .add(&JournalEntry { sequence, at_ns, input, decisions: Vec::new(), state_hash, hash })

@@ -14,7 +14,7 @@ use crate::drawn::{Drawn, read_drawn};
 pub(super) struct Told {
     history: History,
     /// How the process of the last checkpoint began.
-    started: Option<Started>,
+    started: Option<Box<Started>>,
     from_checkpoint: Option<(History, Timeline<Vec<u8>>)>,
     timeline: Timeline<Vec<u8>>,
     /// What began, by kind, as entries say.
@@ -43,7 +43,7 @@ impl Told {
                 let scheduler = Scheduler::from_checkpoint(&state.0).map_err(|error| error.to_string())?;
                 let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
                 let started = self.started.clone().ok_or("the first part of a checkpoint says no start")?;
-                let history = History::at_checkpoint(0, at, started, &scheduler);
+                let history = History::at_checkpoint(0, at, *started, &scheduler);
                 self.from_checkpoint = Some((history, Timeline::new(Vec::new(), true)));
             }
             _ => {}

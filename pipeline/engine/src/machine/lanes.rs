@@ -139,7 +139,7 @@ impl Core {
             }
             let sampled = Sampled { lane, sample: recorded(sample, self.lanes.memory_bytes[lane as usize]) };
             if records {
-                self.step(now_ns, &Input::Sampled(sampled))?;
+                self.step(now_ns, &Input::Sampled(Box::new(sampled)))?;
             }
             if let Some(xid) = sample.xid {
                 self.lose_lane(now_ns, lane, format!("{device} has met Xid error {xid}"), true)?;

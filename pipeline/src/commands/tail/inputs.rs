@@ -179,12 +179,13 @@ fn of_command(command: &ControlCommand) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use warptape_schemas::hex::Digits;
     use warptape_schemas::journal::{Completed, LaneSpec, Sampled, SchedulerConfig};
 
     use super::*;
 
     fn entry(input: Input) -> JournalEntry {
-        let (state_hash, hash) = (String::new(), String::new());
+        let (state_hash, hash) = (Digits::zeros(), Digits::zeros());
         JournalEntry { sequence: 8, at_ns: 5_000_000, input, decisions: Vec::new(), state_hash, hash }
     }
 
@@ -231,7 +232,8 @@ pub(super) mod tests {
             ecc_errors_uncorrected: Some(0),
             ..DeviceSample::default()
         };
-        let sampled = |sample| words(&entry(Input::Sampled(Sampled { lane: 1, sample })), Some(&started()));
+        let sampled =
+            |sample| words(&entry(Input::Sampled(Box::new(Sampled { lane: 1, sample }))), Some(&started()));
         assert_eq!(
             sampled(sample.clone()),
             "Sampled: lane 1 (cuda:1), temperature 89 °C (it throttles at 90 °C), clock 210 MHz, held down by hardware_thermal_slowdown, \

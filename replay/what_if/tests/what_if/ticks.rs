@@ -61,7 +61,7 @@ fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>
         known.push(input);
         known.clone()
     };
-    let mut all = send(&mut inputs, MS, Input::Started(started()));
+    let mut all = send(&mut inputs, MS, Input::Started(Box::new(started())));
     for partition in 0..PARTITIONS {
         let assigned =
             PartitionAssigned { partition, groups: GROUPS, committed_offset: 0, snapshot_offset: 0 };
@@ -252,6 +252,6 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
     check(Changes { devices: vec![named("cuda:0")], ..none() }, "nothing is known of such devices' speed");
     check(Changes { devices: vec![named("tpu")], ..none() }, "`cpu:N` (N lanes on the CPU)");
     assert!(recording.model(&set("risk.split", "equal"), 0).is_ok());
-    let nothing = Recording::of_steps([(MS, Input::Started(started()), Vec::new())]).unwrap_err();
+    let nothing = Recording::of_steps([(MS, Input::Started(Box::new(started())), Vec::new())]).unwrap_err();
     assert!(nothing.to_string().contains("no arrivals of rows and no risk tasks"), "{nothing}");
 }

@@ -184,7 +184,7 @@ impl World {
         let mut world = Self(Scheduler::new());
         let (autoscale, shadow) = (None, None);
         let started = Started { node, software, stage_config, scheduler, lanes, autoscale, shadow };
-        world.step(0, &Input::Started(started));
+        world.step(0, &Input::Started(Box::new(started)));
         for partition in [0, 1] {
             let (groups, committed_offset, snapshot_offset) = (1, 0, 0);
             let assigned = PartitionAssigned { partition, groups, committed_offset, snapshot_offset };

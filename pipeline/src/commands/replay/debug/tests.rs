@@ -99,7 +99,7 @@ fn inputs() -> Vec<Input> {
         Input::Completed(Completed { lane, batch, service_ns: 2_500_000, sample: None })
     };
     vec![
-        Input::Started(started),
+        Input::Started(Box::new(started)),
         assigned(0),
         assigned(1),
         arrived(0, 10, 400),
