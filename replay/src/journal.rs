@@ -124,8 +124,9 @@ impl JournalCheck {
         let entry = match decode_journal_entry(&record.value) {
             Ok(entry) => entry,
             Err(error) => {
-                let difference = Difference::new("entry", "a journal entry", error.to_string());
-                return Err(Box::new(self.divergence(record.offset, None, vec![difference])));
+                let mut differences = vec![Difference::new("entry", "a journal entry", error.to_string())];
+                differences.extend(self.chain.check_changed(record));
+                return Err(Box::new(self.divergence(record.offset, None, differences)));
             }
         };
         if let Input::Started(started) = &entry.input {
@@ -256,6 +257,14 @@ impl PartitionChain {
             Ok(()) => None,
             Err(ChainError::Broken { expected, found }) => Some(Difference::new("hash", expected, found)),
             Err(error) => Some(Difference::new("hash", "the hash of this entry", error.to_string())),
+        }
+    }
+
+    /// That a record which cannot be read was changed after it was written, where it says so.
+    fn check_changed(&self, record: &Record) -> Option<Difference> {
+        match check_chain(self.previous_hash?, &record.value) {
+            Err(ChainError::Broken { expected, found }) => Some(Difference::new("hash", expected, found)),
+            _ => None,
         }
     }
 

@@ -263,7 +263,7 @@ impl<'a, W: Write> Printer<'a, W> {
             _ => None,
         };
         if let Some(began) = began {
-            self.started.insert(line.partition, Started::clone(began));
+            self.started.insert(line.partition, (**began).clone());
         }
         let started = self.started.get(&line.partition);
         let words = inputs::words(entry, started);

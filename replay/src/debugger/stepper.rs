@@ -389,10 +389,10 @@ impl<'a> Stepper<'a> {
             Input::Started(started) => {
                 // A new process begins with a scheduler that knows nothing.
                 self.state = Scheduler::new();
-                self.started = Some(Arc::new(Started::clone(started)));
+                self.started = Some(Arc::new((**started).clone()));
             }
             Input::Checkpoint(Checkpoint { started: Some(started), .. }) if self.started.is_none() => {
-                self.started = Some(Arc::new(Started::clone(started)));
+                self.started = Some(Arc::new((**started).clone()));
             }
             _ => {}
         }

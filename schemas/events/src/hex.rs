@@ -22,11 +22,7 @@ pub fn text(bytes: &[u8]) -> String {
     digits(bytes).map(char::from).collect()
 }
 
-/// As an array.
-///
-/// # Panics
-/// If `N` is not twice the number of bytes.
-pub fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     assert_eq!(N, 2 * bytes.len());
     let mut array = [0; N];
     for (pair, byte) in array.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
@@ -35,8 +31,8 @@ pub fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     array
 }
 
-/// The hex digits of a hash: a text of `N` ASCII characters that needs no memory of its own. Whether these are hex digits is not checked
-/// where one is read: a hash is compared with what it should be.
+/// The hex digits of a hash: a text of `N` characters that needs no memory of its own. Their number, and that they are ASCII, is checked where
+/// one is read; that they are hex digits is not, and [`Digits::are_hex`] says it.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digits<const N: usize>([u8; N]);
@@ -69,12 +65,6 @@ impl<const N: usize> Deref for Digits<N> {
     }
 }
 
-impl<const N: usize> fmt::Display for Digits<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self)
-    }
-}
-
 impl<const N: usize> fmt::Debug for Digits<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
@@ -93,7 +83,7 @@ impl<const N: usize> TryFrom<&[u8]> for Digits<N> {
     fn try_from(bytes: &[u8]) -> Result<Self, String> {
         match bytes.try_into() {
             Ok(digits) if bytes.is_ascii() => Ok(Self(digits)),
-            _ => Err(format!("{N} hex digits are wanted")),
+            _ => Err(format!("{N} ASCII characters are wanted")),
         }
     }
 }
@@ -117,7 +107,7 @@ impl<const N: usize> Wire for Digits<N> {
 
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         Self::try_from(cursor.bytes()?)
-            .map_err(|_| cursor.malformed("a hash of another length, or that is not ASCII"))
+            .map_err(|_| cursor.malformed("a hash that has not the length of its field, or is not ASCII"))
     }
 }
 
@@ -126,16 +116,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_read_back_and_others_are_refused() {
+    fn digits_read_back_and_texts_of_another_length_are_refused() {
         let digits = Digits::<4>::of(&[0x0f, 0xa1]);
         assert_eq!((&*digits, digits.are_hex(), Digits::<4>::zeros().are_hex()), ("0fa1", true, true));
         let mut bytes = Vec::new();
         digits.put(&mut bytes);
         assert_eq!(bytes, b"\x080fa1");
         assert_eq!(Digits::get(&mut Cursor::new(&bytes)), Ok(digits));
-        // What is no hex digit is told where hashes are compared.
-        let others = Digits::<4>::get(&mut Cursor::new(b"\x080FA1")).expect("4 characters");
-        assert!(!others.are_hex());
+        let upper = Digits::<4>::get(&mut Cursor::new(b"\x080FA1")).expect("4 characters");
+        assert!(!upper.are_hex());
         for refused in [&b"\x060fa"[..], b"\x0a0fa1b", b"\x08\xc3\xa4\xc3\xa4"] {
             assert!(Digits::<4>::get(&mut Cursor::new(refused)).is_err());
         }

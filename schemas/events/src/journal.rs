@@ -948,6 +948,9 @@ pub struct Controlled {
     pub detail: String,
 }
 
+// A replay holds, moves and compares millions of them. What makes one larger belongs into a `Box`.
+const _: () = assert!(size_of::<JournalEntry>() <= 296);
+
 /// One step of the scheduler as recorded: what it was told, what it decided, and the hashes that prove both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct JournalEntry {

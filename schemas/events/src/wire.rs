@@ -40,8 +40,12 @@ pub trait Wire: Shaped + Sized {
             if count == 0 {
                 return Ok(items);
             }
-            // A damaged count is at most the bytes left; reserve little ahead of what is really there.
-            items.reserve_exact(count.min(256));
+            // A damaged count is at most the bytes left; reserve little ahead of what is really there. Arrays have one block as a rule, and then
+            // no room that is not needed; where there are many, the room doubles.
+            match items.is_empty() {
+                true => items.reserve_exact(count.min(256)),
+                false => items.reserve(count.min(256)),
+            }
             for _ in 0..count {
                 items.push(Self::get(cursor)?);
             }
@@ -198,7 +202,7 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
-/// A large record in a union of small ones.
+/// A record that is large beside what stands next to it: it would make all of that as large.
 impl<T: Shaped> Shaped for Box<T> {
     const SHAPE: Shape = T::SHAPE;
 }

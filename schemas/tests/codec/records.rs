@@ -2,6 +2,7 @@
 
 use apache_avro::types::Value;
 use warptape_schemas::control::{ChoosePolicy, Control, ControlCommand, WeighTenant};
+use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::known;
 use warptape_schemas::signal::{INDICATORS, Signal};
@@ -109,9 +110,8 @@ fn assert_signal(record: &Record, signal: &Signal<'_>) {
 fn entries() -> Vec<JournalEntry> {
     let mut entries = Vec::new();
     for (sequence, (input, decisions)) in (0..).zip(samples::journal()) {
-        let (state_hash, hash) = ("0123456789abcdef".to_owned(), "f".repeat(64));
-        let state_hash = state_hash.try_into().expect("16 digits");
-        let hash = hash.try_into().expect("64 digits");
+        let (state_hash, hash) =
+            (Digits::of(&0x0123_4567_89ab_cdef_u64.to_be_bytes()), Digits::of(&[0xff; 32]));
         entries.push(JournalEntry {
             sequence,
             at_ns: 1_722_470_400_000_000_000,
