@@ -948,7 +948,7 @@ pub struct Controlled {
     pub detail: String,
 }
 
-// A replay holds, moves and compares millions of them. What makes one larger belongs into a `Box`.
+// A replay decodes and moves millions of entries, and each is as large as the largest input: a large and rare one is in a `Box`.
 const _: () = assert!(size_of::<JournalEntry>() <= 296);
 
 /// One step of the scheduler as recorded: what it was told, what it decided, and the hashes that prove both.
