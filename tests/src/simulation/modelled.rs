@@ -5,7 +5,7 @@ use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Decision, Input};
 use warptape_what_if::{Changes, Figures, LossTime, Recording, WhatIfError};
 
-use super::{Failure, MODELLED, World};
+use super::{FULL_CHECK_EVERY, Failure, World};
 
 /// A step: its time, its input, and what was decided.
 type Step = (i64, Input, Vec<Decision>);
@@ -42,7 +42,7 @@ fn check(steps: Vec<Step>, seed: u64) -> Result<bool, String> {
         Changes { slow: vec![("0".to_owned(), 3_000)], ..Changes::default() },
         Changes { lose: vec![(last.to_string(), LossTime::After(0))], ..Changes::default() },
     ];
-    let changes = &changed[(seed / MODELLED) as usize % changed.len()];
+    let changes = &changed[(seed / FULL_CHECK_EVERY) as usize % changed.len()];
     let told = |error: &dyn std::fmt::Display| format!("{changes:?}: {error}");
     match recording.model(changes, seed) {
         // A process that came to no end of a batch or slice tells nothing of what they take.
