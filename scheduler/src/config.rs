@@ -374,7 +374,7 @@ pub(crate) mod tests {
         check(|c| c.placement_policy = "dice".into(), &["placement_policy"]);
         check(|c| c.risk.policy = current_task_policy("linucb"), &[]);
         // What a name alone names in a journal is the first version.
-        for gone in ["linucb", "linucb@1", "fair@2"] {
+        for gone in ["linucb", "linucb@1", "linucb@2", "fair@2"] {
             check(|c| c.risk.policy = gone.into(), &["risk.policy"]);
         }
         check(|c| c.load_factor_percent = 99, &["load_factor_percent"]);

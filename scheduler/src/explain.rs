@@ -15,6 +15,7 @@ use warptape_events::journal::{
 
 use crate::error::StepError;
 use crate::life::Life;
+use crate::log2::milli;
 use crate::machine::Scheduler;
 use crate::partitions::GroupKey;
 use crate::{autoscale, breaker, dispatch, placement, risk};
@@ -264,7 +265,7 @@ fn of_assign(lanes: &[risk::Sighted], assign: &Assign) -> Account {
 
 /// A lane in the choice of one for a task.
 fn lane_choice(lane: &risk::Sighted, chosen: LaneId) -> Choice {
-    Choice {
+    let mut choice = Choice {
         subject: Subject::Lane(lane.view.lane),
         is_chosen: lane.view.lane == chosen,
         score: lane.score,
@@ -277,7 +278,15 @@ fn lane_choice(lane: &risk::Sighted, chosen: LaneId) -> Choice {
             term("utilization_ppm", lane.view.utilization_ppm),
             term("utilization_of_second_before_ppm", lane.older_ppm),
         ],
+    };
+    let logarithms = [
+        ("correction_milli_log2", lane.correction),
+        ("worth_more_on_other_kind_milli_log2", lane.view.forgone),
+    ];
+    for (name, log2) in logarithms {
+        choice.terms.extend(log2.map(|log2| term(name, milli(log2))));
     }
+    choice
 }
 
 fn of_slice(life: &mut Life, run: &RunSlice) -> Account {

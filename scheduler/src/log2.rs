@@ -30,6 +30,11 @@ pub(crate) fn log2_16(value: i64) -> i64 {
     (log2(value.max(1) as u64) >> (FRACTION_BITS - 16)) as i64
 }
 
+/// A logarithm with 16 bits after the point in thousandths, rounded towards 0.
+pub(crate) fn milli(log2: i64) -> i64 {
+    log2 * 1_000 / (1 << 16)
+}
+
 /// `2^(log / 2³²)`, rounded down, up to an error of 2⁻³⁰ of it; `u64::MAX` where it is larger than that.
 ///
 /// The fraction is a product: one factor for each of its bits, 2 to the power of that bit.

@@ -4,7 +4,7 @@ use warptape_events::journal::{Assign, Share, SliceReason, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::sight;
-use super::task::{Stage, Task};
+use super::task::Stage;
 use crate::life::{Clock, Life};
 use crate::policy::task::{Choice, LaneView, Push, TaskPolicy, Turns, choose};
 use crate::state_hash::{Component, hash_component};
@@ -16,7 +16,7 @@ pub(super) fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     if task.stage != Stage::Shared {
         return None;
     }
-    let views = able(life, task);
+    let views = sight::able(life, task);
     if views.is_empty() {
         return None;
     }
@@ -51,13 +51,6 @@ pub(super) fn assign(life: &mut Life, id: TaskId) -> Option<Assign> {
     task.split(&[Share { lane, from: units.from, to: units.to, score: 1 }], hash);
     risk.enqueue(id);
     Some(Assign { task: id, lane, tasks, backlog_ns, task_ns, reason, propensity_ppm })
-}
-
-/// The lanes that may take a task that is pushed.
-pub(super) fn able(life: &Life, task: &Task) -> Vec<LaneView> {
-    let may_take = sight::may_take(life);
-    let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
-    able.map(|lane| sight::view(life, life.clock.at_ns, task, lane)).collect()
 }
 
 /// Hash of what push policies remember: nothing before the first turn.

@@ -7,8 +7,9 @@
 //!   a slice is done     ──► what it took by what was predicted ──► the lane's slowness (a feature)
 //! ```
 //!
-//! The rule is `earliest-completion`: what waits for the lane and the task, by the rates of the lane's class. The residual is the binary
-//! logarithm of the time from the choice to the end of the task's last unit by that prediction. Of a task that expires, the time from the choice
+//! The rule is earliest completion at the prices of the capacity problem (`policy::task::linucb`). What it predicts is what waits for the lane and the
+//! task, by the rates of the lane's class; prices weigh this, and predict nothing. The residual is the binary logarithm of the time from the choice to
+//! the end of the task's last unit by that prediction. Of a task that expires, the time from the choice
 //! to the step that finds its deadline met is a lower bound of that. Where the bound is above what the model expects, the model learns it, and the
 //! lane is as slow as that at least; otherwise it says nothing new. The watch judges completions alone. A task that a lost lane had, whose share
 //! was opened to others, or that was shed, dropped or revoked, teaches nothing. Everything is integers, part of the state hash, and there only
@@ -24,7 +25,7 @@ use warptape_events::journal::{FellBack, LaneId, TaskClass, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::explain::Account;
-use crate::log2::log2_16;
+use crate::log2::{log2_16, milli};
 use crate::policy::task::{LaneView, linucb};
 use crate::state_hash::{Component, StateHash, hash_component};
 pub(crate) use model::{FEATURE_ONE, FEATURES, Features, Model, ONE, RESIDUAL_MAX};
@@ -112,6 +113,12 @@ impl Bandit {
         linucb::choose(lanes, class, slowness, self.watch.is_trusted().then_some(&self.model))
     }
 
+    /// What it adds to the logarithm of the rule's time of a lane, with 16 bits after the point; none while the rule decides alone.
+    pub(crate) fn correction(&self, view: &LaneView, class: TaskClass) -> Option<i64> {
+        let correction = |model| linucb::correction(view, class, |lane| self.slowness(lane), model);
+        self.watch.is_trusted().then_some(&self.model).map(correction)
+    }
+
     /// A task has joined a lane.
     pub(crate) fn joined(
         &mut self,
@@ -165,7 +172,6 @@ impl Bandit {
         self.completions += 1;
         self.model.learn(&pending.features, residual);
         self.refresh(hash);
-        let milli = |log2: i64| log2 * 1_000 / ONE;
         let (has_returned, error, expected) = match verdict? {
             Verdict::FellBack { error, mean } => (false, error, mean),
             Verdict::Returned { error, rule } => (true, error, rule),

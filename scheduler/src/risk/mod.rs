@@ -426,9 +426,8 @@ pub(crate) fn arrive(life: &mut Life, arrived: &TaskArrived, decisions: &mut Vec
 
 /// Whether the policy, or one in its shadow, goes by prices.
 fn wants_prices(life: &Life) -> bool {
-    let goes_by = |policy| policy == TaskPolicy::LpPrice;
-    goes_by(life.risk.policy)
-        || life.learnt.later.shadows.as_ref().is_some_and(|shadows| shadows.any(goes_by))
+    life.risk.policy.sees_prices()
+        || life.learnt.later.shadows.as_ref().is_some_and(|shadows| shadows.any(TaskPolicy::sees_prices))
 }
 
 /// Why a task is not accepted, if it is not. A later round of a task is accepted whatever else there is.

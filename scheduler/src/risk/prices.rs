@@ -8,6 +8,7 @@
 //!
 //! It owns the question and its answer; it must not solve anything.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::rates::Rates;
 use crate::classes::ClassId;
 use crate::lanes::Lane;
+use crate::log2::log2_16;
 use crate::name::Name;
+use crate::policy::task::Offer;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};
 
@@ -32,6 +35,8 @@ const CHANGE: i128 = 10;
 /// Shares of work that are compared, and changes of them, are at least so large, in parts per million.
 const SHARE_MIN_PPM: i128 = 10_000;
 const PPM: i128 = 1_000_000;
+/// The time of lanes is worth more on another kind by so many powers of two at most, with 16 bits after the point.
+const FORGONE_MAX: i64 = 4 << 16;
 /// The most that counts of a kind, so that no sum leaves its range.
 const COST_MAX: i64 = 1 << 60;
 
@@ -69,6 +74,23 @@ impl Prices {
     /// Price of a unit of cost of a kind; 0 while there is none.
     pub(crate) fn price(&self, key: &str) -> i64 {
         self.known.get(key).map_or(0, |known| known.price)
+    }
+
+    /// By how many powers of two, with 16 bits after the point, the time of lanes of a class is worth more on another kind than on this one, up to
+    /// [`FORGONE_MAX`]; 0 where that is not known. A price of 0 is none.
+    pub(crate) fn forgone(&self, rates: &Rates, class: ClassId, key: &str) -> i64 {
+        let offer =
+            |key: &str, price| Offer { price, fs_per_cost: rates.fs_per_cost(class, key), turn_ns: 0 };
+        let own = offer(key, self.price(key));
+        if !own.is_known() {
+            return 0;
+        }
+        let offers = self.known.iter().map(|(key, known)| offer(key, known.price));
+        let best = offers.filter(|offer| offer.is_known()).max_by(|one, other| one.worth(*other));
+        // Logarithms are rounded: of kinds that are worth the same they may differ.
+        let better = best.filter(|best| best.worth(own) == Ordering::Greater);
+        let worth = |offer: Offer| log2_16(offer.price) - log2_16(offer.fs_per_cost);
+        better.map_or(0, |better| (worth(better) - worth(own)).clamp(0, FORGONE_MAX))
     }
 
     /// Number of the next question.

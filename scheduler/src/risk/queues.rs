@@ -70,6 +70,7 @@ impl LaneQueue {
                 fs_per_cost => (SECOND_FS / fs_per_cost).max(1),
             },
             utilization_ppm: busy.utilization_ppm(at_ns),
+            forgone: None,
         }
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use warptape_events::journal::{Decision, LaneId, Shadow, ShadowConfig, TaskClass, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::assign::{able, turns_hash};
+use super::assign::turns_hash;
 use super::queue::{Head, Queue};
 use super::sight;
 use super::slices::{Source, candidates, first_of};
@@ -171,7 +171,7 @@ fn joined(life: &Life, id: TaskId, shadows: &mut Shadows) -> Vec<(i32, LaneId)> 
     if !shadows.any(|policy| matches!(policy, TaskPolicy::Push(_))) {
         return Vec::new();
     }
-    let views = able(life, task);
+    let views = sight::able(life, task);
     let mut choices = Vec::new();
     for (index, policy) in shadows.policies.iter().enumerate().filter(|_| !views.is_empty()) {
         let lane = match policy {

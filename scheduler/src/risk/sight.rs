@@ -1,13 +1,16 @@
 //! What a learned policy is told of a task that arrives, and of all lanes: the state that features are made of, in production and in training.
 
+use std::collections::BTreeMap;
+
 use warptape_events::journal::{ExclusionReason, LaneId, TaskArrived};
 use warptape_network::{LaneState, Network, TaskState, kind_bucket};
 
+use super::Risk;
 use super::task::{Stage, Task};
 use crate::lanes::Lane;
 use crate::life::Life;
 use crate::machine::Scheduler;
-use crate::policy::task::{LaneView, dqn};
+use crate::policy::task::{LaneView, Push, TaskPolicy, dqn};
 use crate::service::Serving;
 use crate::state_hash::StateHash;
 
@@ -21,10 +24,32 @@ pub(super) fn may_take(life: &Life) -> Vec<bool> {
     life.lanes.iter().map(may).collect()
 }
 
-/// A lane, as policies that push see it for a task.
+/// A lane, as policies that push see it for a task, but for prices.
 pub(super) fn view(life: &Life, at_ns: i64, task: &Task, lane: &Lane) -> LaneView {
     let (index, lanes) = (lane.id as usize, &life.risk.lanes);
     lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], at_ns)
+}
+
+/// Fills in `forgone` of each lane, if the policy goes by prices.
+fn see_prices(life: &Life, task: &Task, policy: TaskPolicy, lanes: &mut [LaneView]) {
+    if policy.sees_prices() {
+        let Risk { prices, rates, .. } = &life.risk;
+        let mut of_classes = BTreeMap::new();
+        for lane in lanes {
+            let class = life.lanes[lane.lane as usize].class;
+            let forgone = || prices.forgone(rates, class, &task.spec.rate_key);
+            lane.forgone = Some(*of_classes.entry(class).or_insert_with(forgone));
+        }
+    }
+}
+
+/// The lanes that may take a task that is pushed.
+pub(super) fn able(life: &Life, task: &Task) -> Vec<LaneView> {
+    let may_take = may_take(life);
+    let able = life.lanes.iter().filter(|lane| may_take[lane.id as usize]);
+    let mut views: Vec<_> = able.map(|lane| view(life, life.clock.at_ns, task, lane)).collect();
+    see_prices(life, task, life.risk.policy, &mut views);
+    views
 }
 
 /// A task and all lanes by their numbers at a time, those that may not take it excluded. `waiting` are the tasks that are known, this one not counted.
@@ -98,6 +123,8 @@ pub(crate) struct Sighted {
     pub(crate) older_ppm: i64,
     /// What the network says of it, where one chose.
     pub(crate) score: Option<i64>,
+    /// What `linucb` adds to the logarithm of its rule's time, with 16 bits after the point; none under other policies, and while it is not trusted.
+    pub(crate) correction: Option<i64>,
     pub(crate) excluded: Option<ExclusionReason>,
 }
 
@@ -106,13 +133,21 @@ pub(crate) fn sighted(life: &Life, at_ns: i64, arrived: &TaskArrived, policy: &s
     let task = arriving(at_ns, arrived);
     let (of_task, states) = sight(life, at_ns, &task, life.risk.tasks.len());
     let scores = network(life, policy).map(|network| network.scores(&of_task, &states));
-    let of_lane = |(lane, state): (&Lane, &LaneState)| Sighted {
-        view: view(life, at_ns, &task, lane),
+    let mut views: Vec<_> = life.lanes.iter().map(|lane| view(life, at_ns, &task, lane)).collect();
+    let policy = TaskPolicy::parse(policy);
+    if let Some(policy) = policy {
+        see_prices(life, &task, policy, &mut views);
+    }
+    let learns = policy == Some(TaskPolicy::Push(Push::LinUcb));
+    let bandit = life.learnt.bandit.as_ref().filter(|_| learns);
+    let of_lane = |((lane, state), view): ((&Lane, &LaneState), LaneView)| Sighted {
+        view,
+        correction: bandit.and_then(|bandit| bandit.correction(&view, task.spec.class)),
         older_ppm: state.utilization_ppm[1],
         score: scores.as_ref().and_then(|scores| scores[lane.id as usize]),
         excluded: state.is_excluded.then(|| exclusion(lane)),
     };
-    life.lanes.iter().zip(&states).map(of_lane).collect()
+    life.lanes.iter().zip(&states).zip(views).map(of_lane).collect()
 }
 
 /// Why a lane may not take a task: a lane that is in service stands by, or is tried with another task.

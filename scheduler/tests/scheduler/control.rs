@@ -82,9 +82,9 @@ fn commands_that_cannot_be_obeyed_are_refused_in_words() {
         > 10 control policy dice
         Refused: there is no policy of tasks called dice; there are: fair, lp-price, earliest-deadline, least-laxity, first-come, round-robin, weighted-round-robin, score-utilization, shortest-queue, two-choices, earliest-completion
         > 10 control policy linucb
-        Refused: there is no policy of tasks called linucb: this software has linucb@2
+        Refused: there is no policy of tasks called linucb: this software has linucb@3
         > 10 control policy linucb@1
-        Refused: there is no policy of tasks called linucb@1: this software has linucb@2
+        Refused: there is no policy of tasks called linucb@1: this software has linucb@3
         > 2000000001 control rebalance
         Refused: it came 1000 ms after its deadline: send it again
         ",

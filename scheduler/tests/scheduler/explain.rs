@@ -2,7 +2,8 @@
 
 use warptape_events::journal::*;
 use warptape_scheduler::{
-    Comparison, Condition, Explanation, Instead, NextBatch, Otherwise, Scheduler, Subject,
+    Choice, Comparison, Condition, Explanation, Instead, NextBatch, Otherwise, Scheduler, Subject,
+    current_task_policy,
 };
 
 use crate::script::{assigned, config, started, task};
@@ -291,6 +292,28 @@ fn a_learner_says_by_how_much_its_errors_had_grown() {
     assert_eq!(measured(&returned, "good_windows"), (3, Some(3)));
     let (error, limit) = measured(&returned, "mean_error_in_window_milli");
     assert_eq!((error, limit), (decided.error_milli, Some(decided.expected_milli + 125)));
+}
+
+/// Terms of lanes in a choice, by lane.
+fn terms_of(explanation: &Explanation, name: &str) -> Vec<Option<i64>> {
+    let of = |choice: &Choice| choice.terms.iter().find(|term| term.name == name).map(|term| term.value);
+    explanation.choices.iter().map(of).collect()
+}
+
+#[test]
+fn the_policy_that_learns_says_its_corrections_and_what_lanes_are_worth_elsewhere() {
+    let is_assignment = |decision: &Decision| matches!(decision, Decision::Assign(_));
+    let said = |policy: &str| {
+        let mut config = config();
+        config.risk.policy = current_task_policy(policy);
+        let mut steps = Steps::start(config, &[1, 1]);
+        steps.step(&assigned(0, 1));
+        let assigned = steps.explain(&Input::TaskArrived(task(0)), is_assignment);
+        ["correction_milli_log2", "worth_more_on_other_kind_milli_log2"].map(|name| terms_of(&assigned, name))
+    };
+    // Of a task nothing is known yet: it may be better than expected by a quarter of a power of two, and there are no prices.
+    assert_eq!(said("linucb"), [vec![Some(-250); 2], vec![Some(0); 2]]);
+    assert_eq!(said("earliest-completion"), [vec![None; 2], vec![None; 2]]);
 }
 
 #[test]

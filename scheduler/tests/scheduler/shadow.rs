@@ -112,8 +112,8 @@ fn what_is_wrong_with_a_configuration_is_said() {
         assert_eq!(mistakes.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
     };
     let expected =
-        "shadow.policies is linucb@2; linucb cannot be in the shadow: it learns from what it decides itself";
-    check(&["linucb@2"], 1, expected);
+        "shadow.policies is linucb@3; linucb cannot be in the shadow: it learns from what it decides itself";
+    check(&["linucb@3"], 1, expected);
     let expected = "shadow.policies is dice; each must be a policy of tasks, as risk.policy has them";
     check(&["dice"], 1, expected);
     check(&["fair", "fair"], 1, "shadow.policies is fair; each policy is asked once");

@@ -649,6 +649,58 @@ fn a_lane_takes_the_kind_whose_price_by_its_time_is_the_greatest() {
     );
 }
 
+#[test]
+fn the_policy_that_learns_leaves_lanes_to_the_kind_that_their_time_is_worth_most_on() {
+    check(
+        "
+        > 0 start 2 route=1000000 policy=linucb@3 prices=1000
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 1 task 0 key=a
+        admit 0: Interactive of a, 1 known
+        assign 0 to 0: 0 tasks, 0 ns, then 0 ns
+        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 1)
+        > 2 task 1 key=a
+        admit 1: Interactive of a, 2 known
+        assign 1 to 1: 0 tasks, 0 ns, then 0 ns
+        slice 1 of 1 on 1: 0..1 (Interactive of a after 1, 1 waiting, 0 fs, finish 2)
+        > 100 done 0 0 100
+        finish 0: 1 slices, 100 ns
+        > 110 done 1 1 100
+        finish 1: 1 slices, 100 ns
+        > 120 task 2 key=b
+        admit 2: Interactive of a, 1 known
+        assign 2 to 0: 0 tasks, 0 ns, then 0 ns
+        slice 2 of 2 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 120)
+        > 130 task 3 key=b
+        admit 3: Interactive of a, 2 known
+        assign 3 to 1: 0 tasks, 0 ns, then 0 ns
+        slice 3 of 3 on 1: 0..1 (Interactive of a after 1, 1 waiting, 0 fs, finish 130)
+        > 220 done 0 2 100
+        finish 2: 1 slices, 100 ns
+        > 420 done 1 3 300
+        finish 3: 1 slices, 300 ns
+        > 430 task 4 key=a
+        admit 4: Interactive of a, 1 known
+        assign 4 to 0: 0 tasks, 0 ns, then 100 ns
+        slice 4 of 4 on 0: 0..1 (Interactive of a after 0, 1 waiting, 100000000 fs, finish 530)
+        > 530 done 0 4 100
+        finish 4: 1 slices, 100 ns
+        > 1300 woke
+        ask 0 for lanes [1, 1]: a:3 at [100000000, 100000000] b:2 at [100000000, 300000000]
+        > 1310 priced 0 100 200
+        > 1400 task 5 key=a
+        admit 5: Interactive of a, 1 known
+        assign 5 to 1: 0 tasks, 0 ns, then 100 ns
+        slice 5 of 5 on 1: 0..1 (Interactive of a after 0, 1 waiting, 100000000 fs, finish 1500)
+        > 1410 task 6 key=b
+        admit 6: Interactive of a, 2 known
+        assign 6 to 0: 0 tasks, 0 ns, then 100 ns
+        slice 6 of 6 on 0: 0..1 (Interactive of a after 100, 1 waiting, 100000000 fs, finish 1510)
+        ",
+    );
+}
+
 /// A journal is not decided otherwise than it was: what names a version that is not there, or none where there is no first one any more, is refused
 /// with the names that there are.
 #[test]
@@ -661,11 +713,11 @@ fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
     for name in TASK_POLICIES {
         assert_eq!(begin(&current_task_policy(name)), Ok(()), "{name}");
     }
-    for gone in ["linucb", "linucb@1", "linucb@3", "fair@2"] {
+    for gone in ["linucb", "linucb@1", "linucb@2", "linucb@4", "fair@2"] {
         let error = begin(gone).expect_err("nobody has it");
         let StepError::BadConfig(mistakes) = &error else { panic!("{error}") };
         let [mistake] = &mistakes[..] else { panic!("{error}") };
         assert_eq!((mistake.field.as_str(), mistake.found.as_str()), ("risk.policy", gone));
-        assert!(mistake.allowed.contains("fair@1, ") && mistake.allowed.contains("linucb@2;"), "{error}");
+        assert!(mistake.allowed.contains("fair@1, ") && mistake.allowed.contains("linucb@3;"), "{error}");
     }
 }

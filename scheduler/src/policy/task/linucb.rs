@@ -1,23 +1,29 @@
-//! LinUCB on the residual of a rule: earliest completion, with what is learnt of its errors.
+//! LinUCB on the residual of a rule: earliest completion at the prices of the capacity problem, with what is learnt of its errors.
 //!
 //! ```text
-//!   log₂(what waits for the lane + the task)  +  θᵀx  −  uncertainty / 4        the least wins
-//!   └── earliest completion predicts that ─┘     └─ what its errors were with such features, and what may be better than that
+//!   score      = rule + correction                                      the least wins
+//!   rule       = log₂(what waits for the lane + the task × factor)
+//!   factor     = what the lane's time is worth at best / what it is worth on the task's kind
+//!   correction = θᵀx − uncertainty / 4
+//!   θᵀx        = what log₂(the time that it took / (what waited + the task)) was with such features x
 //! ```
 //!
-//! The uncertainty is from 0 to 1, and 1 of all lanes while nothing is learnt. Then, and while the errors of what is learnt have drifted, it is
-//! earliest completion. Features are integers with 10 bits after the point (`risk::bandit`): 1; how much slower the lane was lately than its class;
+//! A lane's time is worth most on the kind of tasks whose price by what a unit takes there is the greatest (`lp_price`). A task of another kind counts as
+//! longer by the quotient of the two worths. Without prices no lane's time is worth more on another kind, and the rule is `earliest_completion`.
+//!
+//! The uncertainty is from 0 to 1, and 1 of all lanes while nothing is learnt. Then, and while the errors of what is learnt have drifted, the rule
+//! decides alone. Features are integers with 10 bits after the point (`risk::bandit`): 1; how much slower the lane was lately than its class;
 //! the part of the time that is waiting; tasks before, of 16; the logarithm of the time of the task beside a millisecond; and how little urgent
 //! the task is.
 
 use warptape_events::journal::{LaneId, TaskClass};
 
-use super::{LaneView, earliest_completion};
-use crate::log2::log2_16;
+use super::LaneView;
+use crate::log2::{FRACTION_BITS, exp2, log2_16};
 use crate::risk::bandit::{FEATURE_ONE, FEATURES, Features, Model, ONE, RESIDUAL_MAX};
 
 /// Rises whenever the same inputs could give another decision.
-pub(super) const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 3;
 
 /// What nothing is known of may be better than expected by a quarter of a power of two: about what a residual varies by.
 const UNCERTAINTY: i64 = 4;
@@ -36,6 +42,14 @@ fn done_ns(view: &LaneView) -> i64 {
     view.backlog_ns.saturating_add(view.task_ns)
 }
 
+/// The time until the task would be done if it took as many times longer as the lane's time is worth more on another kind.
+fn priced_ns(view: &LaneView) -> i64 {
+    let forgone = view.forgone.unwrap_or(0) as u64;
+    let factor = i128::from(exp2((16 << FRACTION_BITS) + (forgone << (FRACTION_BITS - 16))));
+    let task_ns = (i128::from(view.task_ns) * factor) >> 16;
+    view.backlog_ns.saturating_add(task_ns.try_into().unwrap_or(i64::MAX))
+}
+
 /// The features of a lane that is slower than its class by so many powers of two, for a task of a class.
 pub(crate) fn features(view: &LaneView, slowness: i64, class: TaskClass) -> Features {
     let of = |value: i64, most: i64| (value.clamp(-most, most) * FEATURE_ONE / most) as i16;
@@ -51,27 +65,35 @@ pub(crate) fn features(view: &LaneView, slowness: i64, class: TaskClass) -> Feat
     features
 }
 
-/// The lane that a task of a class goes to; without a model by the rule.
+/// The lane that a task of a class goes to; without a model by the rule alone.
 pub(crate) fn choose(
     lanes: &[LaneView],
     class: TaskClass,
     slowness: impl Fn(LaneId) -> i64,
     model: Option<&Model>,
 ) -> LaneId {
-    let Some(model) = model else { return earliest_completion::choose(lanes) };
     let score = |view: &&LaneView| {
-        let correction = match view.task_ns {
-            // Of the task nothing is known here: nothing can be corrected, and nothing is less certain.
-            0 => -ONE / UNCERTAINTY,
-            _ => {
-                let features = features(view, slowness(view.lane), class);
-                model.predict(&features) - model.uncertainty(&features) / UNCERTAINTY
-            }
-        };
+        let priced_ns = priced_ns(view);
+        let corrected = model.map(|model| log2_16(priced_ns) + correction(view, class, &slowness, model));
         // Logarithms are rounded.
-        (predicted(view) + correction, done_ns(view), view.tasks)
+        (corrected, priced_ns, view.tasks)
     };
     lanes.iter().min_by_key(score).expect("the caller has a lane").lane
+}
+
+/// What is added to the logarithm of the rule's time of a lane, with 16 bits after the point.
+pub(crate) fn correction(
+    view: &LaneView,
+    class: TaskClass,
+    slowness: impl Fn(LaneId) -> i64,
+    model: &Model,
+) -> i64 {
+    if view.task_ns == 0 {
+        // Of the task nothing is known here: nothing can be corrected, and nothing is less certain.
+        return -ONE / UNCERTAINTY;
+    }
+    let features = features(view, slowness(view.lane), class);
+    model.predict(&features) - model.uncertainty(&features) / UNCERTAINTY
 }
 
 #[cfg(test)]
@@ -93,6 +115,24 @@ mod tests {
         }
         let unknown = views(&[(1, 0, 0, 1, 0), (0, 0, 0, 1, 0)]);
         assert_eq!(choose(&unknown, TaskClass::Batch, |_| 0, Some(&Model::default())), 1);
+    }
+
+    /// On a lane whose time is worth twice as much on another kind the task counts twice. What waits before it counts unchanged.
+    #[test]
+    fn what_a_lane_forgoes_counts_as_time_of_the_task() {
+        let mut lanes = views(&[(1, 400 << 20, 100 << 20, 1, 0), (1, 500 << 20, 100 << 20, 1, 0)]);
+        let of = |lanes: &[LaneView]| {
+            [None, Some(&Model::default())].map(|model| choose(lanes, TaskClass::Batch, |_| 0, model))
+        };
+        for (forgone, expected) in [(0, 0), (ONE - 100, 0), (ONE + 100, 1), (4 * ONE, 1)] {
+            lanes[0].forgone = Some(forgone);
+            assert_eq!(of(&lanes), [expected; 2], "{forgone}");
+        }
+        assert_eq!(priced_ns(&lanes[0]), (400 + 16 * 100) << 20);
+        lanes[0].forgone = Some(ONE);
+        assert_eq!(priced_ns(&lanes[0]), (400 + 2 * 100) << 20);
+        lanes[0].task_ns = i64::MAX;
+        assert_eq!(priced_ns(&lanes[0]), i64::MAX);
     }
 
     /// A lane with much to do has larger features, which is no reason to prefer it.

@@ -58,7 +58,8 @@ impl Offer {
         by_time(self, other).cmp(&by_time(other, self))
     }
 
-    fn is_known(self) -> bool {
+    /// Whether there are a price and a rate.
+    pub(crate) fn is_known(self) -> bool {
         self.price > 0 && self.fs_per_cost > 0
     }
 

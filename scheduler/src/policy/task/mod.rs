@@ -85,7 +85,7 @@ pub(crate) enum Push {
     TwoChoices,
     /// The lane that is predicted to be done first.
     EarliestCompletion,
-    /// Likewise, with what is learnt of how wrong that is.
+    /// Likewise at the prices of the capacity problem, with what is learnt of how wrong that is.
     LinUcb,
     /// The lane that the network likes best which the policy names; while that is not there, the lane that is predicted to be done first.
     Dqn,
@@ -131,6 +131,11 @@ impl TaskPolicy {
         matches!(self, Self::Push(Push::ScoreUtilization | Push::Dqn))
     }
 
+    /// Whether it goes by the prices of the capacity problem.
+    pub(crate) fn sees_prices(self) -> bool {
+        matches!(self, Self::LpPrice | Self::Push(Push::LinUcb))
+    }
+
     /// The order in which the tasks of a class wait.
     pub(crate) fn order(self) -> Order {
         match self {
@@ -155,6 +160,9 @@ pub(crate) struct LaneView {
     pub(crate) speed: i64,
     /// Share of the last second in which it worked, in parts per million.
     pub(crate) utilization_ppm: i64,
+    /// By how many powers of two, with 16 bits after the point, its time is worth more on another kind of tasks at the prices that are known; 0
+    /// where that is not known. None where the policy does not go by prices.
+    pub(crate) forgone: Option<i64>,
 }
 
 /// What push policies remember.
@@ -202,6 +210,7 @@ mod tests {
             task_ns,
             speed,
             utilization_ppm,
+            forgone: None,
         };
         (0..).zip(lanes).map(view).collect()
     }

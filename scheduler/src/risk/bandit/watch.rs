@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::ONE;
 use crate::explain::{Account, Comparison, Instead};
+use crate::log2::milli;
 
 /// With each sample the mean error moves by 1/64.
 const SMOOTHING: i64 = 64;
@@ -108,7 +109,6 @@ impl Watch {
     /// What the errors of one more completion are judged by, in thousandths of a power of two.
     pub(super) fn account(&self, error: i64, rule: i64) -> Account {
         let [error, rule] = [error, rule].map(i64::abs);
-        let milli = |log2: i64| log2 * 1_000 / ONE;
         let mut account = Account::default();
         account.figure("error_of_this_completion_milli", milli(error));
         account.figure("error_of_rule_milli", milli(rule));
