@@ -67,6 +67,8 @@ struct RunningSlice {
     task: TaskId,
     lane: LaneId,
     from: i64,
+    /// When the scheduler decided it.
+    begun_ns: i64,
 }
 
 /// Requests of one partition.
@@ -109,6 +111,14 @@ pub(crate) struct EncodedResult {
 }
 
 impl RiskDesk {
+    /// When the scheduler was given the round of which a lane has this slice, if it is the round's first one and began in the same step.
+    pub(crate) fn begun_at_once_ns(&self, slice: i64) -> Option<i64> {
+        let running = self.slices.get(&slice)?;
+        let open = self.tasks.get(&running.task)?;
+        let is_first = running.from == open.task.units().start;
+        (is_first && running.begun_ns == open.submitted_ns).then_some(open.submitted_ns)
+    }
+
     /// Partition and offset of the request that a slice is of, which a lane has.
     pub(crate) fn request_of_slice(&self, slice: i64) -> Option<(i32, i64)> {
         let asked = &self.tasks.get(&self.slices.get(&slice)?.task)?.asked;
@@ -232,6 +242,8 @@ pub(crate) struct OpenTask {
     pub(crate) asked: Asked,
     /// The task of the round that is being done.
     pub(crate) task: Arc<RiskTask>,
+    /// When the scheduler was given the round; 0 before.
+    pub(crate) submitted_ns: i64,
     /// When its first slice was begun; 0 before.
     started_ns: i64,
     compute_ns: i64,
@@ -351,6 +363,7 @@ impl RiskDesk {
         let open = OpenTask {
             asked,
             task: Arc::from(task),
+            submitted_ns: 0,
             started_ns: 0,
             compute_ns: 0,
             lanes: BTreeSet::new(),
@@ -367,7 +380,8 @@ impl RiskDesk {
         if open.started_ns == 0 {
             open.started_ns = now_ns;
         }
-        self.slices.insert(run.slice, RunningSlice { task: run.task, lane: run.lane, from: run.from });
+        let running = RunningSlice { task: run.task, lane: run.lane, from: run.from, begun_ns: now_ns };
+        self.slices.insert(run.slice, running);
         open.task.clone()
     }
 

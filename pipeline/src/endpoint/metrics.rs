@@ -123,6 +123,7 @@ metrics! {
     RISK_REJECTED = Counter "risk_tasks_rejected" "" ["reason"] "Risk tasks not admitted, by why: quotas, rates, limits, deadlines.";
     RISK_MISSES = Counter "risk_deadline_misses" "" [] "Risk tasks that were not done by their deadline.";
     RISK_SHED = Counter "risk_tasks_shed" "" [] "Risk tasks dropped because their queue stood still for too long.";
+    RISK_ENQUEUE = Histogram "risk_enqueue" "seconds" [] "From the time at which the scheduler is given a round of a risk task to that at which its first slice is in the queue of its lane, where that slice begins in the same step.";
     RISK_TASKS = Gauge "risk_tasks" "" [] "Risk tasks that are known and not done.";
     RISK_WAITING = Gauge "risk_tasks_waiting" "" [] "Those of them with work that no lane has begun.";
 

@@ -219,6 +219,7 @@ impl Page {
             (TICK_TO_SIGNAL, &latencies.tick_to_signal),
             (READ_TO_SEAL, &latencies.read_to_seal),
             (COMMIT, &latencies.commit),
+            (RISK_ENQUEUE, &latencies.risk_enqueue),
         ] {
             self.0.push((metric, Samples::Distribution(histogram.clone())));
         }

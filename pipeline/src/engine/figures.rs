@@ -138,6 +138,11 @@ impl Figures {
         self.repeated.add(repeated);
     }
 
+    /// The first slice of a round that was given to the scheduler at a time, in the step in which the slice began, is in the queue of its lane.
+    pub(super) fn count_enqueued(&self, submitted_ns: i64, now_ns: i64) {
+        self.progress.latencies.risk_enqueue.observe(seconds(submitted_ns, now_ns));
+    }
+
     pub(super) fn count_requests(&self, count: usize) {
         Progress::add(&self.progress.risk_requests, count as u64);
     }
@@ -165,7 +170,6 @@ impl Figures {
         }
         Progress::add(&self.progress.signals, written.signals);
         let latencies = &self.progress.latencies;
-        let seconds = |from_ns: i64, to_ns: i64| (to_ns - from_ns).max(0) as f64 / 1e9;
         for (read_at_ns, count) in receipt.signals_by_read {
             let latency_ns = (committed_at_ns - read_at_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
             self.latency_ns.record_n(latency_ns, count).expect("the value was clamped to the bounds");
@@ -218,4 +222,8 @@ impl Figures {
             latency_ns: self.latency_ns,
         }
     }
+}
+
+fn seconds(from_ns: i64, to_ns: i64) -> f64 {
+    (to_ns - from_ns).max(0) as f64 / 1e9
 }

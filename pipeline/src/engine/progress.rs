@@ -68,16 +68,27 @@ pub struct Latencies {
     pub read_to_seal: Histogram,
     /// From sealing a transaction to its commit; one observation for each transaction.
     pub commit: Histogram,
+    /// From the time at which the scheduler is given a round of a risk task to that at which the round's first slice is in the queue of its lane; one
+    /// observation for each round whose first slice begins in the same step.
+    pub risk_enqueue: Histogram,
 }
 
 impl Default for Latencies {
     fn default() -> Self {
-        // 100 µs to 3.3 min, for those who do not read native histograms.
-        let histogram = || {
+        // With classic buckets as well, for those who do not read native ones: the first one up to `first_s`, each twice as wide as the one before.
+        let histogram = |first_s: f64, count: u16| {
             let native = NativeHistogramConfig::new(BUCKET_FACTOR).max_buckets(BUCKETS_MAX);
-            Histogram::new_classic_and_native(exponential_buckets(1e-4, 2.0, 22), native)
+            Histogram::new_classic_and_native(exponential_buckets(first_s, 2.0, count), native)
         };
-        Self { tick_to_signal: histogram(), read_to_seal: histogram(), commit: histogram() }
+        // 100 µs to 3.3 min.
+        let long = || histogram(1e-4, 22);
+        Self {
+            tick_to_signal: long(),
+            read_to_seal: long(),
+            commit: long(),
+            // 3 µs to 0.1 s.
+            risk_enqueue: histogram(3.125e-6, 16),
+        }
     }
 }
 

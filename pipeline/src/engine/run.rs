@@ -209,6 +209,8 @@ impl Shell {
                         following.on_prepared(self.clock.now_ns(), prepared.number());
                     }
                     self.core.on_prepared(self.clock.now_ns(), prepared)?;
+                    // A lane may be free for it: it does not wait until a commit that is due is sealed.
+                    self.obey()?;
                 }
                 recv(concluding.done()) -> concluded => {
                     let concluded = concluded.map_err(|_| concluding.gone())?;
@@ -216,6 +218,7 @@ impl Shell {
                         following.on_concluded(self.clock.now_ns(), concluded.number());
                     }
                     self.core.on_concluded(self.clock.now_ns(), concluded)?;
+                    self.obey()?;
                 }
                 recv(pricing.done()) -> priced => {
                     let priced = priced.map_err(|_| pricing.gone())?;
@@ -278,7 +281,13 @@ impl Shell {
                 self.figures.command_lane(lane, &command, &self.core);
                 self.lanes.command(lane, command);
             }
-            Command::Slice(lane, slice) => self.lanes.run_slice(lane, slice),
+            Command::Slice(lane, slice) => {
+                let submitted_ns = self.core.begun_at_once_ns(slice.slice);
+                self.lanes.run_slice(lane, slice);
+                if let Some(submitted_ns) = submitted_ns {
+                    self.figures.count_enqueued(submitted_ns, self.clock.now_ns());
+                }
+            }
             Command::Own { partition, assignment } => self.fence.open(partition, assignment),
             Command::LetGo { partition } => {
                 self.figures.forget(partition);

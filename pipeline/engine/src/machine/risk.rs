@@ -203,7 +203,8 @@ impl Core {
 
     /// Gives the round of a task to the scheduler.
     fn submit(&mut self, now_ns: i64, number: TaskId) -> Result<(), RecordError> {
-        let open = &self.risk.tasks[&number];
+        let open = self.risk.tasks.get_mut(&number).expect("the caller has opened it");
+        open.submitted_ns = now_ns;
         let units = open.task.units();
         let count = units.end - units.start;
         let mut as_of: Vec<AsOf> = Vec::new();
@@ -282,6 +283,11 @@ impl Core {
     /// Partition and offset of the request that a slice is of, which a lane has.
     pub fn request_of_slice(&self, slice: i64) -> Option<(i32, i64)> {
         self.risk.request_of_slice(slice)
+    }
+
+    /// When the scheduler was given the round of a task of which a lane has this slice, if it is the round's first one and began in the same step.
+    pub fn begun_at_once_ns(&self, slice: i64) -> Option<i64> {
+        self.risk.begun_at_once_ns(slice)
     }
 
     pub(super) fn reject(&mut self, now_ns: i64, reject: &Reject) {
