@@ -75,7 +75,7 @@ fn a_throttled_device_is_found() {
         "because of lane 1 (cuda:1)",
         "clock 210 MHz, held down by hardware_thermal_slowdown",
         "ms_per_row",
-        "its device has 89 °C, and throttles at 90 °C",
+        "its device has 89 °C, and its limit is 90 °C",
         "lane 1 gets no work: beside the other lanes its batches take",
     ];
     check("throttled-device", &causes);

@@ -21,14 +21,19 @@ use super::recordings::stage_config;
 
 const PARTITIONS: i32 = 2;
 const LANES: i32 = 4;
-const TICKS: usize = 150_000;
 /// What a lane takes for a row at least: so lanes are the bottleneck, however many cores there are.
 const ROW_NS: u64 = 40_000;
 
-fn new_log(folder: &tempfile::TempDir, name: &str) -> Arc<dyn EventLog> {
+/// Ticks of the market with a hot symbol.
+fn ticks() -> usize {
+    std::env::var("WARPTAPE_TEST_HOT_TICKS")
+        .map_or(150_000, |text| text.parse().expect("WARPTAPE_TEST_HOT_TICKS is a whole number"))
+}
+
+fn new_log(folder: &tempfile::TempDir, name: &str, ticks: usize) -> Arc<dyn EventLog> {
     let log = SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
-    let config = SynthConfig { symbols: 200, ticks: Some(TICKS as u64), ..SynthConfig::default() };
+    let config = SynthConfig { symbols: 200, ticks: Some(ticks as u64), ..SynthConfig::default() };
     let source = SynthSource::new(config).expect("the configuration is valid");
     // Three ticks of ten are of one symbol.
     let hot = |(number, mut tick): (usize, warptape_schemas::tick::Tick)| {
@@ -37,7 +42,7 @@ fn new_log(folder: &tempfile::TempDir, name: &str) -> Arc<dyn EventLog> {
         }
         tick
     };
-    feed(&log, PARTITIONS, 64, source.take(TICKS).enumerate().map(hot));
+    feed(&log, PARTITIONS, 64, source.take(ticks).enumerate().map(hot));
     log
 }
 
@@ -55,9 +60,10 @@ fn config(policy: &str) -> EngineConfig {
 }
 
 fn run_by(policy: &str, folder: &tempfile::TempDir) -> (Arc<dyn EventLog>, Duration) {
-    let log = new_log(folder, policy);
+    let ticks = ticks();
+    let log = new_log(folder, policy, ticks);
     let begun = Instant::now();
-    assert_eq!(run_to_end(&log, config(policy)).ticks, TICKS as u64);
+    assert_eq!(run_to_end(&log, config(policy)).ticks, ticks as u64);
     let took = begun.elapsed();
     (log, took)
 }

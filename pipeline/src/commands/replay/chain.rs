@@ -35,6 +35,9 @@ pub fn text(chain: &Chain) -> String {
     for line in lines {
         push_line(&mut text, &line);
     }
+    if let Some((lane, command)) = lane_meanwhile(chain, &chain.held_by()) {
+        push_line(&mut text, &format!("`{command}` says what became of {lane} meanwhile"));
+    }
     text.push('\n');
     text.push_str(&wait_rows(tick.created_ns, &chain.waits, |step| sentence(chain, step)));
     if let Some(batch) = &chain.batch {
@@ -70,6 +73,20 @@ fn total(chain: &Chain) -> String {
     let end = if chain.is_to_commit { "its commit" } else { "its seal, behind which no time is known" };
     let mostly = chain.held_by().first().map_or_else(String::new, |held| mostly(held, chain.total_ns));
     format!("{} from there to {end}{mostly}", milliseconds(chain.total_ns))
+}
+
+/// The lane that held it up longest, if one did, and the command that explains the state of that lane in the middle of the longest wait for it.
+pub fn lane_meanwhile(chain: &Chain, held_by: &[Held]) -> Option<(String, String)> {
+    let held = held_by.first()?;
+    let Holder::Lane { lane, .. } = held.by else { return None };
+    let longest = held.waits.first()?;
+    let before = chain.waits.iter().take_while(|wait| wait.step != longest.step);
+    let at = utc(chain.tick.created_ns + before.map(|wait| wait.ns).sum::<i64>() + longest.ns / 2);
+    let partition = match chain.process.journal? {
+        0 => String::new(),
+        journal => format!(" --partition {journal}"),
+    };
+    Some((holder(held), format!("replay why-not {lane} --at {at}{partition}")))
 }
 
 /// What held it up longest, in words.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use warptape_replay::ReplayError;
 use warptape_replay::chain::{Slow, Slowest, SlowestOptions, slowest};
 
-use super::chain::{holder, parts};
+use super::chain::{holder, lane_meanwhile, parts};
 use crate::cli::{ChainFormat, SlowestArgs};
 use crate::commands::columns::{Align, aligned, counted, utc};
 use crate::open::{OpenLog, Purpose, open_log};
@@ -54,6 +54,10 @@ fn table(found: &Slowest) -> String {
     };
     text += &format!("{} looked at", counted(found.seen, "signal", "signals"));
     text += if rows.is_empty() { "\n" } else { "; `replay why` with a signal of the list says all of it\n" };
+    let first = found.signals.first();
+    if let Some((lane, command)) = first.and_then(|slow| lane_meanwhile(&slow.chain, &slow.held_by)) {
+        text += &format!("`{command}` says what became of {lane} while the first one waited\n");
+    }
     for (count, what) in [
         (
             found.without_commit,

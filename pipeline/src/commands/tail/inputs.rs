@@ -2,7 +2,7 @@
 
 use warptape_schemas::journal::{
     Checkpoint, CommitEnded, CommitOutcome, ControlCommand, DeviceSample, Input, JournalEntry, LaneId,
-    Sealed, Started, TaskArrived,
+    LaneSpec, Sealed, Started, TaskArrived,
 };
 
 use super::reasons::milliseconds;
@@ -88,7 +88,12 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
 }
 
 fn of_start(started: &Started) -> String {
-    let devices: Vec<&str> = started.lanes.iter().map(|lane| lane.device.as_str()).collect();
+    let are_alike = started.lanes.iter().all(|lane| lane.weight == started.lanes[0].weight);
+    let device = |lane: &LaneSpec| match are_alike {
+        true => lane.device.clone(),
+        false => format!("{} (weight {})", lane.device, lane.weight),
+    };
+    let devices: Vec<String> = started.lanes.iter().map(device).collect();
     format!(
         "Started: process {:?} began with warptape {} and {} lanes: {}",
         started.node,
@@ -111,7 +116,7 @@ fn of_sample(sample: &DeviceSample) -> String {
     };
     [
         of("temperature", sample.temperature_c, "°C"),
-        sample.slowdown_c.map_or_else(String::new, |limit| format!(" (it throttles at {limit} °C)")),
+        sample.slowdown_c.map_or_else(String::new, |limit| format!(" (its limit is {limit} °C)")),
         of("clock", sample.sm_clock_mhz, "MHz"),
         held_down,
         of("utilization", sample.utilization_percent, "%"),
@@ -236,7 +241,7 @@ pub(super) mod tests {
             |sample| words(&entry(Input::Sampled(Box::new(Sampled { lane: 1, sample }))), Some(&started()));
         assert_eq!(
             sampled(sample.clone()),
-            "Sampled: lane 1 (cuda:1), temperature 89 °C (it throttles at 90 °C), clock 210 MHz, held down by hardware_thermal_slowdown, \
+            "Sampled: lane 1 (cuda:1), temperature 89 °C (its limit is 90 °C), clock 210 MHz, held down by hardware_thermal_slowdown, \
              utilization 100 %, free memory 3 MiB"
         );
         let failed =

@@ -134,7 +134,7 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
         "Shadow" => of.shadow(),
         "Breaker" => of.breaker(),
         "Headroom" => format!(
-            "lane {} counts with {} % of its weight: its device has {} °C, and throttles at {} °C",
+            "lane {} counts with {} % of its weight: its device has {} °C, and its limit is {} °C",
             of.text("lane"),
             of.text("weight_percent"),
             of.text("temperature_c"),

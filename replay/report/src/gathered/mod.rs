@@ -277,7 +277,7 @@ impl Gathering {
     fn headroom_words(&self, headroom: &Headroom) -> String {
         let Headroom { lane, weight_percent, temperature_c, limit_c } = headroom;
         format!(
-            "lane {lane} of process {} counts with {weight_percent} % of its weight: its device has {temperature_c} °C, and throttles at {limit_c} °C",
+            "lane {lane} of process {} counts with {weight_percent} % of its weight: its device has {temperature_c} °C, and its limit is {limit_c} °C",
             self.journal
         )
     }
