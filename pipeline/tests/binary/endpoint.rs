@@ -12,7 +12,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use warptape_engine::Tally;
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::Input;
+use warptape_schemas::journal::{Decision, Input, JournalEntry};
 
 use super::broker::shared;
 use super::kafka_market::Market;
@@ -147,6 +147,13 @@ fn fed(folder: &Path) -> SqliteLog {
     log
 }
 
+/// Whether a task arrives, and its first units are given to a lane in the same step.
+fn begins_at_once(entry: &JournalEntry) -> bool {
+    let Input::TaskArrived(arrived) = &entry.input else { return false };
+    let is_first = |decision: &Decision| matches!(decision, Decision::RunSlice(run) if (run.task, run.from) == (arrived.task, arrived.first_unit));
+    entry.decisions.iter().any(is_first)
+}
+
 #[test]
 fn metrics_are_what_the_log_has() {
     let folder = folder();
@@ -188,12 +195,15 @@ fn metrics_are_what_the_log_has() {
     assert_eq!(sample("warptape_ready"), 1.0);
 
     // What the journal of the process tells, by the rule that the process itself counts by.
-    let (mut tally, mut commits) = (Tally::default(), 0);
+    let (mut tally, mut commits, mut begun_at_once) = (Tally::default(), 0, 0);
     for record in records(&log, "journal", 0) {
         let entry = decode_journal_entry(&record.value).expect("an entry");
         tally.add(entry.at_ns, &entry.input, &entry.decisions);
         commits += u32::from(matches!(entry.input, Input::CommitEnded(_)));
+        begun_at_once += u32::from(begins_at_once(&entry));
     }
+    assert!(begun_at_once > 0, "the lanes were idle when the task came");
+    assert_eq!(sample("warptape_risk_enqueue_seconds_count"), f64::from(begun_at_once));
     for (metric, label, counts) in [
         ("decisions", "kind", &tally.decisions),
         ("batches", "reason", &tally.batches),

@@ -257,3 +257,36 @@ fn is_changed(before: &AskPrices, now: &AskPrices) -> bool {
             || rates.into_iter().any(|(before, now)| differs(i128::from(*before), i128::from(*now), 0))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use warptape_events::journal::LaneKind;
+
+    use super::*;
+    use crate::risk::rates::Done;
+
+    const CLASS: ClassId = ClassId::of_kind(LaneKind::Host);
+
+    /// By how much less a class's time is worth on each of four kinds, of which all but the last were done: each unit took a microsecond.
+    fn forgone(prices: [i64; 4]) -> [i64; 4] {
+        let kinds = ["a", "b", "c", "unknown"];
+        let (mut rates, mut hash) = (Rates::new(2, false), StateHash::default());
+        for kind in &kinds[..3] {
+            rates.learn(CLASS, &(*kind).into(), Done { slice: 0, cost: 1, service_ns: 1_000 }, &mut hash);
+        }
+        let known = |(kind, price): (&str, i64)| (kind.into(), Known { price, contribution: 0 });
+        let known = kinds.into_iter().zip(prices).map(known).collect();
+        let prices = Prices { known, ..Prices::default() };
+        kinds.map(|kind| prices.forgone(&rates, CLASS, kind))
+    }
+
+    #[test]
+    fn what_is_forgone_is_known_of_kinds_with_prices_and_rates_and_has_a_limit() {
+        let one = 1 << 16;
+        assert_eq!(forgone([400, 200, 100, i64::MAX]), [0, one, 2 * one, 0]);
+        // Without a price nothing is known; sixteen times as much and more counts as that.
+        assert_eq!(forgone([1 << 40, 0, 1, 0]), [0, 0, FORGONE_MAX, 0]);
+        assert_eq!(forgone([7, 7, 7, 7]), [0; 4]);
+        assert_eq!(forgone([0; 4]), [0; 4]);
+    }
+}
