@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, Producer, SqliteLog, TopicSpec};
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::journal::{
     Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, GroupArrival, Input, LaneSpec,
     PartitionAssigned, RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started, StateBytes,
@@ -71,6 +71,7 @@ impl Run {
             lanes,
             autoscale: None,
             shadow: None,
+            rules: RULES,
         };
         let mut run = Self {
             writer: JournalWriter::new(),

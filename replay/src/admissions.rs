@@ -173,6 +173,7 @@ mod tests {
             lanes: Vec::new(),
             autoscale: None,
             shadow: None,
+            rules: 1,
         }))
     }
 

@@ -20,7 +20,7 @@ use std::time::Instant;
 use criterion::{Criterion, Throughput};
 use warptape_events::journal::*;
 use warptape_network::Network;
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 
 const LANES: i32 = 64;
 /// Groups that an arrival has rows of.
@@ -198,6 +198,7 @@ impl Loop {
             lanes,
             autoscale: None,
             shadow,
+            rules: RULES,
         })));
         for lane in 0..if everything { 4 } else { 2 } {
             let point = |rows| ServicePoint { rows, service_ns: rows * 300 };

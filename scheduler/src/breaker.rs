@@ -23,6 +23,7 @@ use warptape_events::journal::{
 };
 
 use crate::lanes::Lane;
+use crate::learnt::Rules;
 use crate::life::Life;
 use crate::service::{self, Change, Serving};
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -189,11 +190,14 @@ pub(crate) fn batch_done(
     let known = life.breakers.lanes[lane as usize].slowness_percent;
     let smoothed = if known == 0 { percent } else { known + (percent - known) / SMOOTHING };
     let state = life.lanes[lane as usize].service.breaker();
+    // By rules 1, one batch alone said nothing of its lane.
+    let teaching = if life.learnt.later.rules == Rules(1) { smoothed } else { smoothed.max(percent) };
     // A lane that is as fast as predicted is not slow beside others: most batches end here.
-    let is_suspect = state == BreakerState::HalfOpen || smoothed * 2 >= limit;
+    let is_suspect = state == BreakerState::HalfOpen || teaching * 2 >= limit;
     let others = if is_suspect { life.breakers.others_percent(life, lane) } else { None };
     let relative = |percent: i64| others.map_or(0, |others| percent * 100 / others);
-    let (at_ns, slow_percent) = (life.clock.at_ns, relative(smoothed));
+    let at_ns = life.clock.at_ns;
+    let slow_percent = if smoothed * 2 >= limit { relative(smoothed) } else { 0 };
     let is_slow = slow_percent >= limit;
     life.breakers.change(lane, &mut life.hash, |breaker| {
         breaker.slowness_percent = smoothed;
@@ -211,7 +215,7 @@ pub(crate) fn batch_done(
             if life.breakers.lanes[lane as usize].slow.is_some_and(is_over) {
                 open(life, config, lane, BreakerReason::Slow, (slow_percent, limit), decisions);
             }
-            slow_percent * 2 < limit
+            relative(teaching) * 2 < limit
         }
         BreakerState::HalfOpen => {
             probed(life, config, lane, relative(percent), decisions);

@@ -4,6 +4,7 @@
 //!   1, the state                   nothing is known beyond it
 //!   2, the state, Learnt           a policy has learnt something
 //!   3, the state, Learnt, Later    something is known that version 2 does not have
+//!   4, the state, Learnt, Later, Rules    it is decided by other rules than the first ones
 //! ```
 //!
 //! The bytes begin with their version; the rest is postcard. All are read; the first that says everything is written, so that states without what came
@@ -15,7 +16,7 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 
 use crate::audit;
-use crate::learnt::{Later, Learnt};
+use crate::learnt::{Later, Learnt, Rules};
 use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
 use crate::risk::Shadows;
@@ -26,12 +27,14 @@ const PLAIN: u8 = 1;
 const LEARNT: u8 = 2;
 /// Version of the bytes of a state with [`Later`] behind [`Learnt`].
 const LATER: u8 = 3;
+/// Version of the bytes of a state with [`Rules`] behind [`Later`].
+const RULED: u8 = 4;
 
 /// Why no scheduler could be made of a checkpoint.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// It was written by another version of the scheduler.
-    #[error("the state is of version {found}, and this software reads versions {PLAIN} to {LATER}")]
+    #[error("the state is of version {found}, and this software reads versions {PLAIN} to {RULED}")]
     Version {
         /// Its version.
         found: u8,
@@ -53,13 +56,14 @@ pub enum CheckpointError {
 
 impl Scheduler {
     /// Versions of states that are read and written.
-    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = PLAIN..=LATER;
+    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = PLAIN..=RULED;
 
     /// The whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
         let nothing = Learnt::default();
         let learnt = self.life.as_ref().map_or(&nothing, |life| &life.learnt);
         let version = match () {
+            () if learnt.later.rules != Rules::default() => RULED,
             () if learnt.later != Later::default() => LATER,
             () if *learnt != nothing => LEARNT,
             () => PLAIN,
@@ -70,6 +74,9 @@ impl Scheduler {
         }
         if version >= LATER {
             bytes = bytes.and_then(|bytes| postcard::to_extend(&learnt.later, bytes));
+        }
+        if version >= RULED {
+            bytes = bytes.and_then(|bytes| postcard::to_extend(&learnt.later.rules, bytes));
         }
         bytes.expect("the state is made of numbers, texts and lists")
     }
@@ -91,7 +98,11 @@ impl Scheduler {
             if version >= LATER {
                 (life.learnt.later, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
             }
+            if version >= RULED {
+                (life.learnt.later.rules, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+            }
             let is_of_before = match version {
+                RULED => life.learnt.later.rules == Rules::default(),
                 LATER => life.learnt.later == Later::default(),
                 _ => life.learnt == Learnt::default(),
             };
@@ -126,6 +137,7 @@ mod tests {
     use warptape_events::journal::{Input, LaneSpec, ShadowConfig, Started};
 
     use super::*;
+    use crate::config::RULES;
     use crate::config::tests::good;
     use crate::policy::task::current_task_policy;
 
@@ -142,6 +154,7 @@ mod tests {
             lanes: vec![LaneSpec::new(0, "cpu:0".to_owned(), 1)],
             autoscale: None,
             shadow: Some(ShadowConfig { policies: vec!["fair@1".to_owned()], every: 1 }),
+            rules: RULES,
         };
         scheduler.step(0, &Input::Started(Box::new(started)), &mut Vec::new()).expect("good input");
         assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());

@@ -34,6 +34,13 @@ pub const TIME_NS_MAX: i64 = i64::MAX / 2;
 pub const WEIGHT_MAX: i32 = 1_000_000;
 /// Risk tasks that may be known at a time, later rounds included.
 pub const TASKS_MAX: i32 = 1 << 20;
+/// The rules that the scheduler decides by; it knows those before as well, so that what was decided by them can be replayed.
+///
+/// | rules | what changed |
+/// | --- | --- |
+/// | 1 | |
+/// | 2 | A batch that took far more than predicted teaches nothing of its lane's class while other lanes' did not, from the first one on. Before, it did until the lane was known to be slow. |
+pub const RULES: i32 = 2;
 /// Last unit of a task.
 pub const UNITS_MAX: i64 = 1 << 36;
 /// Cost of one unit of a task.

@@ -30,9 +30,27 @@ pub(crate) struct Later {
     pub(crate) autoscale: Option<autoscale::Live>,
     /// Policies that are asked beside the one that decides.
     pub(crate) shadows: Option<Shadows>,
+    /// By which rules is decided: part of the hash of the configuration.
+    #[serde(skip)]
+    pub(crate) rules: Rules,
+}
+
+/// A number of [`crate::RULES`]. It came after checkpoint version 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rules(pub(crate) i32);
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self(1)
+    }
 }
 
 impl Learnt {
+    /// Nothing, by these rules.
+    pub(crate) fn by_rules(rules: i32) -> Self {
+        Self { later: Later { rules: Rules(rules), ..Later::default() }, ..Self::default() }
+    }
+
     /// Hash of everything here, by walking.
     pub(crate) fn walked_hash(&self) -> u64 {
         let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);

@@ -15,10 +15,10 @@ use crate::autoscale::{self, check_autoscale};
 use crate::balance::{self, Balance};
 use crate::breaker::Breakers;
 use crate::classes::classes_of;
-use crate::config::{check_config, check_lanes, routes};
+use crate::config::{RULES, check_config, check_lanes, mistake, routes};
 use crate::error::StepError;
 use crate::lanes::{Lane, QueueHead};
-use crate::learnt::Learnt;
+use crate::learnt::{Learnt, Rules};
 use crate::partitions::{GroupKey, Partition, PartitionPhase};
 use crate::policy::placement::PlacementPolicy;
 use crate::policy::task::TaskPolicy;
@@ -102,6 +102,9 @@ impl Life {
         mistakes.extend(check_lanes(&started.lanes));
         mistakes.extend(started.autoscale.iter().flat_map(check_autoscale));
         mistakes.extend(started.shadow.iter().flat_map(check_shadow));
+        if !(1..=RULES).contains(&started.rules) {
+            mistakes.push(mistake("rules", started.rules, format!("it must be from 1 to {RULES}")));
+        }
         let placement = PlacementPolicy::parse(&started.scheduler.placement_policy);
         let task_policy = TaskPolicy::parse(&started.scheduler.risk.policy);
         let ((policy, step_bytes_max), task_policy) = match placement.zip(task_policy) {
@@ -122,7 +125,7 @@ impl Life {
             counts: Counts::default(),
             rebalancing: Rebalancing::default(),
             breakers: Breakers::new(started.lanes.len()),
-            learnt: Learnt::default(),
+            learnt: Learnt::by_rules(started.rules),
             hash: StateHash::default(),
             step: Step {
                 touched: Vec::new(),
@@ -161,6 +164,10 @@ impl Life {
             0 => 0,
             interval_ns => hash_component(Component::Balance, [interval_ns]),
         };
+        let rules = match self.learnt.later.rules {
+            Rules(1) => 0,
+            Rules(rules) => hash_component(Component::Rules, [i64::from(rules)]),
+        };
         let risk = risk::config_hash(&config.risk);
         let breakers = config.breakers.map_or(0, |breakers| {
             let BreakerConfig { window_ns, slow_ns, probe_ns, probe_ns_max, .. } = breakers;
@@ -173,21 +180,26 @@ impl Life {
             let memory = hash_component(Component::BreakerConfig, [memory_free_percent]);
             hash_component(Component::BreakerConfig, fields).wrapping_add(memory)
         });
-        route.wrapping_add(balance).wrapping_add(risk).wrapping_add(breakers).wrapping_add(hash_component(
-            Component::Config,
-            [
-                xxh3_64(config.placement_policy.as_bytes()) as i64,
-                config.placement_seed,
-                i64::from(config.load_factor_percent),
-                config.lane_credit_rows,
-                config.lane_credit_bytes,
-                i64::from(config.lane_batches_max),
-                config.batch_rows_max,
-                config.row_deadline_ns,
-                config.high_water_rows,
-                config.low_water_rows,
-            ],
-        ))
+        route
+            .wrapping_add(balance)
+            .wrapping_add(rules)
+            .wrapping_add(risk)
+            .wrapping_add(breakers)
+            .wrapping_add(hash_component(
+                Component::Config,
+                [
+                    xxh3_64(config.placement_policy.as_bytes()) as i64,
+                    config.placement_seed,
+                    i64::from(config.load_factor_percent),
+                    config.lane_credit_rows,
+                    config.lane_credit_bytes,
+                    i64::from(config.lane_batches_max),
+                    config.batch_rows_max,
+                    config.row_deadline_ns,
+                    config.high_water_rows,
+                    config.low_water_rows,
+                ],
+            ))
     }
 
     /// The configuration has changed.

@@ -101,6 +101,7 @@ pub(crate) enum Component {
     Breaker = 60,
     BreakerConfig = 61,
     LaneWeight = 62,
+    Rules = 63,
     Stealing = 70,
     Balance = 80,
     LaneWork = 81,

@@ -21,6 +21,7 @@ use warptape_events::journal::{
 };
 use warptape_events::{DecodeTicks, LifecycleEvent};
 use warptape_record::Record;
+use warptape_scheduler::RULES;
 
 use crate::commit::CommitRequest;
 use crate::config::Config;
@@ -272,6 +273,7 @@ impl Core {
             lanes: self.config.lanes.clone(),
             autoscale: self.config.autoscale,
             shadow: self.config.shadow.clone(),
+            rules: RULES,
         };
         let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
         self.commands.push(Command::Lifecycle(LifecycleEvent::Started, detail));

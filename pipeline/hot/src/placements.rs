@@ -196,6 +196,7 @@ mod tests {
             lanes: vec![lane(0), lane(1)],
             autoscale: None,
             shadow: None,
+            rules: 1,
         }))
     }
 

@@ -10,7 +10,7 @@ use warptape_replay::history::{
     Window, read_history,
 };
 use warptape_replay::{ReplayError, read_recorded};
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
@@ -376,6 +376,7 @@ fn rows_of_a_lost_lane_are_in_another_batch() {
         lanes,
         autoscale: None,
         shadow: None,
+        rules: RULES,
     })));
     let (partition, groups) = (0, 1);
     steps.step(Input::PartitionAssigned(PartitionAssigned {

@@ -12,7 +12,7 @@ use warptape_eventlog::{
     Durability, EventLog, Fetched, NewRecord, Producer, Record, SqliteLog, TopicPartition, TopicSpec,
 };
 use warptape_replay::VerifyOptions;
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::control::{
     BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, ControlResult, DrainLane, SetBreaker,
     WeighLane, WeighTenant,
@@ -341,6 +341,7 @@ impl<'a> Run<'a> {
             lanes: vec![lane(0), lane(1)],
             autoscale: None,
             shadow: None,
+            rules: RULES,
         };
         self.step(Input::Started(Box::new(started.clone())));
         for partition in 0..PARTITIONS {

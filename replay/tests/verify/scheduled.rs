@@ -1,7 +1,7 @@
 //! Journals of a scheduler that is stepped by hand: for decisions that a recorded run does not make, and for many entries.
 
 use warptape_eventlog::{EventLog, NewRecord, SqliteLog};
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::JournalWriter;
 use warptape_schemas::journal::{
     Arrived, Checkpoint, Completed, Decision, GroupArrival, Input, LaneSpec, PartitionAssigned, Started,
@@ -32,6 +32,7 @@ impl Scheduled {
             lanes,
             autoscale: None,
             shadow: None,
+            rules: RULES,
         };
         change(&mut started);
         let mut scheduled = Self {

@@ -1,7 +1,7 @@
 //! How a run is configured, and what the scheduler is told of it.
 
 use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight, Trained};
-use warptape_scheduler::{PLACEMENT_POLICIES, current_task_policy};
+use warptape_scheduler::{PLACEMENT_POLICIES, RULES, current_task_policy};
 
 use crate::fleet::Fleet;
 use crate::run::Scaling;
@@ -89,6 +89,7 @@ pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> 
         // The simulator asks the policy itself, whoever decides about tasks.
         autoscale: None,
         shadow: None,
+        rules: RULES,
     };
     if has_ticks {
         started.scheduler = beside_ticks(started.scheduler);

@@ -3,7 +3,7 @@
 use warptape_events::journal::*;
 use warptape_scheduler::{Comparison, Condition, Explanation, Instead, Otherwise, Scheduler, StepError};
 
-use crate::script::{assigned, config, started};
+use crate::script::{assigned, config, started_by};
 
 const S: i64 = 1_000_000_000;
 
@@ -20,7 +20,7 @@ fn autoscale() -> AutoscaleConfig {
 }
 
 fn starts(autoscale: Option<AutoscaleConfig>) -> Input {
-    let Input::Started(plain) = started(config(), &[1, 1]) else { panic!("a start") };
+    let Input::Started(plain) = started_by(1, config(), &[1, 1]) else { panic!("a start") };
     Input::Started(Box::new(Started { autoscale, ..*plain }))
 }
 

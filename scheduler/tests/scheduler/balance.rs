@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use warptape_events::journal::*;
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 
 use crate::draws::Draws;
 use crate::script::{assigned, config};
@@ -84,6 +84,7 @@ impl World {
             lanes,
             autoscale: None,
             shadow: None,
+            rules: RULES,
         })));
         world.step(assigned(0, GROUPS));
         world

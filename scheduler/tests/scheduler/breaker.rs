@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use warptape_events::journal::*;
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 
-use crate::script::{assigned, check, config, started};
+use crate::script::{assigned, check, config, started, started_by};
 
 #[test]
 fn a_lane_that_is_lost_too_often_is_tried_before_it_gets_work_again() {
@@ -177,6 +177,10 @@ struct Fleet {
 
 impl Fleet {
     fn start(factor: fn(LaneId, i64) -> i64) -> Self {
+        Self::start_by(RULES, factor)
+    }
+
+    fn start_by(rules: i32, factor: fn(LaneId, i64) -> i64) -> Self {
         let breakers = BreakerConfig {
             losses_max: 3,
             window_ns: 60 * SECOND,
@@ -212,7 +216,7 @@ impl Fleet {
             breakers: Vec::new(),
             moves: 0,
         };
-        fleet.step(&started(config, &[1; LANES]));
+        fleet.step(&started_by(rules, config, &[1; LANES]));
         fleet.step(&assigned(0, GROUPS));
         fleet
     }
@@ -225,7 +229,7 @@ impl Fleet {
     fn run_to(&mut self, end_ns: i64) {
         for number in self.at_ns / MS + 1..end_ns / MS {
             let groups = (0..GROUPS).map(|group| GroupArrival { group, rows: 1, bytes: 40 }).collect();
-            self.at(number * MS, Input::Arrived(Arrived { partition: 0, next_offset: number, groups }));
+            self.at(number * MS, Input::Arrived(Arrived { partition: 0, next_offset: 2 * number, groups }));
         }
         loop {
             let next_ns = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);
@@ -322,6 +326,22 @@ fn a_lane_that_is_slow_for_ten_seconds_gets_no_work_meanwhile_and_its_groups_com
     let at_home = of_lane(&home);
     assert!(of_lane(&fleet.placed) >= at_home);
     assert!(fleet.moves - moves <= 6 * at_home, "{} moves of {at_home} groups", fleet.moves - moves);
+}
+
+/// Its first batch while it is slow is larger than any before, so that no lane has shown what such a batch takes.
+#[test]
+fn a_lane_whose_first_large_batch_is_slow_does_not_become_the_measure_of_its_class() {
+    for (rules, expected) in [(1, vec![]), (RULES, vec![BreakerReason::Slow])] {
+        let factor = |lane, at_ns: i64| if lane == 2 && at_ns >= 5 * SECOND - 1 { 12 } else { 1 };
+        let mut fleet = Fleet::start_by(rules, factor);
+        fleet.run_to(5 * SECOND);
+        let of_lane = fleet.placed.iter().filter(|(_, lane)| **lane == 2);
+        let groups = of_lane.map(|(group, _)| GroupArrival { group: *group, rows: 20, bytes: 800 }).collect();
+        let next_offset = 2 * 5 * SECOND / MS - 1;
+        fleet.at(5 * SECOND - 1, Input::Arrived(Arrived { partition: 0, next_offset, groups }));
+        fleet.run_to(7 * SECOND);
+        assert_eq!(fleet.reasons(), expected, "by rules {rules}");
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Checkpoints from outside: what is read back is the state, and nothing else is taken for one.
 
 use warptape_events::journal::*;
-use warptape_scheduler::{CheckpointError, Scheduler};
+use warptape_scheduler::{CheckpointError, RULES, Scheduler};
 
 use crate::learned::{network, trained};
-use crate::script::{assigned, config, started, task};
+use crate::script::{assigned, config, started_by, task};
 
 /// States of the simulation in the middle of a run, as the software before version 2 wrote them: a line of hex digits each.
 const OF_VERSION_1: &str = include_str!("../fixtures/checkpoint_1.txt");
@@ -18,7 +18,7 @@ fn learnt() -> Scheduler {
 
 /// One that judges how many lanes are wanted and asks policies in the shadow, so that its checkpoint is of version 3.
 fn watched() -> Scheduler {
-    let Input::Started(started) = started(config(), &[1, 1]) else { panic!("a start") };
+    let Input::Started(started) = started_by(1, config(), &[1, 1]) else { panic!("a start") };
     let autoscale = Some(AutoscaleConfig::default());
     let shadow = Some(ShadowConfig { policies: vec!["round-robin".into(), "fair".into()], every: 1 });
     let mut scheduler = Scheduler::new();
@@ -40,11 +40,21 @@ fn from_hex(line: &str) -> Vec<u8> {
     (0..line.len()).step_by(2).map(byte).collect()
 }
 
+/// A scheduler that decides by the first rules and knows nothing, so that its checkpoint is of version 1.
 fn running() -> Scheduler {
+    running_by(1)
+}
+
+/// Likewise by those of today, of version 4.
+fn ruled() -> Scheduler {
+    running_by(RULES)
+}
+
+fn running_by(rules: i32) -> Scheduler {
     let mut scheduler = Scheduler::new();
     let arrived =
         Arrived { partition: 0, next_offset: 5, groups: vec![GroupArrival { group: 1, rows: 5, bytes: 50 }] };
-    for input in [started(config(), &[1, 1]), assigned(0, 4), Input::Arrived(arrived)] {
+    for input in [started_by(rules, config(), &[1, 1]), assigned(0, 4), Input::Arrived(arrived)] {
         scheduler.step(1, &input, &mut Vec::new()).expect("good input");
     }
     scheduler
@@ -52,7 +62,9 @@ fn running() -> Scheduler {
 
 #[test]
 fn a_state_is_read_back_whole() {
-    for (scheduler, version) in [(Scheduler::new(), 1), (running(), 1), (learnt(), 2), (watched(), 3)] {
+    for (scheduler, version) in
+        [(Scheduler::new(), 1), (running(), 1), (learnt(), 2), (watched(), 3), (ruled(), 4)]
+    {
         let bytes = scheduler.checkpoint();
         assert_eq!(bytes[0], version);
         let read = Scheduler::from_checkpoint(&bytes).expect("it was just written");
@@ -89,7 +101,7 @@ fn states_of_version_1_are_read_for_ever() {
 /// The bytes of today: where they change, so does what the version of the state says, and the number below.
 #[test]
 fn the_bytes_of_a_version_never_change() {
-    let found = [running(), learnt(), watched()].map(|scheduler| {
+    let found = [running(), learnt(), watched(), ruled()].map(|scheduler| {
         let bytes = scheduler.checkpoint();
         (bytes[0], bytes.len(), xxhash_rust::xxh3::xxh3_64(&bytes))
     });
@@ -97,6 +109,7 @@ fn the_bytes_of_a_version_never_change() {
         (1, 695, 11_500_981_613_835_590_032),
         (2, 1_223, 1_017_234_736_380_615_443),
         (3, 1_022, 14_999_119_606_866_223_878),
+        (4, 700, 16_142_030_762_475_595_500),
     ];
     assert_eq!(found, then);
 }
@@ -116,13 +129,16 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
     assert_eq!(nothing.unwrap_err(), words(1));
     let nothing_later = Scheduler::from_checkpoint(&[&[3], &learnt_bytes[1..], &[0, 0]].concat());
     assert_eq!(nothing_later.unwrap_err(), words(2));
+    let first_rules = Scheduler::from_checkpoint(&[&[4], &watched().checkpoint()[1..], &[2]].concat());
+    assert_eq!(first_rules.unwrap_err(), words(3));
+    assert_ne!(ruled().state_hash(), plain.state_hash());
     let before_the_start = Scheduler::from_checkpoint(&[2, 0, 0]);
     assert!(matches!(before_the_start, Err(CheckpointError::Damaged(_))));
 }
 
 #[test]
 fn damaged_bytes_are_refused() {
-    for scheduler in [running(), learnt(), watched()] {
+    for scheduler in [running(), learnt(), watched(), ruled()] {
         check_damaged(&scheduler);
     }
 }
@@ -145,5 +161,14 @@ fn check_damaged(scheduler: &Scheduler) {
         if let Ok(read) = Scheduler::from_checkpoint(&changed) {
             assert_eq!(read.state_hash(), scheduler.state_hash(), "byte {at}");
         }
+    }
+}
+
+#[test]
+fn rules_that_are_not_known_are_refused_by_their_number() {
+    for rules in [0, RULES + 1] {
+        let refused = Scheduler::new().step(0, &started_by(rules, config(), &[1]), &mut Vec::new());
+        let words = refused.expect_err("nobody knows them").to_string();
+        assert!(words.contains(&format!("rules is {rules}; it must be from 1 to {RULES}")), "{words}");
     }
 }

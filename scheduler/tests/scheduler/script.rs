@@ -16,7 +16,7 @@
 //! ```
 
 use warptape_events::journal::*;
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 
 /// Runs the steps of a script and compares everything they decide with the script itself.
 pub fn check(script: &str) {
@@ -63,6 +63,11 @@ pub fn config() -> SchedulerConfig {
 /// A process that starts with lanes of the given weights: all on the processor, or, where groups are routed, every other
 /// one on a device.
 pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
+    started_by(RULES, scheduler, weights)
+}
+
+/// Likewise, by other rules.
+pub fn started_by(rules: i32, scheduler: SchedulerConfig, weights: &[i32]) -> Input {
     let lanes = weights
         .iter()
         .enumerate()
@@ -79,6 +84,7 @@ pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
         lanes,
         autoscale: None,
         shadow: None,
+        rules,
     }))
 }
 

@@ -249,6 +249,10 @@ pub struct Started {
     /// Task policies that are asked beside the one that decides; null: none, as before version 9.
     #[wire(default = "null")]
     pub shadow: Option<ShadowConfig>,
+    /// By which rules the scheduler decides, where they were changed since: a journal is replayed by those that it was written by. 1, as
+    /// before version 10.
+    #[wire(default = "1")]
+    pub rules: i32,
 }
 
 /// A partition is owned and its stage state is restored; its groups can be placed.

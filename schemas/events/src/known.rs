@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 9, 0xcf98_36f1_8316_31d3
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 10, 0xe0da_ef74_dc94_acd1
 );
 known!(
     /// Stage state at an offset.
@@ -155,7 +155,7 @@ pub const CURRENT: [KnownSchema; 14] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 17] = [
+pub const OLD: [KnownSchema; 18] = [
     SIGNAL_1,
     SIGNAL_2,
     LATE_TICK_1,
@@ -216,6 +216,13 @@ pub const OLD: [KnownSchema; 17] = [
         version: 8,
         fingerprint: 0xc05f_b442_1f57_6a29,
         text: include_str!("../../avro/old/journal_entry_8.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 9,
+        fingerprint: 0xcf98_36f1_8316_31d3,
+        text: include_str!("../../avro/old/journal_entry_9.avsc"),
     },
     KnownSchema {
         name: "DeadLetter",

@@ -300,6 +300,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
             ..AutoscaleConfig::default()
         }),
         shadow: Some(ShadowConfig { policies: vec!["fair".into(), "earliest-completion".into()], every: 16 }),
+        rules: 2,
     };
     let place = Place {
         partition: 3,

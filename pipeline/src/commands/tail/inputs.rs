@@ -211,6 +211,7 @@ pub(super) mod tests {
             lanes: vec![LaneSpec::new(0, "cpu:0", 1), LaneSpec::new(1, "cuda:1", 1)],
             autoscale: None,
             shadow: None,
+            rules: 1,
         }
     }
 

@@ -34,6 +34,7 @@ fn hostile() -> Gathered {
         lanes: vec![LaneSpec::new(0, HOSTILE, 1)],
         autoscale: None,
         shadow: None,
+        rules: 1,
     };
     let life = Life { journal: 0, began: Some(at(0, 5)), since: at(0, 5), started };
     let lost = LaneChange { at: at(1, 7), lane: 0, lost: Some(HOSTILE.to_owned()) };

@@ -38,6 +38,7 @@ fn busiest() -> Gathered {
             lanes,
             autoscale: None,
             shadow: None,
+            rules: 1,
         };
         let first = Moment { sequence, at_ns: 0 };
         let life = Life { journal, began: Some(first), since: first, started };

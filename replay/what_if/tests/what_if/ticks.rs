@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::journal::*;
 use warptape_what_if::{Changes, Claim, LossTime, Modelled, Recording, Report};
 
@@ -38,6 +38,7 @@ fn started() -> Started {
         lanes: (0..3).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect(),
         autoscale: None,
         shadow: None,
+        rules: RULES,
     }
 }
 

@@ -7,6 +7,7 @@ use warptape_events::journal::{
 
 use super::*;
 use crate::Scheduler;
+use crate::config::RULES;
 use crate::config::tests::good;
 use crate::policy::task::current_task_policy;
 
@@ -183,7 +184,8 @@ impl World {
         let lanes = vec![LaneSpec::new(0, "cpu:0", 1)];
         let mut world = Self(Scheduler::new());
         let (autoscale, shadow) = (None, None);
-        let started = Started { node, software, stage_config, scheduler, lanes, autoscale, shadow };
+        let started =
+            Started { node, software, stage_config, scheduler, lanes, autoscale, shadow, rules: RULES };
         world.step(0, &Input::Started(Box::new(started)));
         for partition in [0, 1] {
             let (groups, committed_offset, snapshot_offset) = (1, 0, 0);

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 use warptape_replay::debugger::{Found, Stepper};
 use warptape_replay::history::Bound;
-use warptape_scheduler::Scheduler;
+use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::JournalWriter;
 use warptape_schemas::journal::{
     Arrived, Completed, GroupArrival, Input, LaneLost, LaneSpec, PartitionAssigned, RiskConfig,
@@ -81,6 +81,7 @@ fn inputs() -> Vec<Input> {
         lanes: vec![lane(0), lane(1)],
         autoscale: None,
         shadow: None,
+        rules: RULES,
     };
     let assigned = |partition: i32| {
         let (committed_offset, snapshot_offset) = (0, 0);
