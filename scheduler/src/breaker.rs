@@ -170,15 +170,18 @@ impl Breakers {
     }
 }
 
-/// A lane has finished a batch that was predicted to take so long. Whether the prediction should learn from it: what a lane takes that
-/// may be slow says nothing about its class.
-pub(crate) fn batch_done(
-    life: &mut Life,
-    lane: LaneId,
-    predicted_ns: Option<i64>,
-    service_ns: i64,
-    decisions: &mut Vec<Decision>,
-) -> bool {
+/// What a batch took.
+pub(crate) struct Took {
+    pub(crate) predicted_ns: Option<i64>,
+    pub(crate) service_ns: i64,
+    /// Whether it is the first of about its size of all lanes of the class.
+    pub(crate) is_first: bool,
+}
+
+/// A lane has finished a batch. Whether the prediction should learn from it: what a lane takes that may be slow says nothing about its
+/// class.
+pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &mut Vec<Decision>) -> bool {
+    let Took { predicted_ns, service_ns, is_first } = took;
     let Some(config) = life.config.breakers else { return true };
     let Some(predicted_ns) = predicted_ns.filter(|_| config.slow_percent > 0) else {
         // That it came to an end is all that is known of it.
@@ -190,8 +193,9 @@ pub(crate) fn batch_done(
     let known = life.breakers.lanes[lane as usize].slowness_percent;
     let smoothed = if known == 0 { percent } else { known + (percent - known) / SMOOTHING };
     let state = life.lanes[lane as usize].service.breaker();
-    // By rules 1, one batch alone said nothing of its lane.
-    let teaching = if life.learnt.later.rules == Rules(1) { smoothed } else { smoothed.max(percent) };
+    // Nothing tempers the first batch of a size: were it one of a lane that has just become slow, it would be what such a batch takes.
+    let alone = is_first && life.learnt.later.rules != Rules(1);
+    let teaching = if alone { smoothed.max(percent) } else { smoothed };
     // A lane that is as fast as predicted is not slow beside others: most batches end here.
     let is_suspect = state == BreakerState::HalfOpen || teaching * 2 >= limit;
     let others = if is_suspect { life.breakers.others_percent(life, lane) } else { None };

@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 
 use crate::audit;
+use crate::config::RULES;
 use crate::learnt::{Later, Learnt, Rules};
 use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
@@ -48,6 +49,12 @@ pub enum CheckpointError {
         found: String,
         /// The policies of this software.
         known: String,
+    },
+    /// It was decided by rules that this software does not know.
+    #[error("the state is one by rules {found}, and this software knows the rules 1 to {RULES}")]
+    Rules {
+        /// Their number.
+        found: i32,
     },
     /// The bytes are none of a state.
     #[error("the state cannot be read: {0}")]
@@ -117,6 +124,10 @@ impl Scheduler {
             return Err(damaged("its hash is another one"));
         }
         if let Some(life) = &scheduler.life {
+            let Rules(found) = life.learnt.later.rules;
+            if !(1..=RULES).contains(&found) {
+                return Err(CheckpointError::Rules { found });
+            }
             let shadows = life.learnt.later.shadows.iter().flat_map(Shadows::names);
             let unknown =
                 shadows.chain([&life.config.risk.policy]).find(|name| TaskPolicy::parse(name).is_none());
@@ -137,7 +148,6 @@ mod tests {
     use warptape_events::journal::{Input, LaneSpec, ShadowConfig, Started};
 
     use super::*;
-    use crate::config::RULES;
     use crate::config::tests::good;
     use crate::policy::task::current_task_policy;
 
@@ -176,5 +186,27 @@ mod tests {
         shadows.rename("fair@99", &mut life.hash);
         let refused = Scheduler::from_checkpoint(&scheduler.checkpoint()).expect_err("nobody has it");
         assert!(matches!(&refused, CheckpointError::Policy { found, .. } if found == "fair@99"), "{refused}");
+    }
+
+    #[test]
+    fn a_state_by_rules_that_are_not_known_is_refused_by_their_number() {
+        let started = Started {
+            node: "node".to_owned(),
+            software: "test".to_owned(),
+            stage_config: "{}".to_owned(),
+            scheduler: good(),
+            lanes: vec![LaneSpec::new(0, "cpu:0".to_owned(), 1)],
+            autoscale: None,
+            shadow: None,
+            rules: RULES,
+        };
+        let mut scheduler = Scheduler::new();
+        scheduler.step(0, &Input::Started(Box::new(started)), &mut Vec::new()).expect("good input");
+        // As software writes it that has these rules.
+        let life = scheduler.life.as_mut().expect("it has begun");
+        life.learnt.later.rules = Rules(RULES + 1);
+        life.refresh_config();
+        let refused = Scheduler::from_checkpoint(&scheduler.checkpoint()).expect_err("nobody knows them");
+        assert_eq!(refused, CheckpointError::Rules { found: RULES + 1 });
     }
 }

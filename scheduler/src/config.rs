@@ -39,7 +39,7 @@ pub const TASKS_MAX: i32 = 1 << 20;
 /// | rules | what changed |
 /// | --- | --- |
 /// | 1 | |
-/// | 2 | A batch that took far more than predicted teaches nothing of its lane's class while other lanes' did not, from the first one on. Before, it did until the lane was known to be slow. |
+/// | 2 | The first batch of a size teaches what such batches take only where it took less than half of `slow_percent` of what was predicted, beside the median of the other lanes. Before, it did until the lane was known to be slow. |
 pub const RULES: i32 = 2;
 /// Last unit of a task.
 pub const UNITS_MAX: i64 = 1 << 36;

@@ -225,7 +225,9 @@ fn complete(life: &mut Life, completed: &Completed, decisions: &mut Vec<Decision
     if let Some(live) = &mut life.learnt.later.autoscale {
         live.batch_done(rows, service_ns, &mut life.hash);
     }
-    let teaches = breaker::batch_done(life, completed.lane, predicted_ns, service_ns, decisions);
+    let is_first = !life.routing.knows(class, rows);
+    let took = breaker::Took { predicted_ns, service_ns, is_first };
+    let teaches = breaker::batch_done(life, completed.lane, took, decisions);
     if teaches && (life.routes() || life.config.breakers.is_some()) {
         life.routing.learn(class, ServicePoint { rows, service_ns }, &mut life.hash);
     }

@@ -105,6 +105,11 @@ impl Routing {
         self.curves[class.index()].predict(rows)
     }
 
+    /// Whether a batch of about so many rows was learnt from.
+    pub(crate) fn knows(&self, class: ClassId, rows: i64) -> bool {
+        self.curves[class.index()].knows(rows)
+    }
+
     /// Learns what a batch took.
     pub(crate) fn learn(&mut self, class: ClassId, sample: ServicePoint, hash: &mut StateHash) {
         self.curves[class.index()].learn(class.index() as i64, sample, hash);

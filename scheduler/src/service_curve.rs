@@ -63,9 +63,14 @@ impl Point {
     }
 }
 
+/// The point that batches of so many rows belong to, at least one.
+fn size_of_rows(rows: i64) -> usize {
+    ((rows.ilog2() / 2) as usize).min(POINTS - 1)
+}
+
 impl ServiceCurve {
     fn point(&mut self, rows: i64) -> (usize, &mut Point) {
-        let size = ((rows.ilog2() / 2) as usize).min(POINTS - 1);
+        let size = size_of_rows(rows);
         (size, &mut self.points[size])
     }
 
@@ -106,6 +111,11 @@ impl ServiceCurve {
     pub(crate) fn forget(&mut self, hash: &mut StateHash) {
         self.points.iter().for_each(|point| hash.remove(point.contribution));
         *self = Self::default();
+    }
+
+    /// Whether something is known of batches of about so many rows.
+    pub(crate) fn knows(&self, rows: i64) -> bool {
+        self.points[size_of_rows(rows)].rows > 0
     }
 
     /// Rows of the smallest batches of which something is known.

@@ -298,8 +298,12 @@ impl Fold {
 pub(super) fn configuration(started: &Started) -> Value {
     let stages: Value =
         serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));
-    let Started { scheduler, lanes, autoscale, shadow, .. } = started;
-    json!({ "scheduler": scheduler, "lanes": lanes, "stages": stages, "autoscale": autoscale, "shadow": shadow })
+    let Started { node: _, software: _, stage_config: _, scheduler, lanes, autoscale, shadow, rules } =
+        started;
+    json!({
+        "scheduler": scheduler, "lanes": lanes, "stages": stages, "autoscale": autoscale, "shadow": shadow,
+        "rules": rules
+    })
 }
 
 #[cfg(test)]
@@ -316,6 +320,7 @@ mod tests {
     fn life(journal: i32, began_ns: i64) -> Item {
         let started = json!({
             "node": "n", "software": "s", "stage_config": "{}", "lanes": [], "autoscale": null, "shadow": null,
+            "rules": 1,
             "scheduler": {
                 "placement_policy": "rendezvous", "placement_seed": 0, "load_factor_percent": 125,
                 "lane_credit_rows": 1, "lane_credit_bytes": 1, "lane_batches_max": 1, "batch_rows_max": 1,

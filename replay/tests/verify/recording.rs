@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
             lanes: vec![lane(0), lane(1)],
             autoscale: None,
             shadow: None,
-            rules: RULES,
+            rules: if self.is_older { 1 } else { RULES },
         };
         self.step(Input::Started(Box::new(started.clone())));
         for partition in 0..PARTITIONS {

@@ -12,7 +12,7 @@
 //!
 //! | input | here | an answer to |
 //! | --- | --- | --- |
-//! | `Started` | recorded, with the changes | |
+//! | `Started` | recorded, with the changes; the rules are those that it was recorded by | |
 //! | `PartitionAssigned` | recorded, where the group's membership is the cause | `Restore`: after as long as restoring took |
 //! | `PartitionRevoked` | recorded | |
 //! | `Arrived` | recorded; held back while its partition is paused or being restored here, and then given at once | `LaneLost` with what is kept, and `Restore`: what was not done comes again |

@@ -46,8 +46,11 @@ fn of_start(started: &Started) -> anyhow::Result<String> {
     ];
     let stages: Value = serde_json::from_str(&started.stage_config)
         .unwrap_or_else(|_| Value::String(started.stage_config.clone()));
-    let Started { scheduler, autoscale, shadow, .. } = started;
-    let all = serde_json::json!({ "scheduler": scheduler, "stages": stages, "autoscale": autoscale, "shadow": shadow });
+    let Started { node: _, software: _, stage_config: _, scheduler, lanes: _, autoscale, shadow, rules } =
+        started;
+    let all = serde_json::json!({
+        "scheduler": scheduler, "stages": stages, "autoscale": autoscale, "shadow": shadow, "rules": rules
+    });
     Ok(format!("\n{}{}", aligned(&header, &rows), settings(&all, "setting")))
 }
 
