@@ -499,6 +499,9 @@ impl<'a> Run<'a> {
             );
             // What is judged or asked beside the lanes: a null each.
             later.push((place_of(&|started| started.autoscale = Some(AutoscaleConfig::default())), 2));
+            // Behind them the rules, which were the first ones.
+            let rules = place_of(&|started| started.rules = RULES);
+            assert_eq!(bytes.remove(rules), 2);
             for (at, length) in later.into_iter().rev() {
                 assert!(bytes.drain(at..at + length).all(|byte| byte == 0));
             }
