@@ -1,10 +1,10 @@
 //! Checkpoints: the whole state as bytes, so that a replay may begin where they were written.
 //!
 //! ```text
-//!   1, the state                   nothing is known beyond it
-//!   2, the state, Learnt           a policy has learnt something
-//!   3, the state, Learnt, Later    something is known that version 2 does not have
-//!   4, the state, Learnt, Later, Rules    it is decided by other rules than the first ones
+//!   1, the state                          nothing is known beyond it
+//!   2, the state, Learnt                  a policy has learnt something
+//!   3, the state, Learnt, Later           something is known that version 2 does not have
+//!   4, the state, Learnt, Later, Rules    decisions are made by other rules than the first ones
 //! ```
 //!
 //! The bytes begin with their version; the rest is postcard. All are read; the first that says everything is written, so that states without what came
@@ -50,8 +50,8 @@ pub enum CheckpointError {
         /// The policies of this software.
         known: String,
     },
-    /// It was decided by rules that this software does not know.
-    #[error("the state is one by rules {found}, and this software knows the rules 1 to {RULES}")]
+    /// It was reached by rules that this software does not know.
+    #[error("the state was reached by rules {found}, and this software knows rules 1 to {RULES}")]
     Rules {
         /// Their number.
         found: i32,
@@ -145,17 +145,13 @@ fn damaged(what: impl ToString) -> CheckpointError {
 
 #[cfg(test)]
 mod tests {
-    use warptape_events::journal::{Input, LaneSpec, ShadowConfig, Started};
+    use warptape_events::journal::{Input, LaneSpec, SchedulerConfig, ShadowConfig, Started};
 
     use super::*;
     use crate::config::tests::good;
     use crate::policy::task::current_task_policy;
 
-    #[test]
-    fn a_state_under_a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
-        let mut scheduler = Scheduler::new();
-        let mut config = good();
-        config.risk.policy = current_task_policy("linucb");
+    fn begun(config: SchedulerConfig, shadow: Option<ShadowConfig>) -> Scheduler {
         let started = Started {
             node: "node".to_owned(),
             software: "test".to_owned(),
@@ -163,10 +159,20 @@ mod tests {
             scheduler: config,
             lanes: vec![LaneSpec::new(0, "cpu:0".to_owned(), 1)],
             autoscale: None,
-            shadow: Some(ShadowConfig { policies: vec!["fair@1".to_owned()], every: 1 }),
+            shadow,
             rules: RULES,
         };
+        let mut scheduler = Scheduler::new();
         scheduler.step(0, &Input::Started(Box::new(started)), &mut Vec::new()).expect("good input");
+        scheduler
+    }
+
+    #[test]
+    fn a_state_under_a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
+        let mut config = good();
+        config.risk.policy = current_task_policy("linucb");
+        let shadow = ShadowConfig { policies: vec!["fair@1".to_owned()], every: 1 };
+        let mut scheduler = begun(config, Some(shadow));
         assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
         // As software writes it that has this version.
         let life = scheduler.life.as_mut().expect("it has begun");
@@ -190,18 +196,7 @@ mod tests {
 
     #[test]
     fn a_state_by_rules_that_are_not_known_is_refused_by_their_number() {
-        let started = Started {
-            node: "node".to_owned(),
-            software: "test".to_owned(),
-            stage_config: "{}".to_owned(),
-            scheduler: good(),
-            lanes: vec![LaneSpec::new(0, "cpu:0".to_owned(), 1)],
-            autoscale: None,
-            shadow: None,
-            rules: RULES,
-        };
-        let mut scheduler = Scheduler::new();
-        scheduler.step(0, &Input::Started(Box::new(started)), &mut Vec::new()).expect("good input");
+        let mut scheduler = begun(good(), None);
         // As software writes it that has these rules.
         let life = scheduler.life.as_mut().expect("it has begun");
         life.learnt.later.rules = Rules(RULES + 1);
