@@ -1,5 +1,7 @@
 //! Records other than ticks: one function each way.
 
+use std::borrow::Cow;
+
 use crate::control::{Control, ControlResult};
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
@@ -19,11 +21,11 @@ pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
             return whole(datum, |cursor| signal_wire::get(cursor, schema.version));
         }
     }
-    let get =
-        |cursor: &mut Cursor<'_>| signal_wire::get(cursor, known::SIGNAL.version).map(Signal::into_owned);
     match current_datum(known::SIGNAL, payload)? {
-        Datum::Current(datum) => whole(datum, |cursor| signal_wire::get(cursor, known::SIGNAL.version)),
-        Datum::Resolved(datum) => whole(&datum, get),
+        Cow::Borrowed(datum) => whole(datum, |cursor| signal_wire::get(cursor, known::SIGNAL.version)),
+        Cow::Owned(datum) => {
+            whole(&datum, |cursor| signal_wire::get(cursor, known::SIGNAL.version).map(Signal::into_owned))
+        }
     }
 }
 
@@ -97,10 +99,7 @@ pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
 }
 
 fn decode<T: Wire>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
-    match current_datum(schema, payload)? {
-        Datum::Current(datum) => whole(datum, T::get),
-        Datum::Resolved(datum) => whole(&datum, T::get),
-    }
+    whole(&current_datum(schema, payload)?, T::get)
 }
 
 /// Reads one value that takes up all of the datum.
@@ -114,24 +113,17 @@ fn whole<'a, T>(
     Ok(value)
 }
 
-/// A datum of a schema's current version.
-enum Datum<'a> {
-    /// Written so.
-    Current(&'a [u8]),
-    /// Written with an older version.
-    Resolved(Vec<u8>),
-}
-
 /// The datum of a record that was written with this very version.
 fn datum_of(schema: KnownSchema, payload: &[u8]) -> Option<&[u8]> {
     let (fingerprint, datum) = frame::split(payload).ok()?;
     (fingerprint == schema.fingerprint).then_some(datum)
 }
 
-fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Datum<'_>, DecodeError> {
+/// The datum of a record as the schema's current version would have it.
+fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Cow<'_, [u8]>, DecodeError> {
     let (fingerprint, datum) = frame::split(payload)?;
     if fingerprint == schema.fingerprint {
-        return Ok(Datum::Current(datum));
+        return Ok(Cow::Borrowed(datum));
     }
     let Some(writer) = known::by_fingerprint(fingerprint) else {
         return Err(DecodeError::UnknownSchema { fingerprint });
@@ -139,5 +131,5 @@ fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Datum<'_>, Decod
     if writer.name != schema.name {
         return Err(DecodeError::WrongSchema { found: writer.name, expected: schema.name });
     }
-    resolve::resolve(writer, schema, datum).map(Datum::Resolved)
+    resolve::resolve(writer, datum)
 }

@@ -1,194 +1,323 @@
 //! Data written with an older version of a schema, brought to the current one by Avro's rules.
+//!
+//! A journal holds an entry for each step of the scheduler, and most of a journal of the version before was written as it would be
+//! written today. So the two schemas are compared once, and a datum is then rewritten from bytes to bytes; what is alike in both
+//! stays where it is. The tests hold this against apache-avro's values.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use apache_avro::Schema;
-use apache_avro::reader::datum::GenericDatumReader;
+use apache_avro::schema::RecordField;
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
 
+use crate::cursor::Cursor;
 use crate::describe;
 use crate::error::DecodeError;
 use crate::known::{self, KnownSchema};
+use crate::varint::put_long;
+use crate::wire::Wire;
 
-/// All published schemas, by fingerprint.
-static PUBLISHED: LazyLock<BTreeMap<u64, Schema>> =
-    LazyLock::new(|| known::all().map(|schema| (schema.fingerprint, parsed(schema))).collect());
+/// How each older version becomes the current one, by its fingerprint.
+static RESOLUTIONS: LazyLock<BTreeMap<u64, Part>> = LazyLock::new(|| {
+    let resolution = |writer: &KnownSchema| {
+        let reader = known::CURRENT.iter().find(|reader| reader.name == writer.name);
+        let reader = reader.expect("a record with an older version has a current one");
+        // The texts are compiled in, and a test brings data of each of them to the current version.
+        (writer.fingerprint, Part::new(&parsed(*writer), &parsed(*reader)).expect("versions can be resolved"))
+    };
+    known::OLD.iter().map(resolution).collect()
+});
 
 fn parsed(schema: KnownSchema) -> Schema {
-    // The texts are compiled in, and a test parses each of them.
     Schema::parse_str(schema.text).expect("a published schema parses")
 }
 
-/// Rewrites a datum of `writer` as a datum of `reader`.
-pub(crate) fn resolve(
-    writer: KnownSchema,
-    reader: KnownSchema,
-    datum: &[u8],
-) -> Result<Vec<u8>, DecodeError> {
-    rewrite(&PUBLISHED[&writer.fingerprint], &PUBLISHED[&reader.fingerprint], reader.name, datum)
+/// A datum of `writer`, one of [`known::OLD`], as one of the current version.
+pub(crate) fn resolve(writer: KnownSchema, datum: &[u8]) -> Result<Cow<'_, [u8]>, DecodeError> {
+    RESOLUTIONS[&writer.fingerprint].rewrite(datum)
 }
 
-fn rewrite(
-    writer: &Schema,
-    reader: &Schema,
-    name: &'static str,
-    datum: &[u8],
-) -> Result<Vec<u8>, DecodeError> {
-    let unresolvable =
-        |error: apache_avro::Error| DecodeError::Unresolvable { name, detail: bounded(error.to_string()) };
-    // apache-avro takes an end that comes too early for null in places; ours does not.
-    describe::value(writer, datum)?;
-    GenericDatumReader::builder(writer)
-        .build()
-        .and_then(|avro| avro.read_value(&mut &datum[..]))
-        .and_then(|value| Resolution { writer, reader }.resolved(value, writer, reader))
-        .and_then(|value| GenericDatumWriter::builder(reader).build()?.write_value_to_vec(value))
-        .map_err(unresolvable)
+/// How a part of a datum of one schema becomes one of another.
+struct Part {
+    /// Whether any such part has the same bytes in both.
+    is_same: bool,
+    content: Content,
 }
 
-/// A library's words, which may show the whole datum, as far as a record repeats them.
-fn bounded(mut words: String) -> String {
-    const BYTES_MAX: usize = 1 << 10;
-    words.truncate(words.floor_char_boundary(BYTES_MAX));
-    words
+enum Content {
+    Null,
+    Boolean,
+    Int,
+    Long,
+    Double,
+    String,
+    Bytes,
+    Fixed {
+        size: usize,
+    },
+    /// By the writer's index: the reader's.
+    Enum(Vec<usize>),
+    Array(Box<Part>),
+    Map(Box<Part>),
+    /// By the writer's index: the reader's, and what becomes of the value.
+    Union(Vec<(usize, Part)>),
+    /// Was always there and may be left out since: a branch of the reader's union.
+    Branch(usize, Box<Part>),
+    Record {
+        fields: Vec<Field>,
+        /// From which field on all are the same.
+        same_from: usize,
+    },
+}
+
+/// A field of the reader's.
+enum Field {
+    /// The writer has it as well.
+    Kept(Part),
+    /// The reader's default.
+    New(Vec<u8>),
+}
+
+/// Why two schemas are not versions of one record.
+type Mismatch = String;
+
+impl Part {
+    /// How a datum of `writer` becomes one of `reader`. Fields stay in order, and none goes; branches of unions and symbols of enums are
+    /// found by their names, and none goes.
+    fn new(writer: &Schema, reader: &Schema) -> Result<Self, Mismatch> {
+        Versions { writer, reader }.part(writer, reader)
+    }
+
+    fn rewrite<'a>(&self, datum: &'a [u8]) -> Result<Cow<'a, [u8]>, DecodeError> {
+        let mut rewriting = Rewriting { datum, cursor: Cursor::new(datum), copied: 0, out: Vec::new() };
+        if let Walk::Settled = rewriting.walk(self, true)? {
+            return Ok(Cow::Borrowed(datum));
+        }
+        rewriting.cursor.finish()?;
+        if rewriting.is_unchanged() {
+            return Ok(Cow::Borrowed(datum));
+        }
+        rewriting.out.extend_from_slice(&datum[rewriting.copied..]);
+        Ok(Cow::Owned(rewriting.out))
+    }
 }
 
 /// Two versions of a schema, whose definitions a part of them may refer to by name.
-struct Resolution<'a> {
+struct Versions<'a> {
     writer: &'a Schema,
     reader: &'a Schema,
 }
 
-impl Resolution<'_> {
-    /// A value by the rules of Avro's resolution. Branches of a union are found by their names: apache-avro alone takes the
-    /// first record whose fields are there.
-    fn resolved(&self, value: Value, writer: &Schema, reader: &Schema) -> Result<Value, apache_avro::Error> {
-        let (writer, reader) =
-            (describe::definition(self.writer, writer), describe::definition(self.reader, reader));
-        Ok(match (value, writer, reader) {
-            (Value::Union(branch, inner), Schema::Union(writers), Schema::Union(readers)) => {
-                let writer = &writers.variants()[branch as usize];
-                match branch_of(writer, readers.variants()) {
-                    Some((branch, reader)) => {
-                        Value::Union(branch, Box::new(self.resolved(*inner, writer, reader)?))
-                    }
-                    None => inner.resolve(reader)?,
-                }
+impl Versions<'_> {
+    fn part(&self, writer: &Schema, reader: &Schema) -> Result<Part, Mismatch> {
+        let writer = describe::definition(self.writer, writer);
+        let reader = describe::definition(self.reader, reader);
+        let (is_same, content) = match (writer, reader) {
+            (Schema::Null, Schema::Null) => (true, Content::Null),
+            (Schema::Boolean, Schema::Boolean) => (true, Content::Boolean),
+            (Schema::Int, Schema::Int) => (true, Content::Int),
+            (Schema::Long, Schema::Long) => (true, Content::Long),
+            (Schema::Double, Schema::Double) => (true, Content::Double),
+            (Schema::String, Schema::String) => (true, Content::String),
+            (Schema::Bytes, Schema::Bytes) => (true, Content::Bytes),
+            (Schema::Fixed(writer), Schema::Fixed(reader)) if writer.size == reader.size => {
+                (true, Content::Fixed { size: writer.size })
             }
-            // What was always there may be left out since.
-            (value @ Value::Record(_), writer, Schema::Union(readers)) => {
-                match branch_of(writer, readers.variants()) {
-                    Some((branch, reader)) => {
-                        Value::Union(branch, Box::new(self.resolved(value, writer, reader)?))
-                    }
-                    None => value.resolve(reader)?,
-                }
+            (Schema::Enum(writer), Schema::Enum(reader)) => {
+                let index_of = |symbol: &String| {
+                    let index = reader.symbols.iter().position(|other| other == symbol);
+                    index.ok_or_else(|| format!("the enum {} lost its symbol {symbol}", reader.name))
+                };
+                let indices = writer.symbols.iter().map(index_of).collect::<Result<_, _>>()?;
+                (writer.symbols == reader.symbols, Content::Enum(indices))
             }
-            (Value::Record(members), Schema::Record(writer), Schema::Record(reader)) => {
-                let mut members: BTreeMap<String, Value> = members.into_iter().collect();
-                let mut fields = Vec::new();
-                for field in &reader.fields {
-                    let value = match (members.remove(&field.name), &field.default) {
-                        (Some(value), _) => {
-                            let written = writer.fields.iter().find(|other| other.name == field.name);
-                            let written = written.expect("a member that was read has a field");
-                            self.resolved(value, &written.schema, &field.schema)?
-                        }
-                        (None, Some(default)) => Value::try_from(default.clone())?.resolve(&field.schema)?,
-                        (None, None) => Value::Null.resolve(&field.schema)?,
-                    };
-                    fields.push((field.name.clone(), value));
-                }
-                Value::Record(fields)
+            (Schema::Array(writer), Schema::Array(reader)) => {
+                let items = self.part(&writer.items, &reader.items)?;
+                (items.is_same, Content::Array(Box::new(items)))
             }
-            (Value::Array(items), Schema::Array(writer), Schema::Array(reader)) => {
-                let items = items.into_iter().map(|item| self.resolved(item, &writer.items, &reader.items));
-                Value::Array(items.collect::<Result<_, _>>()?)
+            (Schema::Map(writer), Schema::Map(reader)) => {
+                let values = self.part(&writer.types, &reader.types)?;
+                (values.is_same, Content::Map(Box::new(values)))
             }
-            (other, _, reader) => other.resolve(reader)?,
-        })
+            (Schema::Union(writer), Schema::Union(reader)) => {
+                let branches = writer.variants().iter().map(|branch| self.branch(branch, reader.variants()));
+                let branches = branches.collect::<Result<Vec<_>, _>>()?;
+                let is_same = writer.variants().len() == reader.variants().len()
+                    && (0..).zip(&branches).all(|(index, (other, part))| index == *other && part.is_same);
+                (is_same, Content::Union(branches))
+            }
+            (writer, Schema::Union(reader)) => {
+                let (index, part) = self.branch(writer, reader.variants())?;
+                (false, Content::Branch(index, Box::new(part)))
+            }
+            (Schema::Record(writer), Schema::Record(reader)) => {
+                let fields = self.fields(&writer.fields, &reader.fields)?;
+                let is_same = |field: &Field| matches!(field, Field::Kept(part) if part.is_same);
+                let same_from = fields.iter().rposition(|field| !is_same(field)).map_or(0, |last| last + 1);
+                (same_from == 0, Content::Record { fields, same_from })
+            }
+            (writer, reader) => return Err(format!("{writer:?} cannot become {reader:?}")),
+        };
+        Ok(Part { is_same, content })
+    }
+
+    /// The branch of the reader's that has what a schema of the writer's describes.
+    fn branch(&self, writer: &Schema, readers: &[Schema]) -> Result<(usize, Part), Mismatch> {
+        let same = |reader: &Schema| match (writer.name(), reader.name()) {
+            (Some(writer), Some(reader)) => writer == reader,
+            _ => writer == reader,
+        };
+        let index = readers.iter().position(same);
+        let index = index.ok_or_else(|| format!("no branch for {writer:?}"))?;
+        Ok((index, self.part(writer, &readers[index])?))
+    }
+
+    fn fields(&self, writers: &[RecordField], readers: &[RecordField]) -> Result<Vec<Field>, Mismatch> {
+        let mut writers = writers.iter().peekable();
+        let mut fields = Vec::with_capacity(readers.len());
+        for reader in readers {
+            let field = match writers.next_if(|writer| writer.name == reader.name) {
+                Some(writer) => Field::Kept(self.part(&writer.schema, &reader.schema)?),
+                None => Field::New(self.default_of(reader)?),
+            };
+            fields.push(field);
+        }
+        match writers.next() {
+            Some(writer) => Err(format!("the field {} went or moved", writer.name)),
+            None => Ok(fields),
+        }
+    }
+
+    /// The bytes of a field's default.
+    fn default_of(&self, field: &RecordField) -> Result<Vec<u8>, Mismatch> {
+        let default = field.default.clone().ok_or_else(|| format!("{} has no default", field.name))?;
+        let schema = describe::definition(self.reader, &field.schema);
+        let bytes = Value::try_from(default)
+            .and_then(|value| value.resolve(schema))
+            .and_then(|value| GenericDatumWriter::builder(schema).build()?.write_value_to_vec(value));
+        bytes.map_err(|error| format!("the default of {}: {error}", field.name))
     }
 }
 
-/// The branch that has what a schema describes, with its number.
-fn branch_of<'a>(writer: &Schema, readers: &'a [Schema]) -> Option<(u32, &'a Schema)> {
-    let same = |reader: &Schema| match (writer.name(), reader.name()) {
-        (Some(writer), Some(reader)) => writer == reader,
-        _ => writer == reader,
-    };
-    (0..).zip(readers).find(|(_, reader)| same(reader))
+/// A datum on its way to another version.
+struct Rewriting<'a> {
+    datum: &'a [u8],
+    cursor: Cursor<'a>,
+    /// How much of the datum is in `out`, or was replaced there.
+    copied: usize,
+    /// Empty until something is not the same.
+    out: Vec<u8>,
+}
+
+/// What a walk over a part came to.
+enum Walk {
+    /// It is behind the part.
+    Passed,
+    /// All of the datum has the same bytes in both versions: nothing more needs to be looked at.
+    Settled,
+}
+
+impl Rewriting<'_> {
+    fn is_unchanged(&self) -> bool {
+        self.copied == 0 && self.out.is_empty()
+    }
+
+    /// Passes over a part, and writes what is not the same. `rest_is_same`: whether all parts behind it are.
+    fn walk(&mut self, part: &Part, rest_is_same: bool) -> Result<Walk, DecodeError> {
+        if part.is_same && rest_is_same && self.is_unchanged() {
+            return Ok(Walk::Settled);
+        }
+        match &part.content {
+            Content::Null => {}
+            Content::Boolean => _ = bool::get(&mut self.cursor)?,
+            Content::Int => _ = self.cursor.int()?,
+            Content::Long => _ = self.cursor.long()?,
+            Content::Double => _ = self.cursor.double()?,
+            Content::String => _ = self.cursor.string()?,
+            Content::Bytes => _ = self.cursor.bytes()?,
+            Content::Fixed { size } => _ = self.cursor.take(*size)?,
+            Content::Enum(readers) => {
+                let start = self.cursor.position();
+                let index = self.index("no such symbol of an enum", readers)?;
+                self.replace(start, index, readers[index]);
+            }
+            Content::Array(items) => self.walk_blocks(|this| this.walk(items, false).map(drop))?,
+            Content::Map(values) => self.walk_blocks(|this| {
+                this.cursor.string()?;
+                this.walk(values, false).map(drop)
+            })?,
+            Content::Union(readers) => {
+                let start = self.cursor.position();
+                let index = self.index("no such branch of a union", readers)?;
+                let (reader, part) = &readers[index];
+                self.replace(start, index, *reader);
+                return self.walk(part, rest_is_same);
+            }
+            Content::Branch(index, part) => {
+                self.flush(self.cursor.position());
+                put_long(*index as i64, &mut self.out);
+                return self.walk(part, rest_is_same);
+            }
+            Content::Record { fields, same_from } => {
+                for (position, field) in fields.iter().enumerate() {
+                    match field {
+                        Field::Kept(part) => {
+                            let walk = self.walk(part, rest_is_same && *same_from <= position + 1)?;
+                            if let Walk::Settled = walk {
+                                return Ok(walk);
+                            }
+                        }
+                        Field::New(bytes) => {
+                            self.flush(self.cursor.position());
+                            self.out.extend_from_slice(bytes);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Walk::Passed)
+    }
+
+    /// Sizes of blocks stay as they were written: our readers pass over them.
+    fn walk_blocks(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        loop {
+            let count = self.cursor.block()?;
+            if count == 0 {
+                return Ok(());
+            }
+            for _ in 0..count {
+                item(self)?;
+            }
+        }
+    }
+
+    /// The index of an enum or union of the writer's, of which there are as many as `known`.
+    fn index<T>(&mut self, unknown: &'static str, known: &[T]) -> Result<usize, DecodeError> {
+        let index = usize::try_from(self.cursor.long()?).ok().filter(|index| *index < known.len());
+        index.ok_or_else(|| self.cursor.malformed(unknown))
+    }
+
+    /// Replaces an index that was read from `start` on.
+    fn replace(&mut self, start: usize, writer: usize, reader: usize) {
+        if writer != reader {
+            self.flush(start);
+            put_long(reader as i64, &mut self.out);
+            self.copied = self.cursor.position();
+        }
+    }
+
+    /// Copies what was passed over up to `end`.
+    fn flush(&mut self, end: usize) {
+        self.out.extend_from_slice(&self.datum[self.copied..end]);
+        self.copied = end;
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::signal::{Signal, SignalKind};
-    use crate::{frame, known};
-
-    fn signal() -> Signal<'static> {
-        Signal {
-            symbol: "A:B".into(),
-            kind: SignalKind::RsiOversold,
-            bar_spec: "1s".into(),
-            bar_start_ns: 1,
-            bar_end_ns: 2,
-            source_offset: 3,
-            source_index: 4,
-            value: 0.5,
-            threshold: -1.5,
-            bar: None,
-        }
-    }
-
-    /// The signal schema as it would have been before its last indicator and its last kind came.
-    fn older() -> Schema {
-        let mut json: serde_json::Value = serde_json::from_str(known::SIGNAL_1.text).expect("JSON");
-        json["fields"].as_array_mut().expect("fields").pop();
-        json["fields"][1]["type"]["symbols"].as_array_mut().expect("symbols").pop();
-        Schema::parse_str(&json.to_string()).expect("a schema")
-    }
-
-    fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
-        rewrite(&older(), &parsed(known::SIGNAL_1), "Signal", datum)
-    }
-
-    /// A record that is defined once, as a field, and referred to in a union: and one more field of it later.
-    #[test]
-    fn definitions_are_found_by_their_names() {
-        let schema = |more: &str| {
-            let text = r#"{"type": "record", "name": "Pair", "fields": [
-                {"name": "first", "type": {"type": "record", "name": "One", "fields": [
-                    {"name": "number", "type": "long"}MORE]}},
-                {"name": "second", "type": ["null", "One"]}]}"#;
-            Schema::parse_str(&text.replace("MORE", more)).expect("a schema")
-        };
-        let older = schema("");
-        let newer = schema(r#", {"name": "other", "type": "long", "default": 7}"#);
-        // 1, then branch 1 with 2; numbers are zigzag.
-        assert_eq!(rewrite(&older, &newer, "Pair", &[2, 2, 4]), Ok(vec![2, 14, 2, 4, 14]));
-    }
-
-    #[test]
-    fn fields_that_came_later_get_their_defaults() {
-        let mut payload = Vec::new();
-        crate::encode_signal(&signal(), &mut payload);
-        let datum = &payload[frame::HEADER_SIZE..];
-        // The last field is null, one byte: the older writer did not have it.
-        let older_datum = &datum[..datum.len() - 1];
-        assert_eq!(from_older(older_datum), Ok(datum.to_vec()));
-    }
-
-    #[test]
-    fn damage_is_an_error_value() {
-        let mut payload = Vec::new();
-        crate::encode_signal(&signal(), &mut payload);
-        let datum = &payload[frame::HEADER_SIZE..];
-        assert_eq!(from_older(datum), Err(DecodeError::TrailingBytes { count: 1 }));
-        for cut in 0..datum.len() - 1 {
-            let error = from_older(&datum[..cut]);
-            assert_eq!(error, Err(DecodeError::Truncated { length: cut }));
-        }
-    }
-}
+mod tests;

@@ -14,6 +14,11 @@ impl<'a> Cursor<'a> {
         Self { bytes: datum, at: 0 }
     }
 
+    /// How many bytes are read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }

@@ -1,0 +1,239 @@
+use apache_avro::reader::datum::GenericDatumReader;
+
+use super::*;
+use crate::frame;
+use crate::signal::{Signal, SignalKind};
+
+/// What apache-avro's values make of a datum: the same rules, value by value.
+mod by_values {
+    use super::*;
+
+    pub fn rewrite(writer: &Schema, reader: &Schema, datum: &[u8]) -> Vec<u8> {
+        let avro = GenericDatumReader::builder(writer).build().expect("a schema");
+        let value = avro.read_value(&mut &datum[..]).expect("a datum");
+        let value = ByValues { writer, reader }.resolved(value, writer, reader);
+        encode(reader, value)
+    }
+
+    pub fn encode(schema: &Schema, value: Value) -> Vec<u8> {
+        let avro = GenericDatumWriter::builder(schema).build().expect("a schema");
+        avro.write_value_to_vec(value).expect("a value of the schema")
+    }
+
+    struct ByValues<'a> {
+        writer: &'a Schema,
+        reader: &'a Schema,
+    }
+
+    impl ByValues<'_> {
+        /// Branches of a union are found by their names: apache-avro alone takes the first record whose fields are there.
+        fn resolved(&self, value: Value, writer: &Schema, reader: &Schema) -> Value {
+            let writer = describe::definition(self.writer, writer);
+            let reader = describe::definition(self.reader, reader);
+            match (value, writer, reader) {
+                (Value::Union(branch, inner), Schema::Union(writers), Schema::Union(readers)) => {
+                    let writer = &writers.variants()[branch as usize];
+                    self.branch(*inner, writer, readers.variants())
+                }
+                (value, writer, Schema::Union(readers)) => self.branch(value, writer, readers.variants()),
+                (Value::Record(members), Schema::Record(writer), Schema::Record(reader)) => {
+                    let mut members: BTreeMap<String, Value> = members.into_iter().collect();
+                    let field = |field: &RecordField| {
+                        let value = match members.remove(&field.name) {
+                            Some(value) => {
+                                let written = writer.fields.iter().find(|other| other.name == field.name);
+                                self.resolved(value, &written.expect("it was read").schema, &field.schema)
+                            }
+                            None => {
+                                let default = field.default.clone().expect("a new field has a default");
+                                let default = Value::try_from(default).expect("a default");
+                                default.resolve(&field.schema).expect("a default of the schema")
+                            }
+                        };
+                        (field.name.clone(), value)
+                    };
+                    Value::Record(reader.fields.iter().map(field).collect())
+                }
+                (Value::Array(items), Schema::Array(writer), Schema::Array(reader)) => {
+                    let items = items.into_iter();
+                    Value::Array(
+                        items.map(|item| self.resolved(item, &writer.items, &reader.items)).collect(),
+                    )
+                }
+                (value, _, reader) => value.resolve(reader).expect("a value of both schemas"),
+            }
+        }
+
+        fn branch(&self, value: Value, writer: &Schema, readers: &[Schema]) -> Value {
+            let same = |reader: &&Schema| match (writer.name(), reader.name()) {
+                (Some(writer), Some(reader)) => writer == reader,
+                _ => writer == *reader,
+            };
+            let (index, reader) =
+                (0..).zip(readers).find(|(_, reader)| same(reader)).expect("a branch of this name");
+            Value::Union(index, Box::new(self.resolved(value, writer, reader)))
+        }
+    }
+}
+
+/// Random data of a schema, from a seed.
+struct Draw<'a> {
+    whole: &'a Schema,
+    state: u64,
+}
+
+impl Draw<'_> {
+    fn below(&mut self, limit: usize) -> usize {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) as usize % limit
+    }
+
+    fn value(&mut self, schema: &Schema) -> Value {
+        match describe::definition(self.whole, schema) {
+            Schema::Null => Value::Null,
+            Schema::Boolean => Value::Boolean(self.below(2) == 1),
+            Schema::Int => Value::Int(self.below(1 << 20) as i32 - (1 << 19)),
+            Schema::Long => Value::Long((self.below(1 << 30) as i64 - (1 << 29)) << self.below(30)),
+            Schema::Double => Value::Double(self.below(1 << 20) as f64 / 7.0),
+            Schema::String => Value::String("ä".repeat(self.below(50))),
+            Schema::Bytes => Value::Bytes(vec![7; self.below(200)]),
+            Schema::Fixed(fixed) => Value::Fixed(fixed.size, vec![9; fixed.size]),
+            Schema::Enum(enumeration) => {
+                let index = self.below(enumeration.symbols.len());
+                Value::Enum(index as u32, enumeration.symbols[index].clone())
+            }
+            Schema::Array(array) => {
+                let count = self.below(4);
+                Value::Array((0..count).map(|_| self.value(&array.items)).collect())
+            }
+            Schema::Map(map) => {
+                let count = self.below(2);
+                Value::Map((0..count).map(|_| ("key".to_owned(), self.value(&map.types))).collect())
+            }
+            Schema::Union(union) => {
+                let index = self.below(union.variants().len());
+                Value::Union(index as u32, Box::new(self.value(&union.variants()[index])))
+            }
+            Schema::Record(record) => {
+                let fields = record.fields.iter();
+                Value::Record(fields.map(|field| (field.name.clone(), self.value(&field.schema))).collect())
+            }
+            other => panic!("no published schema has {other:?}"),
+        }
+    }
+}
+
+/// Random data of each older version, all branches of all unions among them.
+#[test]
+fn every_older_version_is_resolved_as_by_values() {
+    for known in known::OLD {
+        let writer = parsed(known);
+        let reader =
+            parsed(*known::CURRENT.iter().find(|reader| reader.name == known.name).expect("current"));
+        let mut draw = Draw { whole: &writer, state: known.fingerprint };
+        for _ in 0..400 {
+            let value = draw.value(&writer);
+            let datum = by_values::encode(&writer, value);
+            let (found, expected) = (resolve(known, &datum), by_values::rewrite(&writer, &reader, &datum));
+            assert_eq!(found.as_deref(), Ok(&expected[..]), "{} version {}", known.name, known.version);
+        }
+    }
+}
+
+/// Entries of the version before stay where they are, but for the input that got a field.
+#[test]
+fn what_is_alike_is_not_copied() {
+    let before = known::OLD.into_iter().rfind(|known| known.name == "JournalEntry").expect("one before");
+    let (writer, current) = (parsed(before), parsed(known::JOURNAL_ENTRY));
+    let mut draw = Draw { whole: &writer, state: 1 };
+    let mut copied = 0;
+    for _ in 0..400 {
+        let value = draw.value(&writer);
+        let datum = by_values::encode(&writer, value);
+        let is_started = by_values::rewrite(&writer, &current, &datum) != datum;
+        let found = resolve(before, &datum).expect("a datum");
+        assert_eq!(matches!(found, Cow::Owned(_)), is_started);
+        copied += usize::from(is_started);
+    }
+    assert!((1..100).contains(&copied), "{copied} of 400 were changed");
+}
+
+fn signal() -> Signal<'static> {
+    Signal {
+        symbol: "A:B".into(),
+        kind: SignalKind::RsiOversold,
+        bar_spec: "1s".into(),
+        bar_start_ns: 1,
+        bar_end_ns: 2,
+        source_offset: 3,
+        source_index: 4,
+        value: 0.5,
+        threshold: -1.5,
+        bar: None,
+    }
+}
+
+/// From the signal schema as it would have been before its last indicator and its last kind came.
+fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let mut json: serde_json::Value = serde_json::from_str(known::SIGNAL_1.text).expect("JSON");
+    json["fields"].as_array_mut().expect("fields").pop();
+    json["fields"][1]["type"]["symbols"].as_array_mut().expect("symbols").pop();
+    let older = Schema::parse_str(&json.to_string()).expect("a schema");
+    let part = Part::new(&older, &parsed(known::SIGNAL_1)).expect("versions");
+    part.rewrite(datum).map(Cow::into_owned)
+}
+
+/// A record that is defined once, as a field, and referred to in a union: and one more field of it later.
+#[test]
+fn definitions_are_found_by_their_names() {
+    let schema = |more: &str| {
+        let text = r#"{"type": "record", "name": "Pair", "fields": [
+            {"name": "first", "type": {"type": "record", "name": "One", "fields": [
+                {"name": "number", "type": "long"}MORE]}},
+            {"name": "second", "type": ["null", "One"]}]}"#;
+        Schema::parse_str(&text.replace("MORE", more)).expect("a schema")
+    };
+    let part = Part::new(&schema(""), &schema(r#", {"name": "other", "type": "long", "default": 7}"#));
+    // 1, then branch 1 with 2; numbers are zigzag.
+    assert_eq!(part.expect("versions").rewrite(&[2, 2, 4]).as_deref(), Ok(&[2, 14, 2, 4, 14][..]));
+}
+
+#[test]
+fn a_schema_that_takes_something_away_is_no_later_version() {
+    let schema = |fields: &str| {
+        let text = r#"{"type": "record", "name": "One", "fields": [FIELDS]}"#;
+        Schema::parse_str(&text.replace("FIELDS", fields)).expect("a schema")
+    };
+    let number = r#"{"name": "number", "type": "long"}"#;
+    let mismatch = |reader| Part::new(&schema(number), &schema(reader)).err();
+    assert_eq!(mismatch(""), Some("the field number went or moved".to_owned()));
+    assert_eq!(
+        mismatch(r#"{"name": "number", "type": "string"}"#),
+        Some("Long cannot become String".to_owned())
+    );
+    let without_default = format!(r#"{number}, {{"name": "other", "type": "long"}}"#);
+    assert_eq!(mismatch(&without_default), Some("other has no default".to_owned()));
+}
+
+#[test]
+fn fields_that_came_later_get_their_defaults() {
+    let mut payload = Vec::new();
+    crate::encode_signal(&signal(), &mut payload);
+    let datum = &payload[frame::HEADER_SIZE..];
+    // The last field is null, one byte: the older writer did not have it.
+    let older_datum = &datum[..datum.len() - 1];
+    assert_eq!(from_older(older_datum), Ok(datum.to_vec()));
+}
+
+#[test]
+fn damage_is_an_error_value() {
+    let mut payload = Vec::new();
+    crate::encode_signal(&signal(), &mut payload);
+    let datum = &payload[frame::HEADER_SIZE..];
+    assert_eq!(from_older(datum), Err(DecodeError::TrailingBytes { count: 1 }));
+    for cut in 0..datum.len() - 1 {
+        let error = from_older(&datum[..cut]);
+        assert_eq!(error, Err(DecodeError::Truncated { length: cut }));
+    }
+}
