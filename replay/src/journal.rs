@@ -114,13 +114,13 @@ impl JournalCheck {
         self.chain.next_sequence
     }
 
-    /// Compares the next entry; the difference, if there is one.
-    pub(crate) fn check(&mut self, record: &Record) -> Option<JournalDivergence> {
-        self.check_entry(record).err().map(|divergence| *divergence)
-    }
-
-    /// Likewise; the entry, where it is identical or nothing is known yet that it could differ from.
-    pub(crate) fn check_entry(&mut self, record: &Record) -> Result<JournalEntry, Box<JournalDivergence>> {
+    /// Compares the next entry; the entry, where it is identical or nothing is known yet that it could differ from. `is_chained`: whether its
+    /// hash is known to follow from the one before it.
+    pub(crate) fn check_entry(
+        &mut self,
+        record: &Record,
+        is_chained: bool,
+    ) -> Result<JournalEntry, Box<JournalDivergence>> {
         let entry = match decode_journal_entry(&record.value) {
             Ok(entry) => entry,
             Err(error) => {
@@ -135,7 +135,7 @@ impl JournalCheck {
                 self.begin_at(entry.sequence);
             }
         }
-        let hash = self.chain.check_hash(record);
+        let hash = if is_chained { None } else { self.chain.check_hash(record) };
         let expected = self.chain.next_sequence.unwrap_or(entry.sequence);
         let mut differences = match entry.sequence == expected {
             true if self.chain.is_headless => self.take_up(&entry),

@@ -38,6 +38,7 @@ mod options;
 mod outputs;
 mod outside;
 mod partition_reader;
+mod read_ahead;
 mod recorded;
 mod report;
 mod rerun;

@@ -1,6 +1,7 @@
 //! The verification of a log: first the journal, then what it accounts for, then the outputs.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 use warptape_stages::RepeatedTrades;
@@ -10,7 +11,7 @@ use crate::controls::ControlCheck;
 use crate::cut::Cut;
 use crate::journal::{JournalCheck, Trimmed};
 use crate::outputs::OutputCheck;
-use crate::partition_reader::PartitionReader;
+use crate::read_ahead;
 use crate::risk::RiskCheck;
 use crate::unaccounted;
 use crate::{
@@ -93,17 +94,20 @@ fn check_journals(
     for ((partition, range), end) in (0..).zip(&cut.journal).zip(&cut.journal_ends) {
         check.begin(partition, range.first);
         let source = TopicPartition { topic: options.journal.clone(), partition };
-        let mut reader = PartitionReader::open(log, source, *range)?;
-        loop {
-            let records = reader.next_fetch()?;
-            let Some(last) = records.last() else { break };
-            for record in &records {
-                if let Some(divergence) = check.check(record) {
-                    return Ok((Some(divergence), None));
+        let mut next = range.first;
+        let flow = read_ahead::for_each_fetch(log, source, *range, |fetch| {
+            for (index, record) in fetch.records.iter().enumerate() {
+                if let Err(divergence) = check.check_entry(record, index < fetch.chained) {
+                    return ControlFlow::Break(*divergence);
                 }
+                next = record.offset + 1;
             }
-            let done = done_before + (last.offset + 1 - range.first) as u64;
+            let done = done_before + (next - range.first) as u64;
             progress(Progress { phase: Phase::Journal, done, total });
+            ControlFlow::Continue(())
+        })?;
+        if let ControlFlow::Break(divergence) = flow {
+            return Ok((Some(divergence), None));
         }
         if let (Some(committed_sequence), Some(next_sequence)) = (*end, check.next_sequence())
             && next_sequence < committed_sequence

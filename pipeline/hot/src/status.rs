@@ -47,6 +47,13 @@ pub enum Connection {
         /// Why.
         reason: String,
     },
+    /// The log that hot state is made from cannot be read; nothing is known against Redis.
+    NoLog {
+        /// Since when.
+        since: Instant,
+        /// Why.
+        reason: String,
+    },
     /// Ended with the process.
     Closed,
 }
@@ -82,6 +89,11 @@ impl fmt::Display for HotStatus {
                 let written = HumanCount(written);
                 write!(f, "down for {time} ({reason}); {written} values written, the rest when it is back")?;
                 return Ok(());
+            }
+            Connection::NoLog { since, reason } => {
+                let time = HumanDuration(since.elapsed());
+                let written = HumanCount(written);
+                return write!(f, "waits for the log for {time} ({reason}); {written} values written");
             }
         }
         match behind {

@@ -106,14 +106,24 @@ impl Writer {
             HotError::Redis { cause, .. } => cause.to_string(),
             other => other.to_string(),
         };
-        self.tools.status.change(|figures| {
-            if let Connection::Down { reason: shown, .. } = &mut figures.connection {
+        let is_log = matches!(error, HotError::Log(_));
+        self.tools.status.change(|figures| match &mut figures.connection {
+            Connection::Down { reason: shown, .. } if !is_log => {
                 tracing::debug!("hot state still down: {error}");
                 *shown = reason;
-            } else {
+            }
+            Connection::NoLog { reason: shown, .. } if is_log => {
+                tracing::debug!("hot state still waits for the log: {error}");
+                *shown = reason;
+            }
+            _ if is_log => {
+                tracing::warn!("hot state waits for the log: {error}");
+                figures.connection = Connection::NoLog { since: Instant::now(), reason };
+            }
+            before => {
                 tracing::warn!("hot state down, the pipeline goes on: {error}");
-                figures.losses += u64::from(figures.connection == Connection::Up);
-                figures.connection = Connection::Down { since: Instant::now(), reason };
+                figures.losses += u64::from(*before == Connection::Up);
+                *before = Connection::Down { since: Instant::now(), reason };
             }
         });
     }
@@ -125,7 +135,7 @@ impl Writer {
         self.journals.iter_mut().for_each(|(_, placements)| placements.touch_all());
         self.adopt(&mut session)?;
         self.tools.status.change(|figures| {
-            if let Connection::Down { since, .. } = figures.connection {
+            if let Connection::Down { since, .. } | Connection::NoLog { since, .. } = figures.connection {
                 tracing::warn!(seconds = since.elapsed().as_secs(), "hot state up again");
             } else {
                 tracing::info!(url = %self.url, "hot state connected");

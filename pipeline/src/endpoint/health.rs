@@ -254,6 +254,10 @@ fn hot_state(view: &View<'_>) -> Option<Component> {
         Connection::Down { since, reason } => {
             (State::Degraded, format!("Redis lost since {:.0} s: {}", seconds_since(*since), cut(reason)))
         }
+        Connection::NoLog { since, reason } => {
+            let reason = format!("cannot read the log since {:.0} s: {}", seconds_since(*since), cut(reason));
+            (State::Degraded, reason)
+        }
         Connection::Closed => (State::Degraded, "ended".to_owned()),
     };
     Some(component("hot_state", state, reason))
@@ -411,6 +415,11 @@ mod tests {
         });
         assert_eq!((status, ready), (State::Degraded, true));
         assert_eq!(reason, "Redis lost since 0 s: connection refused");
+        let (status, _, reason) = assessed("hot_state", |view| {
+            let no_log = Connection::NoLog { since: Instant::now(), reason: "kafka:a:1 is gone".to_owned() };
+            view.hot_state = Some(HotFigures { connection: no_log, ..HotFigures::default() });
+        });
+        assert_eq!((status, &*reason), (State::Degraded, "cannot read the log since 0 s: kafka:a:1 is gone"));
 
         let (status, ready, reason) = assessed("devices", |view| {
             view.engine.samples.get_mut("cuda:0").expect("it is there").temperature_c = Some(90);

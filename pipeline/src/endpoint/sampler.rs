@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use warptape_engine::PartitionStatus;
 use warptape_eventlog::{EventLog, LogError, PartitionEnd, TopicPartition};
 
 use super::view::Watched;
@@ -231,16 +232,24 @@ impl JournalLag {
     }
 }
 
-/// By partition that is a pipeline's, the next record to read as it is committed.
+/// By partition that is a pipeline's, the offset before which all records are committed.
 fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
     let engine = progress.engine();
     let restored = engine.status.partitions.iter().filter(|partition| partition.is_restored);
     restored
         .map(|partition| {
             let committed = engine.committed.offsets.get(&partition.partition);
-            (partition.partition, committed.copied().unwrap_or(partition.sealed_offset))
+            (partition.partition, committed_to(partition, committed.copied()))
         })
         .collect()
+}
+
+/// `committed` is the next record to read as this process committed it last, if it did.
+fn committed_to(partition: &PartitionStatus, committed: Option<i64>) -> i64 {
+    let committed = committed.unwrap_or(partition.sealed_offset);
+    // Of what was read behind the last record nothing is left to commit.
+    let is_all = committed >= partition.next_offset;
+    if is_all { committed.max(partition.read_to) } else { committed }
 }
 
 /// Who asks the log where its partitions end.
@@ -484,6 +493,32 @@ mod tests {
         // A partition that was deleted and made again.
         ends.see(6_000 * S, at(10));
         assert_eq!(ends.lag(0, 6_001 * S), behind(10, 1.0));
+    }
+
+    /// Such as the marker of a feed's last transaction: the log ends behind it, and nobody ever commits it.
+    #[test]
+    fn offsets_without_a_record_are_not_behind_once_they_were_read() {
+        let partition = |next_offset, read_to, sealed_offset| PartitionStatus {
+            partition: 0,
+            is_restored: true,
+            is_paused: false,
+            next_offset,
+            read_to,
+            sealed_offset,
+            watermark_ns: None,
+            waiting_rows: 0,
+            waiting_bytes: 0,
+        };
+        let mut ends = Ends::default();
+        ends.see(10 * S, at(101));
+        let lag = |partition, committed| ends.lag(committed_to(&partition, committed), 20 * S);
+        assert_eq!(lag(partition(100, 101, 100), Some(100)), Lag::default());
+        // Nothing new since the start.
+        assert_eq!(lag(partition(100, 101, 100), None), Lag::default());
+        // Not read yet, or not committed.
+        assert_eq!(lag(partition(100, 100, 100), Some(100)), behind(1, 10.0));
+        assert_eq!(lag(partition(100, 101, 100), Some(90)), behind(11, 10.0));
+        assert_eq!(lag(partition(100, 101, 90), None), behind(11, 10.0));
     }
 
     #[test]

@@ -170,6 +170,7 @@ pub(super) mod tests {
                 is_restored: true,
                 is_paused: false,
                 next_offset: 100,
+                read_to: 100,
                 sealed_offset: 90,
                 watermark_ns: Some(NOW_NS - S),
                 waiting_rows: 5,

@@ -19,6 +19,8 @@ use super::{Clock, Topics};
 const FETCHES_MAX: usize = 2;
 /// Longest wait of one poll: bounds how late a command is obeyed on an idle log.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
+/// Time after which the engine is told how far partitions are while records come.
+const POSITIONS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often is looked whether other topics have a partition by now.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often is said that a partition waits for them.
@@ -98,6 +100,7 @@ impl SourceThread {
             others: topics.beside_ticks().map(str::to_owned).to_vec(),
             waiting: BTreeMap::new(),
             next_look: Instant::now(),
+            next_positions: Instant::now(),
             fence,
             clock,
             records_max,
@@ -127,6 +130,8 @@ struct SourceReader {
     waiting: BTreeMap<i32, Instant>,
     /// When to look for them again.
     next_look: Instant,
+    /// When to tell the engine how far partitions are, even if records come without a pause.
+    next_positions: Instant,
     fence: Fence,
     clock: Clock,
     records_max: usize,
@@ -173,11 +178,14 @@ impl SourceReader {
         if let Some(event) = self.look_for_waiting()? {
             return Ok(self.events.send(event).is_ok());
         }
+        // Partitions with records do not keep those that have none any more from being told.
+        let now = Instant::now();
+        if now >= self.next_positions {
+            self.next_positions = now + POSITIONS_INTERVAL;
+            return self.tell_positions();
+        }
         let event = match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
-            Fetched::Idle => match self.positions()? {
-                moved if moved.is_empty() => return Ok(true),
-                moved => SourceEvent::Positions(moved),
-            },
+            Fetched::Idle => return self.tell_positions(),
             Fetched::Assigned(partitions) => {
                 // Nothing is read before the engine restored the state and said where to begin.
                 self.consumer.pause(&partitions)?;
@@ -198,6 +206,12 @@ impl SourceReader {
             },
         };
         Ok(self.events.send(event).is_ok())
+    }
+
+    /// False when the engine is gone.
+    fn tell_positions(&mut self) -> Result<bool, LogError> {
+        let moved = self.positions()?;
+        Ok(moved.is_empty() || self.events.send(SourceEvent::Positions(moved)).is_ok())
     }
 
     /// Partitions that moved on since the engine was told.

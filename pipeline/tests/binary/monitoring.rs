@@ -264,6 +264,13 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
         firing.iter().all(|alert| alert == OF_A_BUSY_MACHINE).then_some(())
     });
     assert_eq!(component(&endpoint, "log").expect("an answer").0, "ok");
+
+    // The partitions end with the marker of the feed's last transaction, which nobody ever commits.
+    feed.stop("TERM");
+    run.run_until("nothing is behind any more", || {
+        let lags = prometheus.query("warptape_partition_lag_records");
+        (!lags.is_empty() && lags.iter().all(|(_, records)| *records == 0.0)).then_some(())
+    });
 }
 
 #[test]

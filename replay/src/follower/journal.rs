@@ -88,7 +88,7 @@ impl JournalFollower {
                 self.next = range.next;
                 break;
             };
-            match self.check.check_entry(&record) {
+            match self.check.check_entry(&record, false) {
                 Ok(entry) => self.follow(record.offset, &entry, partitions),
                 Err(divergence) => return Ok(Some(*divergence)),
             }

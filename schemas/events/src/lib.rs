@@ -67,7 +67,7 @@ pub use feed::Feed;
 pub use frame::{
     HEADER_SIZE, REGISTRY_HEADER_SIZE, fingerprint_of, registry_id_of, to_registry_frame, to_single_object,
 };
-pub use journal_chain::{GENESIS_HASH, JournalWriter, check_chain};
+pub use journal_chain::{GENESIS_HASH, JournalWriter, check_chain, recorded_hash};
 pub use late_tick::LateTick;
 pub use lifecycle::{Lifecycle, LifecycleEvent};
 pub use record::{

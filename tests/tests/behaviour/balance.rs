@@ -1,6 +1,8 @@
 //! Where groups live follows what real lanes have to do, and no output tells.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,6 +14,7 @@ use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{
     BreakerConfig, BreakerReason, Decision, Input, JournalEntry, LaneId, Release, ReleaseCause,
 };
+use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
 use warptape_tests::live_run::{Feed, run_live};
@@ -25,25 +28,22 @@ const LANES: i32 = 4;
 const ROW_NS: u64 = 40_000;
 
 /// Ticks of the market with a hot symbol.
-fn ticks() -> usize {
-    std::env::var("WARPTAPE_TEST_HOT_TICKS")
-        .map_or(150_000, |text| text.parse().expect("WARPTAPE_TEST_HOT_TICKS is a whole number"))
-}
+const TICKS: usize = 150_000;
 
-fn new_log(folder: &tempfile::TempDir, name: &str, ticks: usize) -> Arc<dyn EventLog> {
-    let log = SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log");
-    let log: Arc<dyn EventLog> = Arc::new(log);
-    let config = SynthConfig { symbols: 200, ticks: Some(ticks as u64), ..SynthConfig::default() };
+/// A market of 200 symbols, in which three ticks of ten are of one more.
+fn hot_market() -> impl Iterator<Item = Tick> {
+    let config = SynthConfig { symbols: 200, ..SynthConfig::default() };
     let source = SynthSource::new(config).expect("the configuration is valid");
-    // Three ticks of ten are of one symbol.
-    let hot = |(number, mut tick): (usize, warptape_schemas::tick::Tick)| {
+    source.enumerate().map(|(number, mut tick)| {
         if number % 10 < 3 {
             tick.symbol = "SYNTH:HOT".to_owned();
         }
         tick
-    };
-    feed(&log, PARTITIONS, 64, source.take(ticks).enumerate().map(hot));
-    log
+    })
+}
+
+fn empty_log(folder: &tempfile::TempDir, name: &str) -> Arc<dyn EventLog> {
+    Arc::new(SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log"))
 }
 
 fn config(policy: &str) -> EngineConfig {
@@ -60,8 +60,9 @@ fn config(policy: &str) -> EngineConfig {
 }
 
 fn run_by(policy: &str, folder: &tempfile::TempDir) -> (Arc<dyn EventLog>, Duration) {
-    let ticks = ticks();
-    let log = new_log(folder, policy, ticks);
+    let ticks = number_of("WARPTAPE_TEST_HOT_TICKS", TICKS);
+    let log = empty_log(folder, policy);
+    feed(&log, PARTITIONS, 64, hot_market().take(ticks));
     let begun = Instant::now();
     assert_eq!(run_to_end(&log, config(policy)).ticks, ticks as u64);
     let took = begun.elapsed();
@@ -107,13 +108,23 @@ fn fewest_beside_the_hot_one(journal: &[JournalEntry]) -> usize {
 
 /// Rows of the lane that had most. Lanes take a time for each row, so that no run is shorter than these take.
 fn most_rows_of_a_lane(journal: &[JournalEntry]) -> i64 {
-    let mut lanes = BTreeMap::<LaneId, i64>::new();
+    rows_of_lanes(journal).into_values().max().expect("there were batches")
+}
+
+fn rows_of_lanes(journal: &[JournalEntry]) -> BTreeMap<LaneId, i64> {
+    let mut lanes = BTreeMap::new();
     for decision in journal.iter().flat_map(|entry| &entry.decisions) {
         if let Decision::Dispatch(batch) = decision {
             *lanes.entry(batch.lane).or_default() += batch.rows;
         }
     }
-    lanes.into_values().max().expect("there were batches")
+    lanes
+}
+
+fn moves_of(journal: &[JournalEntry]) -> usize {
+    let decisions = journal.iter().flat_map(|entry| &entry.decisions);
+    let moved = |decision: &&Decision| matches!(decision, Decision::Release(release) if release.cause == ReleaseCause::Balance);
+    decisions.filter(moved).count()
 }
 
 #[test]
@@ -124,19 +135,81 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     assert_eq!(signals(&balanced), signals(&fixed));
     assert_identical(&balanced, "warptape");
     let (hashed, journal) = (journal(&fixed), journal(&balanced));
-    let moves = journal.iter().flat_map(|entry| &entry.decisions).filter(
-        |decision| matches!(decision, Decision::Release(release) if release.cause == ReleaseCause::Balance),
-    );
     let gain = fixed_took.as_secs_f64() / balanced_took.as_secs_f64();
     println!(
         "{fixed_took:?} by hashing, {balanced_took:?} balanced with {} moves: {gain:.2} times",
-        moves.count()
+        moves_of(&journal)
     );
     let fewest = fewest_beside_the_hot_one(&journal);
     assert!(fewest <= 2, "{fewest} groups are on the lane of the hot one, itself included");
     // How long the runs took says nothing on a machine that has other work.
     let [by_hashing, balanced] = [&hashed, &journal].map(|journal| most_rows_of_a_lane(journal));
     assert!(by_hashing * 10 > balanced * 11, "{by_hashing} rows by hashing, {balanced} balanced");
+}
+
+/// Partitions of the market with a hot symbol as it happens: as many as by default.
+const LIVE_PARTITIONS: i32 = 4;
+/// Seconds of it.
+const LIVE_S: u64 = 6;
+
+/// Ticks in a second of that market: fewer than keep the lane of the hot symbol busy under `rendezvous`.
+const LIVE_TICKS_PER_S: usize = 40_000;
+
+/// A number that a variable says, or another.
+fn number_of<T: FromStr<Err: Debug>>(variable: &str, otherwise: T) -> T {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().expect("the variable is a whole number"))
+}
+
+/// A market with a hot symbol as it happens under a policy.
+struct LiveRun {
+    log: Arc<dyn EventLog>,
+    /// How long the run took.
+    took: Duration,
+    /// Parts of a thousand that the lane with most rows had of all rows in the second half of the feed.
+    most: i64,
+    moves: usize,
+}
+
+fn run_live_by(policy: &str, folder: &tempfile::TempDir) -> LiveRun {
+    let log = empty_log(folder, policy);
+    let mut config = config(policy);
+    config.core.scheduler.balance_interval_ns = 250_000_000;
+    config.core.scheduler.high_water_rows = 1 << 20;
+    config.core.scheduler.placement_seed = number_of("WARPTAPE_TEST_HOT_SEED", 0);
+    config.poll_records_max = 256;
+    let feed = Feed {
+        market: &mut hot_market(),
+        ticks_per_s: number_of("WARPTAPE_TEST_HOT_TICKS_PER_S", LIVE_TICKS_PER_S),
+        partitions: LIVE_PARTITIONS,
+    };
+    let half = Duration::from_secs(number_of("WARPTAPE_TEST_HOT_S", LIVE_S)) / 2;
+    let begun = Instant::now();
+    let times_ns = run_live(&log, config, feed, &[(half, &|| ()), (half * 2, &|| ())]);
+    let took = begun.elapsed();
+    let journal = journal(&log);
+    let from = journal.partition_point(|entry| entry.at_ns < times_ns[0]);
+    let to = journal.partition_point(|entry| entry.at_ns < times_ns[1]);
+    let rows = rows_of_lanes(&journal[from..to]);
+    let most = 1_000 * rows.values().max().expect("there were batches") / rows.values().sum::<i64>();
+    LiveRun { log, took, most, moves: moves_of(&journal) }
+}
+
+#[test]
+fn the_lane_of_a_hot_symbol_is_left_to_it_in_a_market_as_it_happens() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [fixed, balanced] = ["rendezvous", "balanced"].map(|policy| run_live_by(policy, &folder));
+    assert_identical(&balanced.log, "warptape");
+    println!(
+        "{:?} by hashing, {:?} balanced with {} moves; the busiest lane had {} and {} ‰ of the rows: {:.2} times",
+        fixed.took,
+        balanced.took,
+        balanced.moves,
+        fixed.most,
+        balanced.most,
+        fixed.most as f64 / balanced.most as f64,
+    );
+    // Its symbol alone is 300.
+    assert!(balanced.most < 350, "its lane keeps {} ‰ of the rows", balanced.most);
 }
 
 /// Feeds a market of 400 symbols as it happens.
@@ -219,8 +292,7 @@ fn share(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> i64 {
 fn a_lane_that_is_slow_for_a_while_loses_groups_and_gets_them_back() {
     const S: i64 = 1_000_000_000;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
-    let log: Arc<dyn EventLog> = Arc::new(log);
+    let log = empty_log(&folder, "log.db");
     let Phases { slow_ns, over_ns } = run_with_a_slow_lane(&log, config("balanced"), 5);
     assert_identical(&log, "warptape");
     let journal = journal(&log);
@@ -265,20 +337,18 @@ fn breakers() -> BreakerConfig {
     }
 }
 
-/// Seconds for which a lane is slow while breakers watch: 4, or what the variable says.
-fn slow_s() -> u64 {
-    std::env::var("WARPTAPE_TEST_SLOW_S").map_or(4, |text| text.parse().expect("a number of seconds"))
-}
+/// Seconds for which a lane is slow while breakers watch.
+const SLOW_S: u64 = 4;
 
 #[test]
 fn a_lane_that_is_slow_is_kept_from_work_by_its_breaker_and_its_groups_come_home() {
     const S: i64 = 1_000_000_000;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
-    let log: Arc<dyn EventLog> = Arc::new(log);
+    let log = empty_log(&folder, "log.db");
     let mut config = config("rendezvous");
     config.core.scheduler.breakers = Some(breakers());
-    let Phases { slow_ns, over_ns } = run_with_a_slow_lane(&log, config, slow_s());
+    let Phases { slow_ns, over_ns } =
+        run_with_a_slow_lane(&log, config, number_of("WARPTAPE_TEST_SLOW_S", SLOW_S));
     assert_identical(&log, "warptape");
     let journal = journal(&log);
 
@@ -354,8 +424,7 @@ const LOAD_TICKS_PER_S: usize = 12_000;
 #[test]
 fn the_loss_of_a_lane_under_load_is_made_up_for() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
-    let log: Arc<dyn EventLog> = Arc::new(log);
+    let log = empty_log(&folder, "log.db");
     let mut config = config("balanced");
     config.core.scheduler.balance_interval_ns = 250_000_000;
     // What is folded again after the loss takes lanes as long as what is live.

@@ -45,6 +45,9 @@ pub struct PartitionStatus {
     pub is_paused: bool,
     /// The next record to accept.
     pub next_offset: i64,
+    /// Up to where the source was read: behind `next_offset` where offsets follow that no record has, such as the marker with which Kafka
+    /// ends a transaction.
+    pub read_to: i64,
     /// Outputs of records before this offset are committed, or in the commit under way.
     pub sealed_offset: i64,
     /// The event time before which ticks are late, ns since the epoch; `None` before the first tick.
@@ -85,6 +88,7 @@ impl Core {
                 is_restored: owned.is_some(),
                 is_paused: load.is_some_and(|load| load.paused),
                 next_offset: owned.map_or(0, |owned| owned.next_offset),
+                read_to: owned.map_or(0, |owned| owned.next_offset.max(owned.read_to)),
                 sealed_offset: owned.map_or(0, |owned| owned.sealed_offset),
                 watermark_ns: owned.and_then(|owned| owned.watermark_ns()),
                 waiting_rows: load.map_or(0, |load| load.waiting_rows),
