@@ -125,7 +125,10 @@ impl JournalCheck {
             Ok(entry) => entry,
             Err(error) => {
                 let mut differences = vec![Difference::new("entry", "a journal entry", error.to_string())];
-                differences.extend(self.chain.check_changed(record));
+                // Whether it was changed after it was written, where its hash says so.
+                let error = self.chain.hash_error(record);
+                let error = error.filter(|error| matches!(error, ChainError::Broken { .. }));
+                differences.extend(error.map(hash_difference));
                 return Err(Box::new(self.divergence(record.offset, None, differences)));
             }
         };
@@ -135,7 +138,7 @@ impl JournalCheck {
                 self.begin_at(entry.sequence);
             }
         }
-        let hash = if is_chained { None } else { self.chain.check_hash(record) };
+        let hash_error = if is_chained { None } else { self.chain.hash_error(record) };
         let expected = self.chain.next_sequence.unwrap_or(entry.sequence);
         let mut differences = match entry.sequence == expected {
             true if self.chain.is_headless => self.take_up(&entry),
@@ -143,7 +146,7 @@ impl JournalCheck {
             // Entries are missing or out of order: what the scheduler would say to this one means nothing.
             false => vec![Difference::new("sequence", expected, entry.sequence)],
         };
-        differences.extend(hash);
+        differences.extend(hash_error.map(hash_difference));
         if !differences.is_empty() {
             return Err(Box::new(self.divergence(record.offset, Some(&entry), differences)));
         }
@@ -252,20 +255,9 @@ impl PartitionChain {
         }
     }
 
-    fn check_hash(&self, record: &Record) -> Option<Difference> {
-        match check_chain(self.previous_hash?, &record.value) {
-            Ok(()) => None,
-            Err(ChainError::Broken { expected, found }) => Some(Difference::new("hash", expected, found)),
-            Err(error) => Some(Difference::new("hash", "the hash of this entry", error.to_string())),
-        }
-    }
-
-    /// That a record which cannot be read was changed after it was written, where it says so.
-    fn check_changed(&self, record: &Record) -> Option<Difference> {
-        match check_chain(self.previous_hash?, &record.value) {
-            Err(ChainError::Broken { expected, found }) => Some(Difference::new("hash", expected, found)),
-            _ => None,
-        }
+    /// What speaks against a record's hash.
+    fn hash_error(&self, record: &Record) -> Option<ChainError> {
+        check_chain(self.previous_hash?, &record.value).err()
     }
 
     fn step(&mut self, entry: &JournalEntry) -> Vec<Difference> {
@@ -322,6 +314,13 @@ impl PartitionChain {
         }
         let words = |bytes: &[u8]| format!("{} bytes with the digest {:016x}", bytes.len(), xxh3_64(bytes));
         Some(Difference::new("input.Checkpoint.state", words(&expected), words(&part.state.0)))
+    }
+}
+
+fn hash_difference(error: ChainError) -> Difference {
+    match error {
+        ChainError::Broken { expected, found } => Difference::new("hash", expected, found),
+        error => Difference::new("hash", "the hash of this entry", error.to_string()),
     }
 }
 

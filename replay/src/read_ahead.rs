@@ -6,8 +6,7 @@
 //!  caller:                           └──► decode, step, compare
 //! ```
 //!
-//! An entry's hash is compared with the one that the entry before it has, not with one that was computed for that: so the thread needs nothing
-//! of what the caller finds. Records go back to the thread, because memory is freed quickest where it was taken.
+//! The thread compares an entry's hash with the one recorded in the entry before, so it needs no result of the caller. Records go back to the thread, because memory is freed quickest where it was taken.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -24,11 +23,11 @@ const FETCHES_AHEAD: usize = 4;
 /// Records of a journal that follow each other.
 pub(crate) struct Fetch {
     pub(crate) records: Vec<Record>,
-    /// How many of the first of them have the hash that follows from the one before, where that is known. The next may have another.
+    /// The first so many follow from the record before them by their hash. The caller checks the others.
     pub(crate) chained: usize,
 }
 
-/// Gives all records of a partition of the journal, fetch by fetch, until something breaks that off.
+/// Gives all records of a partition of the journal, fetch by fetch, until `take` breaks that off. It returns once the thread has read what it is at.
 pub(crate) fn for_each_fetch<B>(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -73,9 +72,10 @@ fn read(
         let fetch = reader.next_fetch().map(|records| {
             let is_chained = |record: &&Record| {
                 let before = std::mem::replace(&mut previous_hash, recorded_hash(&record.value));
-                before.is_none_or(|before| check_chain(before, &record.value).is_ok())
+                before.is_some_and(|before| check_chain(before, &record.value).is_ok())
             };
             let chained = records.iter().take_while(is_chained).count();
+            previous_hash = records.last().and_then(|last| recorded_hash(&last.value));
             Fetch { records, chained }
         });
         let is_last = fetch.as_ref().is_ok_and(|fetch| fetch.records.is_empty());

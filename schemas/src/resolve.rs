@@ -42,7 +42,8 @@ pub(crate) fn resolve(writer: KnownSchema, datum: &[u8]) -> Result<Cow<'_, [u8]>
 
 /// How a part of a datum of one schema becomes one of another.
 struct Part {
-    /// Whether any such part has the same bytes in both.
+    /// Whether every value of this part has the same bytes in both versions, and each index the same meaning. An enum or a union with one
+    /// more is not the same: data of the older version must not have it, which the walk checks.
     is_same: bool,
     content: Content,
 }
@@ -55,16 +56,12 @@ enum Content {
     Double,
     String,
     Bytes,
-    Fixed {
-        size: usize,
-    },
     /// By the writer's index: the reader's.
     Enum(Vec<usize>),
     Array(Box<Part>),
-    Map(Box<Part>),
     /// By the writer's index: the reader's, and what becomes of the value.
     Union(Vec<(usize, Part)>),
-    /// Was always there and may be left out since: a branch of the reader's union.
+    /// The writer's schema is no union and the reader's is: the index of the writer's branch in it.
     Branch(usize, Box<Part>),
     Record {
         fields: Vec<Field>,
@@ -77,7 +74,7 @@ enum Content {
 enum Field {
     /// The writer has it as well.
     Kept(Part),
-    /// The reader's default.
+    /// Only the reader has it: the bytes of its default.
     New(Vec<u8>),
 }
 
@@ -85,8 +82,8 @@ enum Field {
 type Mismatch = String;
 
 impl Part {
-    /// How a datum of `writer` becomes one of `reader`. Fields stay in order, and none goes; branches of unions and symbols of enums are
-    /// found by their names, and none goes.
+    /// How a datum of `writer` becomes one of `reader`. No field is removed, and they stay in order; branches of unions and symbols of enums
+    /// are found by their names, and none is removed.
     fn new(writer: &Schema, reader: &Schema) -> Result<Self, Mismatch> {
         Versions { writer, reader }.part(writer, reader)
     }
@@ -123,9 +120,6 @@ impl Versions<'_> {
             (Schema::Double, Schema::Double) => (true, Content::Double),
             (Schema::String, Schema::String) => (true, Content::String),
             (Schema::Bytes, Schema::Bytes) => (true, Content::Bytes),
-            (Schema::Fixed(writer), Schema::Fixed(reader)) if writer.size == reader.size => {
-                (true, Content::Fixed { size: writer.size })
-            }
             (Schema::Enum(writer), Schema::Enum(reader)) => {
                 let index_of = |symbol: &String| {
                     let index = reader.symbols.iter().position(|other| other == symbol);
@@ -137,10 +131,6 @@ impl Versions<'_> {
             (Schema::Array(writer), Schema::Array(reader)) => {
                 let items = self.part(&writer.items, &reader.items)?;
                 (items.is_same, Content::Array(Box::new(items)))
-            }
-            (Schema::Map(writer), Schema::Map(reader)) => {
-                let values = self.part(&writer.types, &reader.types)?;
-                (values.is_same, Content::Map(Box::new(values)))
             }
             (Schema::Union(writer), Schema::Union(reader)) => {
                 let branches = writer.variants().iter().map(|branch| self.branch(branch, reader.variants()));
@@ -206,7 +196,7 @@ impl Versions<'_> {
 struct Rewriting<'a> {
     datum: &'a [u8],
     cursor: Cursor<'a>,
-    /// How much of the datum is in `out`, or was replaced there.
+    /// Bytes of the datum that are dealt with: copied to `out`, or replaced there.
     copied: usize,
     /// Empty until something is not the same.
     out: Vec<u8>,
@@ -222,7 +212,7 @@ enum Walk {
 
 impl Rewriting<'_> {
     fn is_unchanged(&self) -> bool {
-        self.copied == 0 && self.out.is_empty()
+        self.out.is_empty()
     }
 
     /// Passes over a part, and writes what is not the same. `rest_is_same`: whether all parts behind it are.
@@ -238,17 +228,21 @@ impl Rewriting<'_> {
             Content::Double => _ = self.cursor.double()?,
             Content::String => _ = self.cursor.string()?,
             Content::Bytes => _ = self.cursor.bytes()?,
-            Content::Fixed { size } => _ = self.cursor.take(*size)?,
             Content::Enum(readers) => {
                 let start = self.cursor.position();
                 let index = self.index("no such symbol of an enum", readers)?;
                 self.replace(start, index, readers[index]);
             }
-            Content::Array(items) => self.walk_blocks(|this| this.walk(items, false).map(drop))?,
-            Content::Map(values) => self.walk_blocks(|this| {
-                this.cursor.string()?;
-                this.walk(values, false).map(drop)
-            })?,
+            // Sizes of blocks stay as they were written: our readers pass over them.
+            Content::Array(items) => loop {
+                let count = self.cursor.block()?;
+                if count == 0 {
+                    break;
+                }
+                for _ in 0..count {
+                    self.walk(items, false)?;
+                }
+            },
             Content::Union(readers) => {
                 let start = self.cursor.position();
                 let index = self.index("no such branch of a union", readers)?;
@@ -279,22 +273,6 @@ impl Rewriting<'_> {
             }
         }
         Ok(Walk::Passed)
-    }
-
-    /// Sizes of blocks stay as they were written: our readers pass over them.
-    fn walk_blocks(
-        &mut self,
-        mut item: impl FnMut(&mut Self) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
-        loop {
-            let count = self.cursor.block()?;
-            if count == 0 {
-                return Ok(());
-            }
-            for _ in 0..count {
-                item(self)?;
-            }
-        }
     }
 
     /// The index of an enum or union of the writer's, of which there are as many as `known`.

@@ -293,8 +293,10 @@ impl Core {
         generation: u64,
         position: i64,
     ) -> Result<(), RecordError> {
+        // What lies behind a stop is left to others.
+        let end = self.stop_offset(partition);
         match self.partitions.get_mut(&partition) {
-            Some(owned) if owned.generation == generation => owned.read_to = position,
+            Some(owned) if owned.generation == generation => owned.read_to = position.min(end),
             _ => return Ok(()),
         }
         self.drain_if_read(now_ns)

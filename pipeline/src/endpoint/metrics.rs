@@ -136,7 +136,7 @@ metrics! {
     QUOTA_TASKS = Gauge "risk_quota_tasks" "" ["quota"] "Risk tasks of a quota that is configured, those of quotas below it included.";
     QUOTA_LIMIT = Gauge "risk_quota_limit_tasks" "" ["quota"] "Risk tasks that the quota may have; absent where it has no limit.";
 
-    HOT_UP = Gauge "hot_state_connected" "" [] "1 while there is a connection to Redis; absent where hot state is kept in memory.";
+    HOT_UP = Gauge "hot_state_connected" "" [] "1 while Redis is connected and the log can be read for it; `/health` says what is missing. Absent where hot state is kept in memory.";
     HOT_WRITTEN = Counter "hot_state_written_values" "" [] "Values written to Redis.";
     HOT_BEHIND = Gauge "hot_state_behind_records" "" [] "Signals and results in the log that Redis does not have yet.";
     HOT_REBUILDS = Counter "hot_state_rebuilds" "" [] "Partitions rebuilt in Redis from the log's beginning.";

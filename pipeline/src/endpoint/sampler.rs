@@ -244,10 +244,10 @@ fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
         .collect()
 }
 
-/// `committed` is the next record to read as this process committed it last, if it did.
+/// `committed` is the offset that this process committed last; `None` if it has committed nothing yet.
 fn committed_to(partition: &PartitionStatus, committed: Option<i64>) -> i64 {
     let committed = committed.unwrap_or(partition.sealed_offset);
-    // Of what was read behind the last record nothing is left to commit.
+    // Offsets after the last record have nothing to commit.
     let is_all = committed >= partition.next_offset;
     if is_all { committed.max(partition.read_to) } else { committed }
 }

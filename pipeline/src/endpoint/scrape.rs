@@ -335,9 +335,7 @@ impl Page {
 
     fn hot_state(&mut self, view: &View<'_>) {
         let Some(figures) = &view.hot_state else { return };
-        // Who waits for the log has found Redis there.
-        let is_up = matches!(figures.connection, Connection::Up | Connection::NoLog { .. });
-        self.number(HOT_UP, f64::from(u8::from(is_up)));
+        self.number(HOT_UP, f64::from(u8::from(figures.connection == Connection::Up)));
         self.count(HOT_WRITTEN, figures.written);
         self.count(HOT_BEHIND, figures.behind);
         self.count(HOT_REBUILDS, figures.rebuilds);

@@ -178,34 +178,38 @@ impl SourceReader {
         if let Some(event) = self.look_for_waiting()? {
             return Ok(self.events.send(event).is_ok());
         }
-        // Partitions with records do not keep those that have none any more from being told.
-        let now = Instant::now();
-        if now >= self.next_positions {
-            self.next_positions = now + POSITIONS_INTERVAL;
-            return self.tell_positions();
-        }
-        let event = match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
-            Fetched::Idle => return self.tell_positions(),
+        match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
+            Fetched::Idle => self.tell_positions(),
             Fetched::Assigned(partitions) => {
                 // Nothing is read before the engine restored the state and said where to begin.
                 self.consumer.pause(&partitions)?;
                 let now = Instant::now();
                 self.waiting.extend(partitions.iter().map(|partition| (partition.partition, now)));
                 self.next_look = now;
-                return Ok(true);
+                Ok(true)
             }
-            Fetched::Revoked(partitions) => {
-                return self.hand_over(SourceEvent::Revoked, &partitions, commands);
+            Fetched::Revoked(partitions) => self.hand_over(SourceEvent::Revoked, &partitions, commands),
+            Fetched::Lost(partitions) => self.hand_over(SourceEvent::Lost, &partitions, commands),
+            Fetched::Records { source, records } => {
+                let event = SourceEvent::Records {
+                    partition: source.partition,
+                    generation: self.generation(source.partition),
+                    records,
+                    read_at_ns: self.clock.now_ns(),
+                };
+                if self.events.send(event).is_err() {
+                    return Ok(false);
+                }
+                // Partitions with records do not keep those that have none any more from being told. No news of the group is left that a poll
+                // would give before records.
+                let now = Instant::now();
+                if now < self.next_positions {
+                    return Ok(true);
+                }
+                self.next_positions = now + POSITIONS_INTERVAL;
+                self.tell_positions()
             }
-            Fetched::Lost(partitions) => return self.hand_over(SourceEvent::Lost, &partitions, commands),
-            Fetched::Records { source, records } => SourceEvent::Records {
-                partition: source.partition,
-                generation: self.generation(source.partition),
-                records,
-                read_at_ns: self.clock.now_ns(),
-            },
-        };
-        Ok(self.events.send(event).is_ok())
+        }
     }
 
     /// False when the engine is gone.

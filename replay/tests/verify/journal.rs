@@ -254,6 +254,13 @@ fn a_journal_from_before_lanes_were_wanted_is_verified() {
     check_stored(include_str!("../fixtures/journal_8.txt"));
 }
 
+/// Decided by the first rules: groups that moved by load and from a drained lane, slices under two policies with two more in the shadow, how many
+/// lanes are wanted, and checkpoints.
+#[test]
+fn a_journal_from_before_there_were_rules_is_verified() {
+    check_stored(include_str!("../fixtures/journal_9.txt"));
+}
+
 fn checkpointed() -> (Recording, Vec<Record>, Vec<usize>) {
     let recording = record(Plan { lives: 1, checkpoint: Some(4), ..Plan::small(26) });
     let journal = records(&recording.log, "journal", 0);

@@ -124,7 +124,7 @@ pub fn check_chain(previous_hash: Digits<HASH_DIGITS>, payload: &[u8]) -> Result
     Err(ChainError::Broken { expected: expected.into(), found: found.to_owned() })
 }
 
-/// The hash that a journal entry has, which is that of its successor's predecessor. The entry is not decoded; `None` if it does not end with one.
+/// The hash at the end of a journal entry, with which the next entry's hash begins. The entry is not decoded; `None` if it does not end with a hash.
 pub fn recorded_hash(payload: &[u8]) -> Option<Digits<HASH_DIGITS>> {
     let (_, field) = payload.split_last_chunk::<HASH_FIELD_SIZE>()?;
     Digits::get(&mut Cursor::new(field)).ok()

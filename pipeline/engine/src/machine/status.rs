@@ -45,8 +45,8 @@ pub struct PartitionStatus {
     pub is_paused: bool,
     /// The next record to accept.
     pub next_offset: i64,
-    /// Up to where the source was read: behind `next_offset` where offsets follow that no record has, such as the marker with which Kafka
-    /// ends a transaction.
+    /// The offset up to which the source was read. It is greater than `next_offset` where offsets without a record follow, such as the marker
+    /// with which Kafka ends a transaction.
     pub read_to: i64,
     /// Outputs of records before this offset are committed, or in the commit under way.
     pub sealed_offset: i64,

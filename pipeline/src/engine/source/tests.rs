@@ -65,3 +65,68 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     assert!(!fence.is_open(0, 1), "nothing may be committed in the name of a member that is gone");
     source.stop();
 }
+
+/// Gives records of partition 1 without end, while partition 0 is at an offset behind its last record.
+struct BusyConsumer;
+
+impl Consumer for BusyConsumer {
+    fn poll(&mut self, _: Duration, _: usize, _: usize) -> Result<Fetched, LogError> {
+        let source = TopicPartition { topic: "ticks".to_owned(), partition: 1 };
+        let record = Record { offset: 0, timestamp_ns: 0, key: None, headers: Vec::new(), value: Vec::new() };
+        Ok(Fetched::Records { source, records: vec![record] })
+    }
+
+    fn pause(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn resume(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn seek(&mut self, _: &TopicPartition, _: i64) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn committed(&mut self, _: &TopicPartition) -> Result<Option<i64>, LogError> {
+        Ok(None)
+    }
+
+    fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
+        Ok(if partition.partition == 0 { 7 } else { 0 })
+    }
+
+    fn offsets(&mut self, _: &TopicPartition) -> Result<OffsetRange, LogError> {
+        Err(failure())
+    }
+}
+
+/// How far it is behind is judged by its position, which is past the marker of the last transaction.
+#[test]
+fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = SqliteLog::open(folder.path().join("log.db"), Durability::default()).expect("a log");
+    let (topics, consumer) = (Topics::new(""), Box::new(BusyConsumer));
+    let source = SourceThread::start(
+        Arc::new(log),
+        consumer,
+        &topics,
+        Fence::default(),
+        Clock::start(),
+        [1, usize::MAX],
+    );
+    for partition in [0, 1] {
+        let seek = SourceCommand::Seek { partition, offset: 6, generation: 3 };
+        source.commands.send(seek).expect("the thread listens");
+    }
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < ANSWER_MAX, "it is not told");
+        let event = source.events.recv_timeout(ANSWER_MAX).expect("records come without end");
+        if let SourceEvent::Positions(moved) = event {
+            assert_eq!(moved, [(0, 3, 7)]);
+            break;
+        }
+    }
+    source.stop();
+}
