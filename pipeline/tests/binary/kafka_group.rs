@@ -342,6 +342,16 @@ fn a_process_that_was_killed_waits_for_its_place_by_the_brokers_protocol() {
 
 #[test]
 fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
+    // Whatever happens, nothing may be lost. A machine that stands still for a session timeout takes all partitions from the first
+    // process, and nothing is left that it could send again: then it is tried once more.
+    const ATTEMPTS_MAX: usize = 3;
+    let is_shown = (0..ATTEMPTS_MAX).any(|_| outlast_a_revocation());
+    assert!(is_shown, "no commit was held up with records of partitions that were let go and of others");
+}
+
+/// Holds up a commit of one process until another one has some of its partitions. Says whether records of these were let go and those of
+/// others sent again.
+fn outlast_a_revocation() -> bool {
     let folder = folder();
     let folder = folder.path();
     let proxy = Proxy::start();
@@ -373,15 +383,16 @@ fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
         decode_lifecycle(&record.value)
             .is_ok_and(|lifecycle| lifecycle.detail.contains("not committed in time"))
     });
-    assert!(not_in_time, "the commit was not held up for long enough");
     cluster.verify(folder);
     cluster.finish(verifier, folder);
-    check_traces(&cluster, &receiver.taken());
+    let [let_go, again] = check_traces(&cluster, &receiver.taken());
+    println!("not committed in time: {not_in_time}, {let_go} records let go, {again} sent again");
+    not_in_time && let_go > 0 && again > 0
 }
 
 /// Asserts that records of a transaction that was aborted have traces which say so: of partitions that were let go meanwhile an error, of
-/// the others a commit that followed.
-fn check_traces(cluster: &Cluster, taken: &[Value]) {
+/// the others a commit that followed. Gives how many there are of both.
+fn check_traces(cluster: &Cluster, taken: &[Value]) -> [usize; 2] {
     let mut traces: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for span in taken.iter().filter(|line| line["kind"] == "span") {
         traces.entry(span["trace"].as_str().expect("an id")).or_default().push(span);
@@ -409,7 +420,7 @@ fn check_traces(cluster: &Cluster, taken: &[Value]) {
             }
         }
     }
-    assert!(let_go > 0 && again > 0, "{let_go} let go, {again} sent again, of {}", traces.len());
+    [let_go, again]
 }
 
 /// The time is the machine's own, which a busy machine does not lengthen, and the session timeout is the default.

@@ -7,15 +7,18 @@ use super::*;
 /// Longest wait for what must come.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// Gives so many fetches of a record each, and fails then.
-struct FailingConsumer {
+/// Gives so many fetches of a record each of one partition, and fails then. It stands at [`POSITION`] in every partition.
+struct GivenConsumer {
+    partition: i32,
     fetches_left: usize,
 }
 
-impl Consumer for FailingConsumer {
+const POSITION: i64 = 7;
+
+impl Consumer for GivenConsumer {
     fn poll(&mut self, _: Duration, _: usize, _: usize) -> Result<Fetched, LogError> {
         self.fetches_left = self.fetches_left.checked_sub(1).ok_or_else(failure)?;
-        let source = TopicPartition { topic: "ticks".to_owned(), partition: 0 };
+        let source = TopicPartition { topic: "ticks".to_owned(), partition: self.partition };
         let record = Record { offset: 0, timestamp_ns: 0, key: None, headers: Vec::new(), value: Vec::new() };
         Ok(Fetched::Records { source, records: vec![record] })
     }
@@ -37,7 +40,7 @@ impl Consumer for FailingConsumer {
     }
 
     fn position(&mut self, _: &TopicPartition) -> Result<i64, LogError> {
-        Ok(0)
+        Ok(POSITION)
     }
 
     fn offsets(&mut self, _: &TopicPartition) -> Result<OffsetRange, LogError> {
@@ -56,7 +59,7 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::default()).expect("a log");
     let (topics, fence) = (Topics::new(""), Fence::default());
     fence.open(0, 1);
-    let consumer = Box::new(FailingConsumer { fetches_left: FETCHES_MAX });
+    let consumer = Box::new(GivenConsumer { partition: 0, fetches_left: FETCHES_MAX });
     let source =
         SourceThread::start(Arc::new(log), consumer, &topics, fence.clone(), Clock::start(), [1, usize::MAX]);
     let error = source.failed.recv_timeout(ANSWER_MAX).expect("the failure is told");
@@ -66,47 +69,13 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     source.stop();
 }
 
-/// Gives records of partition 1 without end, while partition 0 is at an offset behind its last record.
-struct BusyConsumer;
-
-impl Consumer for BusyConsumer {
-    fn poll(&mut self, _: Duration, _: usize, _: usize) -> Result<Fetched, LogError> {
-        let source = TopicPartition { topic: "ticks".to_owned(), partition: 1 };
-        let record = Record { offset: 0, timestamp_ns: 0, key: None, headers: Vec::new(), value: Vec::new() };
-        Ok(Fetched::Records { source, records: vec![record] })
-    }
-
-    fn pause(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
-        Ok(())
-    }
-
-    fn resume(&mut self, _: &[TopicPartition]) -> Result<(), LogError> {
-        Ok(())
-    }
-
-    fn seek(&mut self, _: &TopicPartition, _: i64) -> Result<(), LogError> {
-        Ok(())
-    }
-
-    fn committed(&mut self, _: &TopicPartition) -> Result<Option<i64>, LogError> {
-        Ok(None)
-    }
-
-    fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
-        Ok(if partition.partition == 0 { 7 } else { 0 })
-    }
-
-    fn offsets(&mut self, _: &TopicPartition) -> Result<OffsetRange, LogError> {
-        Err(failure())
-    }
-}
-
 /// How far it is behind is judged by its position, which is past the marker of the last transaction.
 #[test]
 fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::default()).expect("a log");
-    let (topics, consumer) = (Topics::new(""), Box::new(BusyConsumer));
+    let (topics, consumer) =
+        (Topics::new(""), Box::new(GivenConsumer { partition: 1, fetches_left: usize::MAX }));
     let source = SourceThread::start(
         Arc::new(log),
         consumer,
@@ -124,7 +93,7 @@ fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
         assert!(begun.elapsed() < ANSWER_MAX, "it is not told");
         let event = source.events.recv_timeout(ANSWER_MAX).expect("records come without end");
         if let SourceEvent::Positions(moved) = event {
-            assert_eq!(moved, [(0, 3, 7)]);
+            assert!(moved.contains(&(0, 3, POSITION)), "{moved:?}");
             break;
         }
     }
