@@ -3,7 +3,7 @@
 use serde::Serialize;
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Explanation;
-use warptape_schemas::journal::{Decision, Input, JournalEntry, Started};
+use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneId, Started};
 
 use crate::ReplayError;
 use crate::entries::{BACK_RECORDS, Entries};
@@ -111,16 +111,20 @@ fn series(decision: &Decision) -> Option<Series<'_>> {
     }
 }
 
+fn at(entry: &JournalEntry) -> Moment {
+    Moment { sequence: entry.sequence, at_ns: entry.at_ns }
+}
+
+fn decided(entry: &JournalEntry, decision: &Decision) -> Option<Before> {
+    Some(Before::Decided { at: at(entry), decision: decision.clone() })
+}
+
 /// What was decided before each decision of an entry.
 pub(crate) fn before(
     entries: &Entries<'_>,
     offset: i64,
     entry: &JournalEntry,
 ) -> Result<Vec<Option<Before>>, ReplayError> {
-    let at = |entry: &JournalEntry| Moment { sequence: entry.sequence, at_ns: entry.at_ns };
-    let decided = |entry: &JournalEntry, decision: &Decision| {
-        Some(Before::Decided { at: at(entry), decision: decision.clone() })
-    };
     let mut found: Vec<Option<Before>> = vec![None; entry.decisions.len()];
     let mut open: Vec<(usize, Series<'_>)> = Vec::new();
     for (index, decision) in entry.decisions.iter().enumerate() {
@@ -131,6 +135,30 @@ pub(crate) fn before(
             None => open.push((index, series_of)),
         }
     }
+    let wanted: Vec<Series<'_>> = open.iter().map(|(_, series)| *series).collect();
+    for ((index, _), last) in open.into_iter().zip(last_of(entries, offset, &wanted)?) {
+        found[index] = Some(last);
+    }
+    Ok(found)
+}
+
+/// What was decided last before an offset of what a lane has lost: of its weight to its device's heat, and its service to its breaker.
+pub(crate) fn last_of_lane(
+    entries: &Entries<'_>,
+    offset: i64,
+    lane: LaneId,
+    [headroom, breaker]: [bool; 2],
+) -> Result<Vec<Before>, ReplayError> {
+    let wanted = [(headroom, Series::Headroom(lane)), (breaker, Series::Breaker(lane))];
+    let wanted: Vec<Series<'_>> =
+        wanted.into_iter().filter_map(|(is, series)| is.then_some(series)).collect();
+    last_of(entries, offset, &wanted)
+}
+
+/// The last decision of each series before an offset, within the process life.
+fn last_of(entries: &Entries<'_>, offset: i64, wanted: &[Series<'_>]) -> Result<Vec<Before>, ReplayError> {
+    let mut found: Vec<Option<Before>> = vec![None; wanted.len()];
+    let mut open: Vec<(usize, Series<'_>)> = wanted.iter().copied().enumerate().collect();
     let least = entries.range.first.max(offset - BEFORE_RECORDS_MAX);
     let (mut next, mut first_seen, mut is_at_start) = (offset, None, false);
     while !open.is_empty() && next > least && !is_at_start {
@@ -162,11 +190,9 @@ pub(crate) fn before(
         });
         next = first;
     }
-    for (index, _) in open {
-        found[index] = Some(match first_seen.filter(|_| is_at_start) {
-            Some(began) => Before::NoneSinceStart(began),
-            None => Before::NoneSince(first_seen),
-        });
-    }
-    Ok(found)
+    let none = || match first_seen.filter(|_| is_at_start) {
+        Some(began) => Before::NoneSinceStart(began),
+        None => Before::NoneSince(first_seen),
+    };
+    Ok(found.into_iter().map(|found| found.unwrap_or_else(none)).collect())
 }

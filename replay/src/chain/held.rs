@@ -53,6 +53,13 @@ impl Chain {
         all
     }
 
+    /// The middle of the longest wait for one of those who held it up, ns since the epoch.
+    pub fn middle_ns(&self, held: &Held) -> Option<i64> {
+        let longest = held.waits.first()?;
+        let before = self.waits.iter().take_while(|wait| wait.step != longest.step);
+        Some(self.tick.created_ns + before.map(|wait| wait.ns).sum::<i64>() + longest.ns / 2)
+    }
+
     fn holder(&self, step: Step) -> Holder {
         let batch = match step {
             Step::Queue | Step::Lane | Step::Service | Step::Handover => self.batch.as_ref(),

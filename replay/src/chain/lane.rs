@@ -5,11 +5,12 @@ use std::fmt;
 use serde::Serialize;
 use warptape_eventlog::EventLog;
 use warptape_scheduler::LaneExplanation;
-use warptape_schemas::journal::{LaneId, LaneSpec};
+use warptape_schemas::journal::{BreakerState, LaneId, LaneSpec};
 
 use crate::ReplayError;
 use crate::entries::Entries;
 use crate::history::{Bound, Moment};
+use crate::why::{Before, last_of_lane};
 
 /// A lane as people name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,19 @@ pub struct LaneWhy {
     pub lane: LaneExplanation,
     /// Its device.
     pub device: String,
+    /// What was decided last of its weight and its service, where its device's heat or its breaker keeps something of them from it.
+    pub decided: Vec<Before>,
+    /// How long a row takes each lane of the process, itself among them.
+    pub row_times: Vec<RowTime>,
+}
+
+/// How long a row takes a lane.
+#[derive(Clone, Debug, Serialize)]
+pub struct RowTime {
+    /// The lane.
+    pub lane: LaneId,
+    /// Smoothed service time of a row in picoseconds; 0 while unknown.
+    pub service_ps_per_row: i64,
 }
 
 /// Says how a lane stood at a bound: behind the last entry before it.
@@ -80,6 +94,19 @@ pub fn why_lane(
         lane: lane.to_string(),
         lanes: lanes.iter().map(|spec| format!("{} ({})", spec.lane, spec.device)).collect(),
     })?;
+    let withheld = [explained.weight_withheld_percent > 0, explained.breaker != BreakerState::Closed];
+    let decided = last_of_lane(&entries, next, index, withheld)?;
+    let row_times = scheduler
+        .lane_loads()
+        .map(|load| RowTime { lane: load.lane, service_ps_per_row: load.service_ps_per_row })
+        .collect();
     let device = lanes.into_iter().find(|spec| spec.lane == index).map(|spec| spec.device);
-    Ok(LaneWhy { journal: partition, at: last, lane: explained, device: device.unwrap_or_default() })
+    Ok(LaneWhy {
+        journal: partition,
+        at: last,
+        lane: explained,
+        device: device.unwrap_or_default(),
+        decided,
+        row_times,
+    })
 }

@@ -31,7 +31,7 @@ pub use batch::{BatchChain, PartFacts, SymbolRows, why_batch};
 pub use facts::{ArrivalFacts, BatchFacts, Chain, ProcessFacts, SignalFacts, TickFacts, TransactionFacts};
 pub use find::find_signal_of_symbol;
 pub use held::{Held, Holder};
-pub use lane::{LaneName, LaneWhy, why_lane};
+pub use lane::{LaneName, LaneWhy, RowTime, why_lane};
 pub use request::{Clock, RequestChain, RequestFacts, TaskFacts, why_request};
 pub use signal::why_signal;
 pub use slowest::{SLOWEST_MAX, Seen, Slow, Slowest, SlowestOptions, slowest, slowest_with};

@@ -314,6 +314,11 @@ pub(crate) fn read_record(
     let found = topics.iter().find(|info| info.spec.name == topic);
     let range = found.and_then(|info| info.offsets.get(usize::try_from(partition).ok()?));
     let range = range.ok_or_else(|| mistake("there is no such partition"))?;
+    if range.first >= range.next {
+        return Err(mistake(
+            "the partition has no records; an export has ticks and signals where it was written with --with-ticks",
+        ));
+    }
     if offset < range.first || offset >= range.next {
         return Err(mistake(&format!("the partition has offsets {} to {}", range.first, range.next - 1)));
     }

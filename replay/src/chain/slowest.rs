@@ -43,6 +43,8 @@ pub struct Slowest {
     pub without_commit: u64,
     /// Signals that were seen whose tick record is not there any more.
     pub without_tick: u64,
+    /// Signals that the journal accounts for, and that are not in the log.
+    pub without_record: u64,
 }
 
 /// A slow signal.
@@ -208,6 +210,7 @@ impl Search<'_> {
         let source = self.sources.of(account.partition)?;
         let Some(source) = source else { return Ok(()) };
         source.seek(account.first_offset)?;
+        let seen_before = self.found.seen;
         while let Some(record) = source.next_before(account.next_offset)? {
             let Ok(signal) = decode_signal(&record.value) else { continue };
             self.found.seen += 1;
@@ -237,6 +240,8 @@ impl Search<'_> {
             let facts = SignalFacts::new(account.partition, record.offset, &signal);
             self.worst.push(Reverse(Candidate { latency_ns, number, facts, tick, part: index, of: of() }));
         }
+        let seen = self.found.seen - seen_before;
+        self.found.without_record += account.signals.unsigned_abs().saturating_sub(seen);
         Ok(())
     }
 

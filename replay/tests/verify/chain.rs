@@ -112,7 +112,16 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     let found = all(10_000);
     let signals = (0..PARTITIONS).map(|partition| records(log, "signals", partition).len()).sum::<usize>();
     assert_eq!((found.signals.len(), found.seen), (signals, signals as u64));
-    assert_eq!((found.without_commit, found.without_tick), (0, 0));
+    assert_eq!((found.without_commit, found.without_tick, found.without_record), (0, 0, 0));
+
+    // A log that lacks what the journal accounts for, as an export without ticks does.
+    let gone = Tampered::new(log, "signals", 0, Vec::new());
+    let wanted = SlowestOptions { count: 1, window: Window::default(), partition: None };
+    let lacking = slowest(&gone, &options(), wanted, &mut |_| {}).unwrap();
+    let in_partition_0 = records(log, "signals", 0).len() as u64;
+    assert!(in_partition_0 > 0);
+    assert_eq!((lacking.seen + in_partition_0, lacking.without_record), (found.seen, in_partition_0));
+
     let mut with_lanes = 0;
     for slow in &found.signals {
         check(log, &slow.chain);
@@ -308,6 +317,8 @@ fn a_batch_and_a_lane_are_explained() {
     let lane = |lane: LaneName, at: Bound| why_lane(log, "journal", 0, &lane, at);
     let found = lane(LaneName::Index(1), Bound::Sequence(last)).unwrap();
     assert_eq!((found.at.sequence, found.lane.load.lane), (last - 1, 1));
+    let times = found.row_times.iter().map(|time| time.lane).collect::<Vec<_>>();
+    assert_eq!((times, found.decided.len(), found.lane.groups_max), (vec![0, 1], 0, Some(4)));
     let groups = found.lane.load.groups_placed as usize + found.lane.elsewhere.len();
     assert_eq!(groups, 2 * 3, "partitions, groups");
     let by_device = lane(LaneName::Device("CPU:1".to_owned()), Bound::Sequence(last)).unwrap();

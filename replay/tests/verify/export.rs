@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 use warptape_eventlog::{EventLog, LogError, RecordClock, SqliteLog, TopicPartition};
+use warptape_replay::chain::why_signal;
 use warptape_replay::{
     ABOUT_KEY, ABOUT_TOPIC, Bound, ExportOptions, Exported, ReplayError, SCHEMA_KEY, VerifyOptions,
     WhyOptions, Window, export, why,
@@ -106,6 +107,8 @@ fn without_ticks_it_is_the_journal_and_says_what_it_lacks() {
     assert!(records(&file.log, "ticks", 0).is_empty() && records(&file.log, "signals", 1).is_empty());
     let error = verified(&file.log, &options()).unwrap_err();
     assert!(matches!(error, ReplayError::RecordsGone { .. }), "{error}");
+    assert!(error.to_string().contains("--with-ticks"), "{error}");
+    let error = why_signal(&file.log, &options(), 1, 0, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("--with-ticks"), "{error}");
 }
 

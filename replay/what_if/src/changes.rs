@@ -205,7 +205,23 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
         leaves("", &value, &mut known);
         known.join(", ")
     };
-    let pointer = format!("/{}", strip(key).replace('.', "/"));
+    let pointer_of = |name: &str| format!("/{}", name.replace('.', "/"));
+    let mut pointer = pointer_of(strip(key));
+    let mut in_nanoseconds = None;
+    // The configuration file has milliseconds where the journal has nanoseconds.
+    if let (None, Some(name)) = (value.pointer(&pointer), strip(key).strip_suffix("_ms"))
+        && let in_ns = pointer_of(&format!("{name}_ns"))
+        && value.pointer(&in_ns).is_some()
+    {
+        let nanoseconds = text.parse().ok().and_then(|ms: i64| ms.checked_mul(1_000_000));
+        let nanoseconds = nanoseconds.ok_or_else(|| WhatIfError::BadValue {
+            key: key.to_owned(),
+            value: text.to_owned(),
+            mistake: "give whole milliseconds".to_owned(),
+        })?;
+        (pointer, in_nanoseconds) = (in_ns, Some(nanoseconds.to_string()));
+    }
+    let text = in_nanoseconds.as_deref().unwrap_or(text);
     let field = value.pointer_mut(&pointer).filter(|field| !field.is_object());
     let field = field.ok_or_else(|| WhatIfError::UnknownKey { key: key.to_owned(), known })?;
     let given = match field {

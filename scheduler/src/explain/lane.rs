@@ -3,7 +3,7 @@
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, ExclusionReason, GroupIndex, LaneId, PartitionId};
 
-use super::{Choice, lane_choices};
+use super::{Choice, GROUPS_MAX, lane_choices};
 use crate::dispatch::{self, NextBatch};
 use crate::machine::Scheduler;
 use crate::partitions::GroupKey;
@@ -23,6 +23,8 @@ pub struct LaneExplanation {
     pub weight_withheld_percent: i32,
     /// Whether groups move by what lanes have to do. Otherwise they stay where they were placed until something happens to their lane.
     pub groups_move_by_load: bool,
+    /// Groups that it may have; `None` where it has all there are.
+    pub groups_max: Option<i64>,
     /// Batches that it may have in flight.
     pub batches_max: i32,
     /// Rows that it may be given beside those in flight.
@@ -72,8 +74,13 @@ impl Scheduler {
             let (lane, waiting_rows) = (placement.lane, placement.waiting_rows);
             Some(GroupElsewhere { partition, group, lane, waiting_rows, choice, best_score })
         });
+        let elsewhere: Vec<GroupElsewhere> = elsewhere.collect();
+        let groups_max = elsewhere.first().and_then(|group| {
+            group.choice.terms.iter().find(|term| term.name == GROUPS_MAX).map(|term| term.value)
+        });
         Some(LaneExplanation {
             load,
+            groups_max,
             excluded,
             breaker: of.service.breaker(),
             weight_withheld_percent: of.weight.withheld_percent,
@@ -83,7 +90,7 @@ impl Scheduler {
             bytes_left: of.bytes_left(&life.config),
             free_ns: of.free_ns,
             next_batch: dispatch::next_batch(life, of),
-            elsewhere: elsewhere.collect(),
+            elsewhere,
         })
     }
 }

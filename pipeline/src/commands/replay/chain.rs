@@ -38,6 +38,12 @@ pub fn text(chain: &Chain) -> String {
     if let Some((lane, command)) = lane_meanwhile(chain, &chain.held_by()) {
         push_line(&mut text, &format!("`{command}` says what became of {lane} meanwhile"));
     }
+    if let Some(batch) = own_batch_held(chain) {
+        push_line(
+            &mut text,
+            &format!("`replay why batch:{batch}` lists the rows of its batch by group and symbol"),
+        );
+    }
     text.push('\n');
     text.push_str(&wait_rows(tick.created_ns, &chain.waits, |step| sentence(chain, step)));
     if let Some(batch) = &chain.batch {
@@ -79,14 +85,19 @@ fn total(chain: &Chain) -> String {
 pub fn lane_meanwhile(chain: &Chain, held_by: &[Held]) -> Option<(String, String)> {
     let held = held_by.first()?;
     let Holder::Lane { lane, .. } = held.by else { return None };
-    let longest = held.waits.first()?;
-    let before = chain.waits.iter().take_while(|wait| wait.step != longest.step);
-    let at = utc(chain.tick.created_ns + before.map(|wait| wait.ns).sum::<i64>() + longest.ns / 2);
+    let at = utc(chain.middle_ns(held)?);
     let partition = match chain.process.journal? {
         0 => String::new(),
         journal => format!(" --partition {journal}"),
     };
     Some((holder(held), format!("replay why-not {lane} --at {at}{partition}")))
+}
+
+/// The batch of the signal, where it was the lane of this batch that held the signal up longest.
+fn own_batch_held(chain: &Chain) -> Option<i64> {
+    let batch = chain.batch.as_ref()?;
+    let held_by = chain.held_by();
+    matches!(held_by.first()?.by, Holder::Lane { lane, .. } if lane == batch.lane).then_some(batch.batch)
 }
 
 /// What held it up longest, in words.

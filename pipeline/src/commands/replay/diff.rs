@@ -163,6 +163,12 @@ fn push_outputs(text: &mut String, found: &Diff) {
     }
     let [a, b] = outputs.rest.map(HumanCount);
     push_paragraph(text, &format!("signals: {same} are the same{elsewhere}; {a} of A and {b} of B are not"));
+    if outputs.same == 0 && outputs.rest.contains(&0) {
+        push_line(
+            text,
+            "  one log has no signals at all; an export has them where it was written with --with-ticks",
+        );
+    }
     if let Some(first) = outputs.first.first() {
         let [a, b] = first.offsets;
         push_line(

@@ -64,6 +64,12 @@ fn print(exported: &Exported, args: &ExportArgs) -> anyhow::Result<()> {
     for note in &exported.notes {
         writeln!(out, "note: {note}")?;
     }
+    if !args.with_ticks {
+        writeln!(
+            out,
+            "note: ticks and signals are not in it: `slowest`, `why` of a signal, and symbols of a batch need --with-ticks"
+        )?;
+    }
     let outputs = if args.with_ticks { " --outputs" } else { "" };
     Ok(writeln!(out, "verify it with: warptape replay verify{outputs} --log sqlite:{path}")?)
 }

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use warptape_replay::ReplayError;
-use warptape_replay::chain::{LaneWhy, why_lane};
+use serde_json::json;
+use warptape_replay::chain::{LaneWhy, RowTime, why_lane};
+use warptape_replay::{Before, ReplayError};
 use warptape_scheduler::{GroupElsewhere, LaneExplanation, NextBatch};
 use warptape_schemas::journal::{BreakerState, ExclusionReason, ReleaseReason};
 
 use super::chain::{milliseconds, push_line, push_paragraph};
 use crate::cli::{VerifyFormat, WhyNotArgs};
 use crate::commands::columns::{facts, utc};
+use crate::commands::tail::reasons;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
@@ -51,7 +53,12 @@ fn text(found: &LaneWhy) -> String {
         ("state", state(lane)),
         (
             "groups",
-            format!("{} of {}", load.groups_placed, load.groups_placed as usize + lane.elsewhere.len()),
+            format!(
+                "{} of the {} there are{}",
+                load.groups_placed,
+                load.groups_placed as usize + lane.elsewhere.len(),
+                lane.groups_max.map_or_else(String::new, |max| format!(", {max} at most"))
+            ),
         ),
         (
             "in flight",
@@ -61,8 +68,22 @@ fn text(found: &LaneWhy) -> String {
             ),
         ),
         ("waiting", format!("{} rows", load.waiting_rows)),
+        ("a row takes", row_times(found)),
         ("slice", load.slice.map_or_else(|| "none".to_owned(), |slice| slice.to_string())),
     ]);
+    for before in &found.decided {
+        if let Before::Decided { at, decision } = before {
+            let words = reasons::of_decision(&json!(decision), at.at_ns, None);
+            push_paragraph(
+                &mut text,
+                &format!(
+                    "{words} (entry {} at {}, which `replay why {0}` explains)",
+                    at.sequence,
+                    utc(at.at_ns)
+                ),
+            );
+        }
+    }
     push_paragraph(&mut text, &format!("batches: {}", next_batch(lane, found.at.at_ns)));
     push_line(&mut text, "groups that it does not have:");
     if lane.elsewhere.is_empty() {
@@ -74,10 +95,29 @@ fn text(found: &LaneWhy) -> String {
     if !lane.groups_move_by_load && !lane.elsewhere.is_empty() {
         push_paragraph(
             &mut text,
-            "groups stay on their lane here, however much it has to do: see scheduler.placement_policy and scheduler.balance_interval_ms",
+            "each group draws its lane here, by the lanes' weights, and stays on it, however much the lane has to do: see \
+             scheduler.placement_policy and scheduler.balance_interval_ms",
         );
     }
     text
+}
+
+/// How long a row takes the lane, and the others.
+fn row_times(found: &LaneWhy) -> String {
+    let (own, others): (Vec<&RowTime>, Vec<&RowTime>) =
+        found.row_times.iter().partition(|time| time.lane == found.lane.load.lane);
+    let own = own.into_iter().map(|time| row_time(time.service_ps_per_row));
+    let others =
+        others.into_iter().map(|time| format!("{} on lane {}", row_time(time.service_ps_per_row), time.lane));
+    own.chain(others).collect::<Vec<_>>().join(", ")
+}
+
+fn row_time(ps: i64) -> String {
+    match ps {
+        0 => "an unknown time".to_owned(),
+        1_000_000_000.. => format!("{:.3} ms", ps as f64 / 1e9),
+        _ => format!("{:.3} µs", ps as f64 / 1e6),
+    }
 }
 
 /// Whether the lane is to get anything at all.

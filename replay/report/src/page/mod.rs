@@ -13,6 +13,8 @@ mod tables;
 mod timeline;
 mod words;
 
+use warptape_replay::chain::Holder;
+
 use self::charts::Area;
 use self::lanes::Lanes;
 use self::markup::Markup;
@@ -170,6 +172,13 @@ fn foot(page: &mut Markup, of: &Page<'_>) {
         let signal = &slow.chain.signal;
         format!("why signal:{}:{}", signal.partition, signal.offset)
     });
+    let lane = of.gathered.slowest.signals.first().and_then(|slow| {
+        let held = slow.held_by.first()?;
+        let Holder::Lane { lane, .. } = held.by else { return None };
+        let (at, partition) =
+            (warptape_replay::utc(slow.chain.middle_ns(held)?), slow.chain.process.journal.unwrap_or(0));
+        Some(format!("why-not {lane} --at {at} --partition {partition}"))
+    });
     let entry = of
         .gathered
         .moves
@@ -178,6 +187,7 @@ fn foot(page: &mut Markup, of: &Page<'_>) {
         .map(|one| format!("why {} --partition {}", one.sequence, one.journal));
     let commands = [
         (signal, "all of the slowest signal"),
+        (lane, "what became of the lane that held it up longest"),
         (entry, "the last move: what was chosen among, and by what"),
         (Some("slowest 20".to_owned()), "more of the slowest"),
         (Some("timeline --to run.pftrace".to_owned()), "the run as a trace, for Perfetto"),

@@ -190,7 +190,7 @@ fn a_policy_that_would_move_nothing_and_weights_that_are_kept_are_told() {
     let mut changes = Changes { policy: Some("balanced".to_owned()), ..Changes::default() };
     let told = "balanced moves no group, because scheduler.balance_interval_ns is 0";
     assert!(notes(&changes).contains(told), "{}", notes(&changes));
-    changes.set = vec![("scheduler.balance_interval_ns".to_owned(), "250000000".to_owned())];
+    changes.set = vec![("scheduler.balance_interval_ms".to_owned(), "250".to_owned())];
     assert!(!notes(&changes).contains(told), "{}", notes(&changes));
 
     // All recorded lanes weigh the same.
@@ -236,6 +236,7 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
     let set = |key: &str, value: &str| Changes { set: vec![(named(key), named(value))], ..none() };
     check(set("risk.nothing", "1"), "no such field in this journal; it has: balance_interval_ns");
     check(set("risk", "1"), "no such field");
+    check(set("scheduler.balance_interval_ms", "soon"), "balance_interval_ms=soon: give whole milliseconds");
     check(set("risk.slice_ns", "soon"), "--set risk.slice_ns=soon: ");
     check(set("risk.split", "by-mood"), "--set risk.split=by-mood: ");
     check(set("scheduler.batch_rows_max", "0"), "batch_rows_max is 0; it must be from 1");
