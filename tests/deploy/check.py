@@ -232,6 +232,8 @@ def related(released, all_parts):
         yield "nobody says how many processes there are"
     if stateful["spec"]["serviceName"] != by_kind["Service"]["metadata"]["name"]:
         yield "the StatefulSet's service is not there"
+    if stateful["spec"].get("minReadySeconds", 0) < 10:
+        yield "an upgrade goes on before a process has joined its group, which takes up to the session timeout"
     configurations = {part["metadata"]["name"] for part in all_parts if part["kind"] == "ConfigMap"}
     for pod in pods:
         yield from secure(pod["spec"], configurations)
@@ -394,6 +396,7 @@ PLANTED = {
         (f"{CHART}/templates/statefulset.yaml", 'include "warptape.validate"', 'include "nothing"', "nothing"),
         (f"{CHART}/templates/statefulset.yaml", "podManagementPolicy", "podManagmentPolicy", "podManagmentPolicy"),
         (f"{CHART}/templates/statefulset.yaml", "/readyz", "/ready", "/readyz"),
+        (f"{CHART}/templates/statefulset.yaml", "minReadySeconds: {{ .Values.minReadySeconds }}", "minReadySeconds: 0", "goes on before"),
         (f"{CHART}/templates/statefulset.yaml", "metadata.labels['apps.kubernetes.io/pod-index']", "metadata.name", "index"),
         (f"{CHART}/templates/topics.yaml", "backoffLimit: 3", "backoffLimit: three", "backoffLimit"),
         (f"{CHART}/templates/topics.yaml", "helm.sh/hook: pre", "helm.sh/hooks: pre", "no hook"),
