@@ -24,9 +24,6 @@ pub use lane::{GroupElsewhere, LaneExplanation};
 pub(crate) use measures::Account;
 pub use measures::{Comparison, Condition, Instead, Measure};
 
-/// The name of the figure that says how many groups a lane may have.
-const GROUPS_MAX: &str = "groups_max";
-
 /// Why a decision was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
@@ -210,7 +207,7 @@ fn lane_choices(life: &Life, accounts: &[placement::LaneAccount], chosen: Option
             term("weight_withheld_percent", view.withheld_percent.into()),
             term("is_short_of_memory", view.is_short_of_memory.into()),
             term("groups", account.groups_placed.into()),
-            term(GROUPS_MAX, account.groups_max.into()),
+            term("groups_max", account.groups_max.into()),
         ];
         if is_measured {
             terms.push(term("load_of_others_ns_per_s", view.others_ns));

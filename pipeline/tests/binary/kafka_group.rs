@@ -342,8 +342,8 @@ fn a_process_that_was_killed_waits_for_its_place_by_the_brokers_protocol() {
 
 #[test]
 fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
-    // Whatever happens, nothing may be lost. A machine that stands still for a session timeout takes all partitions from the first
-    // process, and nothing is left that it could send again: then it is tried once more.
+    // What must hold is asserted in each attempt. Whether the commit that is held up has records of partitions of both kinds depends on
+    // the machine: where it stands still for a session timeout, the first process loses all partitions and has nothing to send again.
     const ATTEMPTS_MAX: usize = 3;
     let is_shown = (0..ATTEMPTS_MAX).any(|_| outlast_a_revocation());
     assert!(is_shown, "no commit was held up with records of partitions that were let go and of others");

@@ -5,6 +5,15 @@ use warptape_schemas::journal::LaneId;
 
 use super::facts::Chain;
 use super::waits::{Step, Wait};
+use crate::outside::utc;
+
+/// The argument, with a space before it, that names a partition of the journal where it is not the default.
+pub fn partition_argument(journal: i32) -> String {
+    match journal {
+        0 => String::new(),
+        journal => format!(" --partition {journal}"),
+    }
+}
 
 /// Who held a signal up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,11 +62,13 @@ impl Chain {
         all
     }
 
-    /// The middle of the longest wait for one of those who held it up, ns since the epoch.
-    pub fn middle_ns(&self, held: &Held) -> Option<i64> {
+    /// The arguments of `warptape` that explain the state of a lane that held the signal up, in the middle of the longest wait for it.
+    pub fn why_not(&self, held: &Held) -> Option<String> {
+        let Holder::Lane { lane, .. } = held.by else { return None };
         let longest = held.waits.first()?;
         let before = self.waits.iter().take_while(|wait| wait.step != longest.step);
-        Some(self.tick.created_ns + before.map(|wait| wait.ns).sum::<i64>() + longest.ns / 2)
+        let at = utc(self.tick.created_ns + before.map(|wait| wait.ns).sum::<i64>() + longest.ns / 2);
+        Some(format!("replay why-not {lane} --at {at}{}", partition_argument(self.process.journal?)))
     }
 
     fn holder(&self, step: Step) -> Holder {

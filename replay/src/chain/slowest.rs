@@ -43,7 +43,7 @@ pub struct Slowest {
     pub without_commit: u64,
     /// Signals that were seen whose tick record is not there any more.
     pub without_tick: u64,
-    /// Signals that the journal accounts for, and that are not in the log.
+    /// Signals that the journal accounts for, and that are not in the log or cannot be read.
     pub without_record: u64,
 }
 
@@ -208,7 +208,10 @@ impl Search<'_> {
     ) -> Result<(), ReplayError> {
         let account = &part.account;
         let source = self.sources.of(account.partition)?;
-        let Some(source) = source else { return Ok(()) };
+        let Some(source) = source else {
+            self.found.without_record += account.signals.unsigned_abs();
+            return Ok(());
+        };
         source.seek(account.first_offset)?;
         let seen_before = self.found.seen;
         while let Some(record) = source.next_before(account.next_offset)? {
@@ -240,8 +243,8 @@ impl Search<'_> {
             let facts = SignalFacts::new(account.partition, record.offset, &signal);
             self.worst.push(Reverse(Candidate { latency_ns, number, facts, tick, part: index, of: of() }));
         }
-        let seen = self.found.seen - seen_before;
-        self.found.without_record += account.signals.unsigned_abs().saturating_sub(seen);
+        let found_here = self.found.seen - seen_before;
+        self.found.without_record += account.signals.unsigned_abs().saturating_sub(found_here);
         Ok(())
     }
 

@@ -123,7 +123,7 @@ impl Changes {
             && plan.started.scheduler.balance_interval_ns == 0
         {
             notes.push(format!(
-                "{} moves no group, because scheduler.balance_interval_ns is 0, as it was recorded: add --set scheduler.balance_interval_ns=250000000",
+                "{} moves no group, because scheduler.balance_interval_ns is 0, as it was recorded: add --set scheduler.balance_interval_ms=250",
                 plan.started.scheduler.placement_policy.split(['@', '/']).next().unwrap_or_default(),
             ));
         }
@@ -207,21 +207,21 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
     };
     let pointer_of = |name: &str| format!("/{}", name.replace('.', "/"));
     let mut pointer = pointer_of(strip(key));
-    let mut in_nanoseconds = None;
-    // The configuration file has milliseconds where the journal has nanoseconds.
-    if let (None, Some(name)) = (value.pointer(&pointer), strip(key).strip_suffix("_ms"))
-        && let in_ns = pointer_of(&format!("{name}_ns"))
-        && value.pointer(&in_ns).is_some()
+    let mut in_ns = None;
+    // The configuration file names its times by their units, where the journal has nanoseconds.
+    if value.pointer(&pointer).is_none()
+        && let Some((name, unit_ns)) = without_unit(strip(key))
+        && let of_ns = pointer_of(&format!("{name}_ns"))
+        && value.pointer(&of_ns).is_some()
     {
-        let nanoseconds = text.parse().ok().and_then(|ms: i64| ms.checked_mul(1_000_000));
-        let nanoseconds = nanoseconds.ok_or_else(|| WhatIfError::BadValue {
+        in_ns = Some(nanoseconds(text, unit_ns).ok_or_else(|| WhatIfError::BadValue {
             key: key.to_owned(),
             value: text.to_owned(),
-            mistake: "give whole milliseconds".to_owned(),
-        })?;
-        (pointer, in_nanoseconds) = (in_ns, Some(nanoseconds.to_string()));
+            mistake: "give a number of its unit, up to 292 years".to_owned(),
+        })?);
+        pointer = of_ns;
     }
-    let text = in_nanoseconds.as_deref().unwrap_or(text);
+    let (given_text, text) = (text, in_ns.as_deref().unwrap_or(text));
     let field = value.pointer_mut(&pointer).filter(|field| !field.is_object());
     let field = field.ok_or_else(|| WhatIfError::UnknownKey { key: key.to_owned(), known })?;
     let given = match field {
@@ -239,9 +239,22 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
     }
     serde_json::from_value(value).map_err(|_| WhatIfError::BadValue {
         key: key.to_owned(),
-        value: text.to_owned(),
+        value: given_text.to_owned(),
         mistake,
     })
+}
+
+/// A name without the unit at its end, with the nanoseconds of that.
+fn without_unit(name: &str) -> Option<(&str, f64)> {
+    [("_us", 1e3), ("_ms", 1e6), ("_s", 1e9)]
+        .into_iter()
+        .find_map(|(unit, ns)| Some((name.strip_suffix(unit)?, ns)))
+}
+
+/// A number of a unit in nanoseconds; `None` where it is none, or too large.
+fn nanoseconds(text: &str, unit_ns: f64) -> Option<String> {
+    let ns = (text.parse::<f64>().ok()? * unit_ns).round();
+    (ns.abs() < i64::MAX as f64).then(|| (ns as i64).to_string())
 }
 
 fn leaves(path: &str, value: &Value, known: &mut Vec<String>) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, ExclusionReason, GroupIndex, LaneId, PartitionId};
 
-use super::{Choice, GROUPS_MAX, lane_choices};
+use super::{Choice, lane_choices};
 use crate::dispatch::{self, NextBatch};
 use crate::machine::Scheduler;
 use crate::partitions::GroupKey;
@@ -23,8 +23,8 @@ pub struct LaneExplanation {
     pub weight_withheld_percent: i32,
     /// Whether groups move by what lanes have to do. Otherwise they stay where they were placed until something happens to their lane.
     pub groups_move_by_load: bool,
-    /// Groups that it may have; `None` where it has all there are.
-    pub groups_max: Option<i64>,
+    /// Groups that it may have, of the kind of which it may have most; `None` where it has all there are, and where it is to get nothing.
+    pub groups_max: Option<i32>,
     /// Batches that it may have in flight.
     pub batches_max: i32,
     /// Rows that it may be given beside those in flight.
@@ -65,9 +65,11 @@ impl Scheduler {
         let load = self.lane_loads().nth(index)?;
         let excluded = if of.ready { of.service.exclusion() } else { Some(ExclusionReason::Lost) };
         let elsewhere = self.placements().filter(|placement| placement.lane != Some(lane));
+        let mut groups_max = None;
         let elsewhere = elsewhere.filter_map(|placement| {
             let (partition, group) = (placement.partition, placement.group);
             let accounts = placement::account(life, GroupKey { partition, group })?;
+            groups_max = groups_max.max(Some(accounts.get(index)?.groups_max));
             let may = accounts.iter().filter(|account| account.excluded.is_none());
             let best_score = may.map(|account| account.score).max();
             let choice = lane_choices(life, &accounts, placement.lane).into_iter().nth(index)?;
@@ -75,12 +77,9 @@ impl Scheduler {
             Some(GroupElsewhere { partition, group, lane, waiting_rows, choice, best_score })
         });
         let elsewhere: Vec<GroupElsewhere> = elsewhere.collect();
-        let groups_max = elsewhere.first().and_then(|group| {
-            group.choice.terms.iter().find(|term| term.name == GROUPS_MAX).map(|term| term.value)
-        });
         Some(LaneExplanation {
             load,
-            groups_max,
+            groups_max: groups_max.filter(|_| excluded.is_none()),
             excluded,
             breaker: of.service.breaker(),
             weight_withheld_percent: of.weight.withheld_percent,

@@ -18,7 +18,7 @@ const SLOW: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
 #[command(after_help = "\
 What came from outside (rows, tasks, partitions, losses of lanes, commands) comes as it was recorded; the scheduler decides anew in virtual time, and lanes
 answer as a model says that is fitted from the same journal. The recorded configuration is modelled likewise: what that misses of what was measured is
-the noise floor, and nothing smaller is claimed. Fields of --set are named as `replay diff` names them, such as scheduler.row_deadline_ns or risk.slice_ns.
+the noise floor, and nothing smaller is claimed. Fields of --set are named as `replay diff` names them, such as scheduler.row_deadline_ns or risk.slice_ns; row_deadline_us and slice_us, as in the configuration, are the same.
 LANE is a number or a device; TIME is a time such as 2026-11-24T03:00:00Z, or +SECONDS after the window begins; a BOUND is a time, `offset:N` or
 `sequence:N` of a journal entry. See docs/scheduling.md.
 

@@ -1,6 +1,6 @@
 //! A chain of causes in words: what was waited for, how long, and why.
 
-use warptape_replay::chain::{BatchFacts, Chain, Held, Holder, Step, Wait};
+use warptape_replay::chain::{BatchFacts, Chain, Held, Holder, Step, Wait, partition_argument};
 use warptape_replay::history::{Attempt, Trigger};
 use warptape_schemas::journal::{CommitOutcome, ReleaseReason};
 
@@ -38,10 +38,13 @@ pub fn text(chain: &Chain) -> String {
     if let Some((lane, command)) = lane_meanwhile(chain, &chain.held_by()) {
         push_line(&mut text, &format!("`{command}` says what became of {lane} meanwhile"));
     }
-    if let Some(batch) = own_batch_held(chain) {
+    if let (Some(batch), Some(journal)) = (own_batch_held(chain), chain.process.journal) {
+        let partition = partition_argument(journal);
         push_line(
             &mut text,
-            &format!("`replay why batch:{batch}` lists the rows of its batch by group and symbol"),
+            &format!(
+                "`replay why batch:{batch}{partition}` lists the rows of the signal's batch by group and symbol"
+            ),
         );
     }
     text.push('\n');
@@ -84,13 +87,7 @@ fn total(chain: &Chain) -> String {
 /// The lane that held it up longest, if one did, and the command that explains the state of that lane in the middle of the longest wait for it.
 pub fn lane_meanwhile(chain: &Chain, held_by: &[Held]) -> Option<(String, String)> {
     let held = held_by.first()?;
-    let Holder::Lane { lane, .. } = held.by else { return None };
-    let at = utc(chain.middle_ns(held)?);
-    let partition = match chain.process.journal? {
-        0 => String::new(),
-        journal => format!(" --partition {journal}"),
-    };
-    Some((holder(held), format!("replay why-not {lane} --at {at}{partition}")))
+    Some((holder(held), chain.why_not(held)?))
 }
 
 /// The batch of the signal, where it was the lane of this batch that held the signal up longest.

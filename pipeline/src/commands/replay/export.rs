@@ -67,7 +67,7 @@ fn print(exported: &Exported, args: &ExportArgs) -> anyhow::Result<()> {
     if !args.with_ticks {
         writeln!(
             out,
-            "note: ticks and signals are not in it: `slowest`, `why` of a signal, and symbols of a batch need --with-ticks"
+            "note: ticks and signals are not in it: `verify --outputs`, `slowest`, `why` of a signal, `diff` of signals and symbols of a batch need --with-ticks"
         )?;
     }
     let outputs = if args.with_ticks { " --outputs" } else { "" };

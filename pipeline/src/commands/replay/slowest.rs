@@ -64,7 +64,10 @@ fn table(found: &Slowest) -> String {
             "have no time of their commit in the journal, as the last ones of a process life",
         ),
         (found.without_tick, "came of tick records that are not there any more"),
-        (found.without_record, "are not in this log, as in an export without --with-ticks"),
+        (
+            found.without_record,
+            "are not in this log, as in an export without --with-ticks, or cannot be read",
+        ),
     ] {
         if count > 0 {
             text += &format!("{count} signals are not among them: they {what}\n");

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use serde_json::json;
-use warptape_replay::chain::{LaneWhy, RowTime, why_lane};
+use warptape_replay::chain::{LaneWhy, RowTime, partition_argument, why_lane};
 use warptape_replay::{Before, ReplayError};
 use warptape_scheduler::{GroupElsewhere, LaneExplanation, NextBatch};
 use warptape_schemas::journal::{BreakerState, ExclusionReason, ReleaseReason};
@@ -72,17 +72,7 @@ fn text(found: &LaneWhy) -> String {
         ("slice", load.slice.map_or_else(|| "none".to_owned(), |slice| slice.to_string())),
     ]);
     for before in &found.decided {
-        if let Before::Decided { at, decision } = before {
-            let words = reasons::of_decision(&json!(decision), at.at_ns, None);
-            push_paragraph(
-                &mut text,
-                &format!(
-                    "{words} (entry {} at {}, which `replay why {0}` explains)",
-                    at.sequence,
-                    utc(at.at_ns)
-                ),
-            );
-        }
+        push_paragraph(&mut text, &decided(before, found.journal));
     }
     push_paragraph(&mut text, &format!("batches: {}", next_batch(lane, found.at.at_ns)));
     push_line(&mut text, "groups that it does not have:");
@@ -95,11 +85,25 @@ fn text(found: &LaneWhy) -> String {
     if !lane.groups_move_by_load && !lane.elsewhere.is_empty() {
         push_paragraph(
             &mut text,
-            "each group draws its lane here, by the lanes' weights, and stays on it, however much the lane has to do: see \
-             scheduler.placement_policy and scheduler.balance_interval_ms",
+            "groups stay on their lane here, however much it has to do: see scheduler.placement_policy and scheduler.balance_interval_ms",
         );
     }
     text
+}
+
+/// What took something of its weight or its service, and the command that explains it.
+fn decided(before: &Before, journal: i32) -> String {
+    let Before::Decided { at, decision } = before else {
+        return "what took of its weight or its service was decided before the entries that were looked at"
+            .to_owned();
+    };
+    format!(
+        "{} (entry {} at {}, which `replay why {1}{}` explains)",
+        reasons::of_decision(&json!(decision), at.at_ns, None),
+        at.sequence,
+        utc(at.at_ns),
+        partition_argument(journal)
+    )
 }
 
 /// How long a row takes the lane, and the others.

@@ -13,8 +13,6 @@ mod tables;
 mod timeline;
 mod words;
 
-use warptape_replay::chain::Holder;
-
 use self::charts::Area;
 use self::lanes::Lanes;
 use self::markup::Markup;
@@ -173,11 +171,8 @@ fn foot(page: &mut Markup, of: &Page<'_>) {
         format!("why signal:{}:{}", signal.partition, signal.offset)
     });
     let lane = of.gathered.slowest.signals.first().and_then(|slow| {
-        let held = slow.held_by.first()?;
-        let Holder::Lane { lane, .. } = held.by else { return None };
-        let (at, partition) =
-            (warptape_replay::utc(slow.chain.middle_ns(held)?), slow.chain.process.journal.unwrap_or(0));
-        Some(format!("why-not {lane} --at {at} --partition {partition}"))
+        let command = slow.chain.why_not(slow.held_by.first()?)?;
+        Some(command.trim_start_matches("replay ").to_owned())
     });
     let entry = of
         .gathered

@@ -29,7 +29,10 @@ pub(super) fn slowest(page: &mut Markup, of: &Page<'_>) {
             "have no time of their commit in the journal, as the last ones of a process life",
         ),
         (slowest.without_tick, "came of tick records that are not there any more"),
-        (slowest.without_record, "are not in this log, as in an export without --with-ticks"),
+        (
+            slowest.without_record,
+            "are not in this log, as in an export without --with-ticks, or cannot be read",
+        ),
     ] {
         if count > 0 {
             page.element(

@@ -236,7 +236,9 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
     let set = |key: &str, value: &str| Changes { set: vec![(named(key), named(value))], ..none() };
     check(set("risk.nothing", "1"), "no such field in this journal; it has: balance_interval_ns");
     check(set("risk", "1"), "no such field");
-    check(set("scheduler.balance_interval_ms", "soon"), "balance_interval_ms=soon: give whole milliseconds");
+    check(set("scheduler.balance_interval_ms", "soon"), "balance_interval_ms=soon: give a number");
+    check(set("balance_interval_ms", "1e300"), "balance_interval_ms=1e300: give a number");
+    check(set("scheduler.row_deadline_us", "-1"), "row_deadline");
     check(set("risk.slice_ns", "soon"), "--set risk.slice_ns=soon: ");
     check(set("risk.split", "by-mood"), "--set risk.split=by-mood: ");
     check(set("scheduler.batch_rows_max", "0"), "batch_rows_max is 0; it must be from 1");
