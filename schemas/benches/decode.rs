@@ -246,14 +246,14 @@ fn bar_signal() -> Signal<'static> {
         value: 61_234.5,
         threshold: 0.0,
         bar: Some(Bar {
-            open_e9: 61_000_000_000_000,
-            high_e9: 61_500_000_000_000,
-            low_e9: 60_999_000_000_000,
-            close_e9: 61_234_500_000_000,
+            open_e9: Some(61_000_000_000_000),
+            high_e9: Some(61_500_000_000_000),
+            low_e9: Some(60_999_000_000_000),
+            close_e9: Some(61_234_500_000_000),
             volume_e9: 12_345_678_900_000,
             trades: 812,
-            bid_price_e9: 61_234_400_000_000,
-            ask_price_e9: 61_234_600_000_000,
+            bid_price_e9: Some(61_234_400_000_000),
+            ask_price_e9: Some(61_234_600_000_000),
             exact: None,
             indicators: [Some(61_000.25); 16],
             further_indicators: Default::default(),
@@ -296,6 +296,14 @@ fn encoders(criterion: &mut Criterion) {
             });
         });
     }
+    let encoded: Vec<u8> = {
+        let mut out = Vec::new();
+        encode_signal(&bar, &mut out);
+        out
+    };
+    group.bench_function("signal with bar, decoded", |bencher| {
+        bencher.iter(|| decode_signal(black_box(&encoded)).map(|signal| black_box(signal).bar.is_some()));
+    });
     let (input, decisions) = dispatch();
     let mut writer = JournalWriter::new();
     group.bench_function("journal entry of 16 groups", |bencher| {

@@ -12,21 +12,16 @@ use crate::risk::{RiskRequest, RiskResult};
 use crate::signal::Signal;
 use crate::snapshot::{self, Snapshot};
 use crate::wire::Wire;
-use crate::{DeadLetter, Feed, Lifecycle, frame, resolve, signal_wire};
+use crate::{DeadLetter, Feed, Lifecycle, frame, resolve};
 
 /// Reads a signal; its texts are borrowed from `payload`.
 pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
-    for schema in [known::SIGNAL_1, known::SIGNAL_2] {
+    for schema in [known::SIGNAL_1, known::SIGNAL_2, known::SIGNAL] {
         if let Some(datum) = datum_of(schema, payload) {
-            return whole(datum, |cursor| signal_wire::get(cursor, schema.version));
+            return whole(datum, |cursor| Signal::get_version(cursor, schema.version));
         }
     }
-    match current_datum(known::SIGNAL, payload)? {
-        Cow::Borrowed(datum) => whole(datum, |cursor| signal_wire::get(cursor, known::SIGNAL.version)),
-        Cow::Owned(datum) => {
-            whole(&datum, |cursor| signal_wire::get(cursor, known::SIGNAL.version).map(Signal::into_owned))
-        }
-    }
+    whole(&current_datum(known::SIGNAL, payload)?, |cursor| Signal::get(cursor).map(Signal::into_owned))
 }
 
 /// Reads a journal entry; [`crate::check_chain`] tells whether it is the successor of another.
@@ -44,7 +39,7 @@ pub fn decode_snapshot(payload: &[u8]) -> Result<Snapshot, DecodeError> {
 /// Reads a late tick.
 pub fn decode_late_tick(payload: &[u8]) -> Result<LateTick, DecodeError> {
     match datum_of(known::LATE_TICK_1, payload) {
-        Some(datum) => whole(datum, LateTick::get_earlier),
+        Some(datum) => whole(datum, |cursor| LateTick::get_version(cursor, known::LATE_TICK_1.version)),
         None => decode(known::LATE_TICK, payload),
     }
 }
@@ -93,13 +88,13 @@ pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
 /// Reads a risk result.
 pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
     match datum_of(known::RISK_RESULT_2, payload) {
-        Some(datum) => whole(datum, RiskResult::get_earlier),
+        Some(datum) => whole(datum, |cursor| RiskResult::get_version(cursor, known::RISK_RESULT_2.version)),
         None => decode(known::RISK_RESULT, payload),
     }
 }
 
-fn decode<T: Wire>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
-    whole(&current_datum(schema, payload)?, T::get)
+fn decode<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
+    whole(&current_datum(schema, payload)?, |cursor| T::get(cursor))
 }
 
 /// Reads one value that takes up all of the datum.

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use warptape_events::encode_signal;
 use warptape_events::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_events::tick::Scales;
+use warptape_events::{Decimal, encode_signal};
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
     BarSlab, ClosedBars, Detected, Indicator, IndicatorColumns, IndicatorSlab, Isa, QuotesByArrival, RowKind,
@@ -371,14 +371,14 @@ impl SpecState {
         let further = Indicator::ALL[INDICATOR_COUNT..].iter().zip(further);
         let volume_e9 = i64::try_from(closed.volume_e9[row]);
         let bar = Bar {
-            open_e9: closed.open_e9[row],
-            high_e9: closed.high_e9[row],
-            low_e9: closed.low_e9[row],
-            close_e9: closed.close_e9[row],
+            open_e9: Some(closed.open_e9[row]),
+            high_e9: Some(closed.high_e9[row]),
+            low_e9: Some(closed.low_e9[row]),
+            close_e9: Some(closed.close_e9[row]),
             volume_e9: volume_e9.unwrap_or(i64::MAX),
             trades: closed.trades[row],
-            bid_price_e9: closed.bid_price_e9[row],
-            ask_price_e9: closed.ask_price_e9[row],
+            bid_price_e9: Some(closed.bid_price_e9[row]),
+            ask_price_e9: Some(closed.ask_price_e9[row]),
             exact: None,
             indicators: indicators.try_into().expect("the first columns have fields of their own"),
             further_indicators: further
@@ -396,18 +396,17 @@ impl SpecState {
 /// A bar whose prices have another scale than nine digits, or whose volume has no 64 bits: with numbers that have it exactly.
 #[cold]
 fn exact(bar: Bar, volume_e9: i128, price_scale: u8) -> Bar {
-    let e18 = |price| to_e18(price, price_scale);
+    let e18 = |price: Option<i64>| Decimal(to_e18(price.expect("a bar that closed has prices"), price_scale));
     let exact = ExactBar {
-        has_other_prices: price_scale != Scales::E9.price,
-        open_e18: e18(bar.open_e9),
-        high_e18: e18(bar.high_e9),
-        low_e18: e18(bar.low_e9),
-        close_e18: e18(bar.close_e9),
-        volume_e9,
-        bid_price_e18: e18(bar.bid_price_e9),
-        ask_price_e18: e18(bar.ask_price_e9),
+        open: e18(bar.open_e9),
+        high: e18(bar.high_e9),
+        low: e18(bar.low_e9),
+        close: e18(bar.close_e9),
+        volume: Decimal(volume_e9),
+        bid_price: e18(bar.bid_price_e9),
+        ask_price: e18(bar.ask_price_e9),
     };
-    if !exact.has_other_prices {
+    if price_scale == Scales::E9.price {
         return Bar { exact: Some(exact), ..bar };
     }
     let mut bar = bar;
@@ -421,12 +420,12 @@ fn exact(bar: Bar, volume_e9: i128, price_scale: u8) -> Bar {
         }
     }
     Bar {
-        open_e9: 0,
-        high_e9: 0,
-        low_e9: 0,
-        close_e9: 0,
-        bid_price_e9: 0,
-        ask_price_e9: 0,
+        open_e9: None,
+        high_e9: None,
+        low_e9: None,
+        close_e9: None,
+        bid_price_e9: None,
+        ask_price_e9: None,
         exact: Some(exact),
         ..bar
     }

@@ -118,8 +118,7 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     writeln!(out, "reason     {}", content.reason.name())?;
     writeln!(out, "detail     {}", printable_line(&content.detail))?;
     if let Some(cut) = &content.cut {
-        let (key, value) = (cut.key_bytes, cut.value_bytes);
-        let digest: String = cut.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (key, value, digest) = (cut.key_bytes, cut.value_bytes, cut.digest);
         writeln!(
             out,
             "cut        of {key} bytes of key and {value} of value; both have the BLAKE3 {digest}"

@@ -304,9 +304,9 @@ fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
         ("FINE", 0.000000000123),
     ];
     assert_eq!(values, expected);
-    assert_eq!(exact(1).volume_e9, 18_999_999_999 * 1_000_000_000);
-    assert_eq!(exact(4).close_e18, 12_000_000_000_250_000_000_000_000_000);
-    assert_eq!(exact(5).close_e18, 123_000_000);
+    assert_eq!(exact(1).volume.0, 18_999_999_999 * 1_000_000_000);
+    assert_eq!(exact(4).close.0, 12_000_000_000_250_000_000_000_000_000);
+    assert_eq!(exact(5).close.0, 123_000_000);
     let letters = records(&log_file, "dead-letter", 0);
     let letter = decode_dead_letter(&letters[0].value).expect("a dead letter");
     assert_eq!((letters.len(), letter.reason), (1, DeadLetterReason::BadPrice));

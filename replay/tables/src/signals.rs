@@ -46,8 +46,7 @@ fn push(
     let exact = bar.and_then(|bar| bar.exact.as_ref()).map(exact_text);
     let further = bar.filter(|bar| !bar.further_indicators.is_empty());
     let further = further.map(|bar| json!(bar.further_indicators).to_string());
-    let has_prices = bar.is_some_and(|bar| bar.exact.is_none_or(|exact| !exact.has_other_prices));
-    let price = |of: fn(&Bar) -> i64| Cell::from(bar.filter(|_| has_prices).map(of));
+    let price = |of: fn(&Bar) -> Option<i64>| Cell::from(bar.and_then(of));
     let mut row = vec![
         source.partition.into(),
         record.offset.into(),
@@ -77,16 +76,15 @@ fn push(
 }
 
 fn exact_text(exact: &ExactBar) -> String {
-    let ExactBar { open_e18, high_e18, low_e18, close_e18, volume_e9, bid_price_e18, ask_price_e18, .. } =
-        *exact;
+    let ExactBar { open, high, low, close, volume, bid_price, ask_price } = exact;
     let numbers = [
-        ("open_e18", open_e18),
-        ("high_e18", high_e18),
-        ("low_e18", low_e18),
-        ("close_e18", close_e18),
-        ("volume_e9", volume_e9),
-        ("bid_price_e18", bid_price_e18),
-        ("ask_price_e18", ask_price_e18),
+        ("open_e18", open.0),
+        ("high_e18", high.0),
+        ("low_e18", low.0),
+        ("close_e18", close.0),
+        ("volume_e9", volume.0),
+        ("bid_price_e18", bid_price.0),
+        ("ask_price_e18", ask_price.0),
     ];
     let fields = numbers.map(|(name, number)| (name.to_owned(), number.to_string().into()));
     serde_json::Value::Object(fields.into_iter().collect()).to_string()

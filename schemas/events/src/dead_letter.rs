@@ -1,8 +1,11 @@
 //! Records that could not be used.
 
+use std::fmt;
+
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::shape::{Content, FieldShape, Member, Named, Shape, Shaped};
+use crate::hex;
+use crate::shape::{Content, Named, Shape, Shaped};
 use crate::wire::Wire;
 
 /// Why a record was rejected, in classes that a dashboard can count.
@@ -114,15 +117,15 @@ pub struct DeadLetter {
     pub cut: Option<DeadLetterCut>,
 }
 
-/// What a letter does not hold whole. The original is in its topic as long as that keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a letter does not hold whole.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct DeadLetterCut {
     /// Length of the whole key; 0 if there was none.
     pub key_bytes: i64,
     /// Length of the whole value.
     pub value_bytes: i64,
     /// BLAKE3 of the whole key followed by the whole value.
-    pub digest: [u8; blake3::OUT_LEN],
+    pub digest: DeadLetterDigest,
 }
 
 impl DeadLetterCut {
@@ -130,7 +133,7 @@ impl DeadLetterCut {
         let key = key.unwrap_or_default();
         let mut hasher = blake3::Hasher::new();
         hasher.update(key).update(value);
-        let digest = *hasher.finalize().as_bytes();
+        let digest = DeadLetterDigest(*hasher.finalize().as_bytes());
         Self { key_bytes: key.len() as i64, value_bytes: value.len() as i64, digest }
     }
 }
@@ -143,7 +146,8 @@ impl DeadLetter {
     /// Most bytes of the detail.
     pub const DETAIL_BYTES_MAX: usize = 1 << 10;
 
-    /// The letter as it is written: no longer than topics and clients take by their defaults, however large the record was.
+    /// The letter as it is written: no longer than topics and clients take by their defaults, however large the record was. The original is in its topic as long as
+    /// that keeps it.
     pub fn bounded(mut self) -> Self {
         self.detail.truncate(self.detail.floor_char_boundary(Self::DETAIL_BYTES_MAX));
         let key_bytes = self.key.as_ref().map_or(0, Vec::len);
@@ -171,41 +175,31 @@ impl DeadLetter {
     }
 }
 
-const DIGEST: Shape = Shape::Named(&Named {
-    name: "DeadLetterDigest",
-    doc: "A BLAKE3 hash.",
-    content: Content::Fixed(blake3::OUT_LEN),
-});
+/// BLAKE3 of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadLetterDigest(pub [u8; blake3::OUT_LEN]);
 
-const fn field(name: &'static str, doc: &'static str, shape: Shape) -> Member {
-    Member::Field(FieldShape { name, doc, shape, default: None })
+/// As lower-case hex digits.
+impl fmt::Display for DeadLetterDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&hex::text(&self.0))
+    }
 }
 
-impl Shaped for DeadLetterCut {
+impl Shaped for DeadLetterDigest {
     const SHAPE: Shape = Shape::Named(&Named {
-        name: "DeadLetterCut",
-        doc: "What a letter does not hold whole.",
-        content: Content::Record(&[
-            field("key_bytes", "Length of the whole key; 0 if there was none.", Shape::Long),
-            field("value_bytes", "Length of the whole value.", Shape::Long),
-            field("digest", "BLAKE3 of the whole key followed by the whole value.", DIGEST),
-        ]),
+        name: "DeadLetterDigest",
+        doc: "A BLAKE3 hash.",
+        content: Content::Fixed(blake3::OUT_LEN),
     });
 }
 
-impl Wire for DeadLetterCut {
+impl Wire<'_> for DeadLetterDigest {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { key_bytes, value_bytes, digest } = self;
-        key_bytes.put(out);
-        value_bytes.put(out);
-        out.extend_from_slice(digest);
+        out.extend_from_slice(&self.0);
     }
 
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            key_bytes: Wire::get(cursor)?,
-            value_bytes: Wire::get(cursor)?,
-            digest: *cursor.take(blake3::OUT_LEN)?.as_array().expect("so many were taken"),
-        })
+        Ok(Self(*cursor.take(blake3::OUT_LEN)?.as_array().expect("so many were taken")))
     }
 }

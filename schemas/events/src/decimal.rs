@@ -1,5 +1,51 @@
 //! Scaled integers as decimal text.
 
+use std::fmt;
+
+use crate::cursor::Cursor;
+use crate::error::DecodeError;
+use crate::shape::{Shape, Shaped};
+use crate::wire::{Wire, put_bytes};
+
+/// An integer with `SCALE` digits behind the decimal point, which records have as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decimal<const SCALE: usize>(pub i128);
+
+impl<const SCALE: usize> Decimal<SCALE> {
+    /// Of the text that [`decimal_text`] makes.
+    fn parse(text: &str) -> Option<Self> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let padding = SCALE.checked_sub(fraction.len())?;
+        let digits = whole.strip_prefix('-').unwrap_or(whole);
+        if digits.is_empty() || !digits.bytes().chain(fraction.bytes()).all(|digit| digit.is_ascii_digit()) {
+            return None;
+        }
+        format!("{whole}{fraction}{}", "0".repeat(padding)).parse().map(Self).ok()
+    }
+}
+
+impl<const SCALE: usize> fmt::Display for Decimal<SCALE> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&decimal_text(self.0, SCALE))
+    }
+}
+
+impl<const SCALE: usize> Shaped for Decimal<SCALE> {
+    const SHAPE: Shape = Shape::String;
+}
+
+impl<const SCALE: usize> Wire<'_> for Decimal<SCALE> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(decimal_text(self.0, SCALE).as_bytes(), out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        let text = cursor.string()?;
+        Self::parse(text)
+            .ok_or_else(|| cursor.malformed("a text that is no decimal number of its field's scale"))
+    }
+}
+
 /// A scaled integer as a decimal number: 61,234,500,000,000 is `61234.5`.
 pub fn decimal_e9(value: i64) -> String {
     decimal_text(value.into(), 9)
@@ -26,6 +72,16 @@ mod tests {
             assert_eq!(decimal_text(value, scale), text);
         }
         assert_eq!(decimal_text(i128::MIN, 0), "-170141183460469231731687303715884105728");
+    }
+
+    #[test]
+    fn decimals_are_read_back_and_other_texts_are_refused() {
+        for number in [0, 1, -1, 500, i128::from(i64::MIN), i128::MAX / 1_000] {
+            assert_eq!(Decimal::<3>::parse(&Decimal::<3>(number).to_string()), Some(Decimal(number)));
+        }
+        for refused in ["", "-", ".5", "+5", "1.2345", "1.+5", "1,5", "x", "1.5.5"] {
+            assert_eq!(Decimal::<3>::parse(refused), None, "{refused}");
+        }
     }
 
     #[test]

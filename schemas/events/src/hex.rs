@@ -100,7 +100,7 @@ impl<const N: usize> Shaped for Digits<N> {
     const SHAPE: Shape = Shape::String;
 }
 
-impl<const N: usize> Wire for Digits<N> {
+impl<const N: usize> Wire<'_> for Digits<N> {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(&self.0, out);
     }

@@ -26,8 +26,7 @@ pub struct LateTick {
     pub lateness_ns: i64,
     /// The tick's prices and sizes where they are no 64-bit numbers of 1e-9: then the fields that end in `_e9` are 0. Null for all others,
     /// which are written with version 1 of this schema.
-    #[later]
-    #[wire(default = "null")]
+    #[wire(since = 2, default = "null")]
     scaled: Option<ScaledNumbers>,
 }
 
@@ -60,7 +59,7 @@ impl Shaped for Scale {
     const SHAPE: Shape = Shape::Int;
 }
 
-impl Wire for Scale {
+impl Wire<'_> for Scale {
     fn put(&self, out: &mut Vec<u8>) {
         i32::from(self.0).put(out);
     }

@@ -35,8 +35,6 @@ pub mod long_field;
 /// What an `.avsc` says of a record.
 pub mod shape;
 #[doc(hidden)]
-pub mod signal_wire;
-#[doc(hidden)]
 pub mod snapshot;
 #[doc(hidden)]
 pub mod symbol_table;
@@ -58,8 +56,8 @@ mod lifecycle;
 mod record;
 
 pub use check::{InvalidTick, Prices, TickProblem};
-pub use dead_letter::{DeadLetter, DeadLetterCut, DeadLetterReason};
-pub use decimal::{decimal_e9, decimal_text};
+pub use dead_letter::{DeadLetter, DeadLetterCut, DeadLetterDigest, DeadLetterReason};
+pub use decimal::{Decimal, decimal_e9, decimal_text};
 pub use decode_ticks::{DecodeTicks, SchemaSource};
 pub use encode::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 pub use error::{ChainError, DecodeError, EncodeError, SchemaError};

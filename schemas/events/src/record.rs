@@ -3,6 +3,7 @@
 use crate::control::{Control, ControlResult};
 use crate::dead_letter::DeadLetter;
 use crate::feed::Feed;
+use crate::frame;
 use crate::journal::JournalEntry;
 use crate::known::{self, KnownSchema};
 use crate::late_tick::LateTick;
@@ -11,24 +12,12 @@ use crate::risk::{RiskRequest, RiskResult};
 use crate::signal::Signal;
 use crate::snapshot::Snapshot;
 use crate::wire::Wire;
-use crate::{frame, signal_wire};
 
 /// Appends a signal, with the first version of its schema that can hold it.
 pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
-    let exact = signal.bar.as_ref().and_then(|bar| bar.exact.as_ref());
-    let further =
-        signal.bar.as_ref().map(|bar| &bar.further_indicators).filter(|further| !further.is_empty());
-    if exact.is_none() && further.is_none() {
-        out.extend_from_slice(&const { frame::header(known::SIGNAL_1.fingerprint) });
-        return signal_wire::put(signal, out);
-    }
-    let schema = if further.is_some() { known::SIGNAL } else { known::SIGNAL_2 };
+    let schema = signal.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));
-    signal_wire::put(signal, out);
-    signal_wire::put_exact(exact, out);
-    if let Some(further) = further {
-        signal_wire::put_further(further, out);
-    }
+    signal.put_version(schema.version, out);
 }
 
 /// Appends a journal entry as it is; [`crate::JournalWriter`] makes entries that follow each other.
@@ -48,7 +37,7 @@ pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
         encode(known::LATE_TICK, late_tick, out);
     } else {
         out.extend_from_slice(&frame::header(known::LATE_TICK_1.fingerprint));
-        late_tick.put_earlier(out);
+        late_tick.put_version(known::LATE_TICK_1.version, out);
     }
 }
 
@@ -86,13 +75,13 @@ pub fn encode_risk_request(request: &RiskRequest, out: &mut Vec<u8>) {
 pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
     if result.judged_on.is_empty() {
         out.extend_from_slice(&frame::header(known::RISK_RESULT_2.fingerprint));
-        result.put_earlier(out);
+        result.put_version(known::RISK_RESULT_2.version, out);
     } else {
         encode(known::RISK_RESULT, result, out);
     }
 }
 
-fn encode(schema: KnownSchema, record: &impl Wire, out: &mut Vec<u8>) {
+fn encode(schema: KnownSchema, record: &impl for<'datum> Wire<'datum>, out: &mut Vec<u8>) {
     out.extend_from_slice(&frame::header(schema.fingerprint));
     record.put(out);
 }

@@ -1,9 +1,7 @@
 //! What an `.avsc` says of a record: names, types, defaults and documentation, as the record's type declares them.
 //!
-//! `#[derive(Wire)]`, or `#[derive(Shaped)]` where bytes are written and read by hand, makes it of a type with its documentation, so that a
-//! record is declared once; `warptape-schemas` writes the files of it and resolves records with them.
-
-pub use warptape_events_derive::Shaped;
+//! `#[derive(Wire)]` makes it of a type with its documentation, so that a record is declared once; `warptape-schemas` writes the files of it
+//! and resolves records with them.
 
 /// A type that says what it is in a schema.
 pub trait Shaped {

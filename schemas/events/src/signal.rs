@@ -1,14 +1,12 @@
 //! Signals: what the pipeline says about symbols.
-//!
-//! The types declare the schema; `signal_wire` beside this file writes and reads the bytes by hand. A signal goes with every bar that closes,
-//! on the lanes, so its texts are borrowed; the fields of a bar that is missing are nulls that are written at once; and whether a price is
-//! null depends on another field of the bar.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::decimal::Decimal;
+use crate::known::{self, KnownSchema};
 use crate::shape::{FieldShape, Member, Shaped};
-use crate::wire::Wire;
+use crate::wire::{Flat, Wire};
 
 /// What happened. One bar's signals are emitted in the order of these kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Wire)]
@@ -35,66 +33,78 @@ pub enum SignalKind {
 }
 
 /// A closed bar with the indicators after it.
-#[derive(Clone, Debug, PartialEq, Shaped)]
+#[derive(Clone, Debug, PartialEq, Flat)]
+#[wire(check = Bar::check)]
 pub struct Bar {
     /// First trade price of the bar, scaled by 1e-9: by event time (ties: by arrival) in time bars, by arrival in bars of count and volume.
-    pub open_e9: i64,
+    pub open_e9: Option<i64>,
     /// Highest trade price of the bar, scaled by 1e-9.
-    pub high_e9: i64,
+    pub high_e9: Option<i64>,
     /// Lowest trade price of the bar, scaled by 1e-9.
-    pub low_e9: i64,
+    pub low_e9: Option<i64>,
     /// Last trade price of the bar, scaled by 1e-9: by event time (ties: by arrival) in time bars, by arrival in bars of count and volume.
-    pub close_e9: i64,
+    pub close_e9: Option<i64>,
     /// Sum of the trade sizes, scaled by 1e-9; 9223372036854775807 means at least that much.
     pub volume_e9: i64,
     /// Number of trades in the bar.
     pub trades: i64,
     /// Best bid by the last quote before the bar's end in event time, scaled by 1e-9; 0 if there is none. Of count and volume bars: not after
     /// the trade that ends the bar.
-    pub bid_price_e9: i64,
+    pub bid_price_e9: Option<i64>,
     /// Best offer by the same quote, scaled by 1e-9; 0 if there is none.
-    pub ask_price_e9: i64,
+    pub ask_price_e9: Option<i64>,
     /// Indicator values, in the order of [`INDICATORS`]; `None` until enough bars closed.
     #[wire(fields = INDICATOR_FIELDS)]
     pub indicators: [Option<f64>; INDICATOR_COUNT],
     /// The bar where the fields that end in `_e9` cannot hold it: its symbol's prices have another scale than nine digits behind the decimal
     /// point, and the prices that end in `_e9` are null; or its volume is more than `volume_e9` says. Null for all others, which are written
     /// with version 1 of this schema where there are no further indicators either.
-    #[wire(default = "null")]
+    #[wire(since = 2, default = "null")]
     pub exact: Option<ExactBar>,
     /// Values of the indicators that are off by default, by name, where the configuration asks for them and enough bars closed. Without any, a
     /// signal is written with version 1 or 2 of this schema, which have no such field.
-    #[wire(default = "{}")]
+    #[wire(since = 3, default = "{}")]
     pub further_indicators: BTreeMap<Cow<'static, str>, f64>,
 }
 
-/// A bar whose prices are not scaled by 1e-9, or whose volume has no 64 bits at 1e-9.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A bar with numbers that are not 64-bit numbers of 1e-9, as decimal text: an optional minus sign, digits, and behind a point up to 18 more;
+/// 0.00000812.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
 pub struct ExactBar {
-    /// Whether the prices of [`Bar`] that end in `_e9` are null in the record, and 0 here.
-    pub has_other_prices: bool,
-    /// First price, scaled by 1e-18, as are the other prices.
-    pub open_e18: i128,
-    /// Highest price.
-    pub high_e18: i128,
-    /// Lowest price.
-    pub low_e18: i128,
-    /// Last price.
-    pub close_e18: i128,
-    /// Sum of the sizes, scaled by 1e-9.
-    pub volume_e9: i128,
-    /// Bid; 0 if there is none.
-    pub bid_price_e18: i128,
-    /// Offer; 0 if there is none.
-    pub ask_price_e18: i128,
+    /// As open_e9, exactly.
+    pub open: Decimal<18>,
+    /// As high_e9, exactly.
+    pub high: Decimal<18>,
+    /// As low_e9, exactly.
+    pub low: Decimal<18>,
+    /// As close_e9, exactly.
+    pub close: Decimal<18>,
+    /// As volume_e9, exactly.
+    pub volume: Decimal<9>,
+    /// As bid_price_e9, exactly.
+    pub bid_price: Decimal<18>,
+    /// As ask_price_e9, exactly.
+    pub ask_price: Decimal<18>,
 }
 
 impl Bar {
     /// The last price.
     pub fn close(&self) -> f64 {
-        match &self.exact {
-            Some(exact) if exact.has_other_prices => exact.close_e18 as f64 / 1e18,
-            _ => self.close_e9 as f64 / 1e9,
+        match (self.close_e9, &self.exact) {
+            (Some(close_e9), _) => close_e9 as f64 / 1e9,
+            (None, Some(exact)) => exact.close.0 as f64 / 1e18,
+            (None, None) => f64::NAN,
+        }
+    }
+
+    /// What is wrong with a bar that was read.
+    fn check(&self) -> Result<(), &'static str> {
+        let Self { open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9, exact, .. } = self;
+        let are_null = [open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9].map(Option::is_none);
+        match (are_null, exact) {
+            ([false, false, false, false, false, false], _)
+            | ([true, true, true, true, true, true], Some(_)) => Ok(()),
+            _ => Err("a bar without some of its prices"),
         }
     }
 }
@@ -139,7 +149,7 @@ indicators! {
 
 /// What the pipeline says about a symbol: a bar that closed with its indicators, or something the indicators show. Flat, so that a row of it is
 /// a row of a table.
-#[derive(Clone, Debug, PartialEq, Shaped)]
+#[derive(Clone, Debug, PartialEq, Wire)]
 pub struct Signal<'a> {
     /// `VENUE:TICKER`.
     pub symbol: Cow<'a, str>,
@@ -168,6 +178,15 @@ pub struct Signal<'a> {
 }
 
 impl Signal<'_> {
+    /// The first version of the schema that can hold it.
+    pub(crate) fn schema(&self) -> KnownSchema {
+        match &self.bar {
+            Some(bar) if !bar.further_indicators.is_empty() => known::SIGNAL,
+            Some(bar) if bar.exact.is_some() => known::SIGNAL_2,
+            _ => known::SIGNAL_1,
+        }
+    }
+
     /// The same with its own texts.
     pub fn into_owned(self) -> Signal<'static> {
         let Self {

@@ -43,7 +43,7 @@ impl Shaped for Checksum {
     });
 }
 
-impl Wire for Checksum {
+impl Wire<'_> for Checksum {
     /// Zeros, which [`Snapshot::put_with_checksum`] replaces.
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; CHECKSUM_SIZE]);

@@ -152,7 +152,7 @@ impl<'a> ScaledTickBatch<'a> {
 
 /// What a column has of each tick: a type, not a function, so that the compiler writes each column out.
 trait Value {
-    type Item: Wire;
+    type Item: for<'a> Wire<'a>;
     fn of(tick: &Tick) -> Self::Item;
 }
 
@@ -210,7 +210,7 @@ impl<V: Value> Shaped for Column<'_, V> {
     const SHAPE: Shape = V::Item::MANY;
 }
 
-impl<V: Value> Wire for Column<'_, V> {
+impl<'a, V: Value> Wire<'a> for Column<'a, V> {
     fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Of([]) => out.push(0),

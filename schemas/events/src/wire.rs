@@ -1,5 +1,5 @@
 //! How our event types lie in their Avro datum: a struct's fields in schema order, a union as branch index and branch,
-//! an enum as index. `#[derive(Wire)]` makes it, and the schema, of a type's declaration. `signal_wire` is written by hand.
+//! an enum as index. `#[derive(Wire)]` makes it, and the schema, of a type's declaration.
 //!
 //! Written out by the compiler rather than walked by schema at run time: a journal entry goes with every step of the scheduler. The
 //! tests decode the bytes with apache-avro by the `.avsc`, which is written of the declarations, and compare.
@@ -7,19 +7,30 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-pub use warptape_events_derive::Wire;
+pub use warptape_events_derive::{Flat, Wire};
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
 use crate::shape::{Shape, Shaped};
 use crate::varint::put_long;
 
-/// A value with an Avro encoding.
-pub trait Wire: Shaped + Sized {
+/// The branch of a nullable field that is null, as it is written.
+pub const NULL: u8 = 0;
+/// The branch of a nullable field that has a value, as it is written.
+const VALUE: u8 = 2;
+
+/// A value with an Avro encoding. What is read may borrow from the datum.
+pub trait Wire<'datum>: Shaped + Sized {
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
     /// Reads it.
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError>;
+    fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError>;
+
+    /// Appends it as the value of a nullable field.
+    fn put_some(&self, out: &mut Vec<u8>) {
+        out.push(VALUE);
+        self.put(out);
+    }
 
     /// Appends many.
     fn put_many(items: &[Self], out: &mut Vec<u8>) {
@@ -33,7 +44,7 @@ pub trait Wire: Shaped + Sized {
     }
 
     /// Reads many.
-    fn get_many(cursor: &mut Cursor<'_>) -> Result<Vec<Self>, DecodeError> {
+    fn get_many(cursor: &mut Cursor<'datum>) -> Result<Vec<Self>, DecodeError> {
         let mut items = Vec::new();
         loop {
             let count = cursor.block()?;
@@ -53,6 +64,14 @@ pub trait Wire: Shaped + Sized {
     }
 }
 
+/// A record whose fields stand in another record, each null where this one is missing.
+pub trait Flat<'datum>: Shaped + Sized {
+    /// Appends the fields that a version of the other record's schema has.
+    fn put_flat(record: Option<&Self>, version: u32, out: &mut Vec<u8>);
+    /// Reads the fields that a version of the other record's schema has.
+    fn get_flat(cursor: &mut Cursor<'datum>, version: u32) -> Result<Option<Self>, DecodeError>;
+}
+
 /// An enum of another crate: says what it is, and names every symbol in schema order.
 macro_rules! wire_enum {
     ($doc:literal, $type:ident { $($index:literal => $symbol:ident),* $(,)? }) => {
@@ -67,14 +86,14 @@ macro_rules! wire_enum {
             });
         }
 
-        impl $crate::wire::Wire for $type {
+        impl<'datum> $crate::wire::Wire<'datum> for $type {
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(match self {
                     $(Self::$symbol => $index << 1,)*
                 });
             }
 
-            fn get(cursor: &mut $crate::cursor::Cursor<'_>) -> Result<Self, $crate::error::DecodeError> {
+            fn get(cursor: &mut $crate::cursor::Cursor<'datum>) -> Result<Self, $crate::error::DecodeError> {
                 match cursor.long()? {
                     $($index => Ok(Self::$symbol),)*
                     _ => Err(cursor.malformed(concat!("no such symbol of ", stringify!($type)))),
@@ -90,7 +109,7 @@ impl Shaped for i64 {
     const SHAPE: Shape = Shape::Long;
 }
 
-impl Wire for i64 {
+impl Wire<'_> for i64 {
     fn put(&self, out: &mut Vec<u8>) {
         put_long(*self, out);
     }
@@ -105,7 +124,7 @@ impl Shaped for i32 {
     const SHAPE: Shape = Shape::Int;
 }
 
-impl Wire for i32 {
+impl Wire<'_> for i32 {
     fn put(&self, out: &mut Vec<u8>) {
         put_long(i64::from(*self), out);
     }
@@ -120,7 +139,7 @@ impl Shaped for f64 {
     const SHAPE: Shape = Shape::Double;
 }
 
-impl Wire for f64 {
+impl Wire<'_> for f64 {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_le_bytes());
     }
@@ -128,13 +147,19 @@ impl Wire for f64 {
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.double()
     }
+
+    fn put_some(&self, out: &mut Vec<u8>) {
+        let mut field = [VALUE; 9];
+        field[1..].copy_from_slice(&self.to_le_bytes());
+        out.extend_from_slice(&field);
+    }
 }
 
 impl Shaped for bool {
     const SHAPE: Shape = Shape::Boolean;
 }
 
-impl Wire for bool {
+impl Wire<'_> for bool {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
@@ -152,7 +177,7 @@ impl Shaped for String {
     const SHAPE: Shape = Shape::String;
 }
 
-impl Wire for String {
+impl Wire<'_> for String {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self.as_bytes(), out);
     }
@@ -162,18 +187,17 @@ impl Wire for String {
     }
 }
 
-/// Borrowed where it is written.
 impl Shaped for Cow<'_, str> {
     const SHAPE: Shape = Shape::String;
 }
 
-impl Wire for Cow<'_, str> {
+impl<'datum> Wire<'datum> for Cow<'datum, str> {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(self.as_bytes(), out);
     }
 
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        String::get(cursor).map(Cow::Owned)
+    fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
+        cursor.string().map(Cow::Borrowed)
     }
 }
 
@@ -182,18 +206,15 @@ impl<T: Shaped> Shaped for Option<T> {
     const SHAPE: Shape = Shape::Nullable(&T::SHAPE);
 }
 
-impl<T: Wire> Wire for Option<T> {
+impl<'datum, T: Wire<'datum>> Wire<'datum> for Option<T> {
     fn put(&self, out: &mut Vec<u8>) {
         match self {
-            None => out.push(0),
-            Some(value) => {
-                out.push(2);
-                value.put(out);
-            }
+            None => out.push(NULL),
+            Some(value) => value.put_some(out),
         }
     }
 
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+    fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
         match cursor.long()? {
             0 => Ok(None),
             1 => T::get(cursor).map(Some),
@@ -207,30 +228,60 @@ impl<T: Shaped> Shaped for Box<T> {
     const SHAPE: Shape = T::SHAPE;
 }
 
-impl<T: Wire> Wire for Box<T> {
+impl<'datum, T: Wire<'datum>> Wire<'datum> for Box<T> {
     fn put(&self, out: &mut Vec<u8>) {
         T::put(self, out);
     }
 
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+    fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
         T::get(cursor).map(Self::new)
     }
 }
 
-impl<K, T: Shaped> Shaped for BTreeMap<K, T> {
+/// Written in one block, by key.
+impl<T: Shaped> Shaped for BTreeMap<Cow<'static, str>, T> {
     const SHAPE: Shape = Shape::Map(&T::SHAPE);
+}
+
+impl<'datum, T: Wire<'datum>> Wire<'datum> for BTreeMap<Cow<'static, str>, T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        if !self.is_empty() {
+            put_long(self.len() as i64, out);
+            for (key, value) in self {
+                key.put(out);
+                value.put(out);
+            }
+        }
+        out.push(0);
+    }
+
+    fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
+        let mut map = BTreeMap::new();
+        loop {
+            let count = cursor.block()?;
+            if count == 0 {
+                return Ok(map);
+            }
+            for _ in 0..count {
+                let key = cursor.string()?.to_owned();
+                if map.insert(Cow::Owned(key), T::get(cursor)?).is_some() {
+                    return Err(cursor.malformed("a key of a map that is given twice"));
+                }
+            }
+        }
+    }
 }
 
 impl<T: Shaped> Shaped for Vec<T> {
     const SHAPE: Shape = T::MANY;
 }
 
-impl<T: Wire> Wire for Vec<T> {
+impl<'datum, T: Wire<'datum>> Wire<'datum> for Vec<T> {
     fn put(&self, out: &mut Vec<u8>) {
         T::put_many(self, out);
     }
 
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+    fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
         T::get_many(cursor)
     }
 }
@@ -241,7 +292,7 @@ impl Shaped for u8 {
     const MANY: Shape = Shape::Bytes;
 }
 
-impl Wire for u8 {
+impl Wire<'_> for u8 {
     fn put(&self, out: &mut Vec<u8>) {
         Self::put_many(&[*self], out);
     }
@@ -267,4 +318,24 @@ impl Wire for u8 {
 pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_long(bytes.len() as i64, out);
     out.extend_from_slice(bytes);
+}
+
+/// Fields of one type, one after the other.
+#[inline]
+pub fn put_each<'datum, T: Wire<'datum>>(fields: &[T], out: &mut Vec<u8>) {
+    for field in fields {
+        field.put(out);
+    }
+}
+
+/// Likewise, read.
+#[inline]
+pub fn get_each<'datum, T: Wire<'datum>>(
+    cursor: &mut Cursor<'datum>,
+    fields: &mut [T],
+) -> Result<(), DecodeError> {
+    for field in fields {
+        *field = T::get(cursor)?;
+    }
+    Ok(())
 }

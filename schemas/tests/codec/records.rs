@@ -5,7 +5,7 @@ use warptape_schemas::control::{ChoosePolicy, Control, ControlCommand, WeighTena
 use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::known;
-use warptape_schemas::signal::{INDICATORS, Signal};
+use warptape_schemas::signal::{Bar, INDICATORS, Signal};
 use warptape_schemas::*;
 
 use crate::avro::{Published, Record, long_of};
@@ -31,9 +31,8 @@ fn signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
         let (bar, record) = (signal.bar.expect("a bar"), published.read(&payload));
-        let exact = bar.exact.expect("an exact bar");
         let is_null = |field| record.optional(field).is_none();
-        assert_eq!([is_null("open_e9"), is_null("ask_price_e9")], [exact.has_other_prices; 2]);
+        assert_eq!([is_null("open_e9"), is_null("ask_price_e9")], [bar.open_e9.is_none(); 2]);
         assert_eq!(record.optional("volume_e9").map(long_of), Some(bar.volume_e9));
         let Value::Union(1, members) = record.get("exact") else { panic!("an exact bar") };
         let Value::Record(members) = &**members else { panic!("a record") };
@@ -78,7 +77,46 @@ fn an_indicator_that_is_given_twice_is_refused() {
     let name = payload.iter().rposition(|byte| *byte == b'b').expect("the second name");
     payload[name] = b'a';
     let Err(DecodeError::Malformed { what, .. }) = decode_signal(&payload) else { panic!("it is refused") };
-    assert_eq!(what, "an indicator that is given twice");
+    assert_eq!(what, "a key of a map that is given twice");
+}
+
+#[test]
+fn a_bar_of_which_a_part_is_null_is_refused() {
+    let whole = samples::signals().into_iter().find(|signal| signal.bar.is_some()).expect("a bar");
+    let read = |signal: &Signal<'_>| {
+        let payload = encoded(signal, encode_signal);
+        match decode_signal(&payload) {
+            Err(DecodeError::Malformed { what, .. }) => Some(what),
+            read => {
+                assert_eq!(read.as_ref(), Ok(signal));
+                None
+            }
+        }
+    };
+    let with = |change: fn(&mut Bar)| {
+        let mut signal = whole.clone();
+        change(signal.bar.as_mut().expect("a bar"));
+        read(&signal)
+    };
+    let without_price = Some("a bar without some of its prices");
+    assert_eq!(with(|_| ()), None);
+    assert_eq!(with(|bar| bar.low_e9 = None), without_price);
+    assert_eq!(with(|bar| bar.ask_price_e9 = None), without_price);
+    // Nothing else has the prices.
+    let no_prices = |bar: &mut Bar| {
+        for price in [&mut bar.open_e9, &mut bar.high_e9, &mut bar.low_e9, &mut bar.close_e9] {
+            *price = None;
+        }
+        (bar.bid_price_e9, bar.ask_price_e9) = (None, None);
+    };
+    assert_eq!(with(no_prices), without_price);
+
+    // Of a signal without a bar the fields of one are null at its end: of that of an indicator, a value.
+    let mut payload = encoded(&Signal { bar: None, ..whole.clone() }, encode_signal);
+    *payload.last_mut().expect("bytes") = 2;
+    payload.extend_from_slice(&1.5_f64.to_le_bytes());
+    let Err(DecodeError::Malformed { what, .. }) = decode_signal(&payload) else { panic!("it is refused") };
+    assert_eq!(what, "a part of Bar is null, and another is not");
 }
 
 fn assert_signal(record: &Record, signal: &Signal<'_>) {
@@ -93,14 +131,14 @@ fn assert_signal(record: &Record, signal: &Signal<'_>) {
     assert_eq!(record.get("threshold"), &Value::Double(signal.threshold));
     let bar = |field| record.optional(field).map(long_of);
     let expected = signal.bar.as_ref();
-    assert_eq!(bar("open_e9"), expected.map(|bar| bar.open_e9));
-    assert_eq!(bar("high_e9"), expected.map(|bar| bar.high_e9));
-    assert_eq!(bar("low_e9"), expected.map(|bar| bar.low_e9));
-    assert_eq!(bar("close_e9"), expected.map(|bar| bar.close_e9));
+    assert_eq!(bar("open_e9"), expected.and_then(|bar| bar.open_e9));
+    assert_eq!(bar("high_e9"), expected.and_then(|bar| bar.high_e9));
+    assert_eq!(bar("low_e9"), expected.and_then(|bar| bar.low_e9));
+    assert_eq!(bar("close_e9"), expected.and_then(|bar| bar.close_e9));
     assert_eq!(bar("volume_e9"), expected.map(|bar| bar.volume_e9));
     assert_eq!(bar("trades"), expected.map(|bar| bar.trades));
-    assert_eq!(bar("bid_price_e9"), expected.map(|bar| bar.bid_price_e9));
-    assert_eq!(bar("ask_price_e9"), expected.map(|bar| bar.ask_price_e9));
+    assert_eq!(bar("bid_price_e9"), expected.and_then(|bar| bar.bid_price_e9));
+    assert_eq!(bar("ask_price_e9"), expected.and_then(|bar| bar.ask_price_e9));
     for (index, name) in INDICATORS.into_iter().enumerate() {
         let value = expected.and_then(|bar| bar.indicators[index]).map(Value::Double);
         assert_eq!(record.optional(name), value.as_ref(), "{name}");

@@ -9,8 +9,8 @@ use warptape_schemas::journal::{self, *};
 use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    Checksum, DeadLetter, DeadLetterCut, DeadLetterReason, Feed, LateTick, Lifecycle, LifecycleEvent,
-    Snapshot,
+    Checksum, DeadLetter, DeadLetterCut, DeadLetterDigest, DeadLetterReason, Decimal, Feed, LateTick,
+    Lifecycle, LifecycleEvent, Snapshot,
 };
 
 /// 61,234.5 with a size of 0.25.
@@ -102,14 +102,14 @@ pub fn bar(set: u32) -> Bar {
         *indicator = (set >> index & 1 == 1).then_some(61_000.25 + index as f64 / 3.0);
     }
     Bar {
-        open_e9: 61_000_000_000_000,
-        high_e9: 61_500_000_000_000,
-        low_e9: 60_999_000_000_000,
-        close_e9: 61_234_500_000_000,
+        open_e9: Some(61_000_000_000_000),
+        high_e9: Some(61_500_000_000_000),
+        low_e9: Some(60_999_000_000_000),
+        close_e9: Some(61_234_500_000_000),
         volume_e9: i64::MAX,
         trades: 812,
-        bid_price_e9: 0,
-        ask_price_e9: 61_234_600_000_000,
+        bid_price_e9: Some(0),
+        ask_price_e9: Some(61_234_600_000_000),
         exact: None,
         indicators,
         further_indicators: Default::default(),
@@ -119,26 +119,26 @@ pub fn bar(set: u32) -> Bar {
 /// Bars that fields in 1e-9 cannot hold: by their prices, and by their volume alone.
 pub fn exact_signals() -> Vec<Signal<'static>> {
     let exact = ExactBar {
-        has_other_prices: true,
-        open_e18: 812_345_678_901,
-        high_e18: i128::from(i64::MAX) * 1_000_000_000_000_000_000,
-        low_e18: -37_630_000_000_000_000_000,
-        close_e18: 0,
-        volume_e9: 18_999_999_999 * 1_000_000_000 + 1,
-        bid_price_e18: -1,
-        ask_price_e18: 128,
+        open: Decimal(812_345_678_901),
+        high: Decimal(i128::from(i64::MAX) * 1_000_000_000_000_000_000),
+        low: Decimal(-37_630_000_000_000_000_000),
+        close: Decimal(0),
+        volume: Decimal(18_999_999_999 * 1_000_000_000 + 1),
+        bid_price: Decimal(-1),
+        ask_price: Decimal(128),
     };
     let bars = [
         Bar {
-            open_e9: 0,
-            high_e9: 0,
-            low_e9: 0,
-            close_e9: 0,
-            ask_price_e9: 0,
+            open_e9: None,
+            high_e9: None,
+            low_e9: None,
+            close_e9: None,
+            bid_price_e9: None,
+            ask_price_e9: None,
             exact: Some(exact),
             ..bar(0x5555)
         },
-        Bar { exact: Some(ExactBar { has_other_prices: false, ..exact }), ..bar(0xffff) },
+        Bar { exact: Some(exact), ..bar(0xffff) },
     ];
     let of_bar = |bar| Signal { bar: Some(bar), ..signals().remove(0) };
     bars.map(of_bar).into()
@@ -729,7 +729,11 @@ pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {
 /// A letter of a record that is too large for one.
 pub fn cut_dead_letter() -> DeadLetter {
     DeadLetter {
-        cut: Some(DeadLetterCut { key_bytes: 3, value_bytes: 20_000_000, digest: [0xd1; 32] }),
+        cut: Some(DeadLetterCut {
+            key_bytes: 3,
+            value_bytes: 20_000_000,
+            digest: DeadLetterDigest([0xd1; 32]),
+        }),
         ..dead_letter(DeadLetterReason::NotFramed, Some(b"key"))
     }
 }

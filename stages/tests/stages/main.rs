@@ -20,6 +20,8 @@ use warptape_stages::{
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
+/// From prices scaled by 1e-9 to such scaled by 1e-18.
+const E9: i128 = 1_000_000_000;
 
 fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
     StageConfig {
@@ -359,12 +361,12 @@ fn a_device_gives_what_the_host_gives() {
     assert!(beside.get() > 100, "{} batches were begun beside others", beside.get());
 }
 
-/// Bars of each symbol with their quotes, as ticks of these symbols come to: nothing is late, and all bars close.
+/// Bars of each symbol with their quotes, scaled by 1e-18, as ticks of these symbols come to: nothing is late, and all bars close.
 fn quotes_of(
     config: &StageConfig,
     ticks: &[Tick],
     symbols: &[String],
-) -> Vec<(String, String, i64, [i64; 2])> {
+) -> Vec<(String, String, i64, [i128; 2])> {
     let mut partition = Partition::new(config);
     let of_symbols = ticks.iter().filter(|tick| symbols.contains(&tick.symbol));
     let last_ns = ticks.iter().map(|tick| tick.event_time_ns).max().unwrap_or(0);
@@ -380,7 +382,13 @@ fn quotes_of(
         .filter(|signal| signal.symbol != "Y:END")
         .filter_map(|signal| {
             let bar = signal.bar?;
-            let quote = [bar.bid_price_e9, bar.ask_price_e9];
+            let quote = match (bar.bid_price_e9, bar.ask_price_e9, bar.exact) {
+                (Some(bid_e9), Some(ask_e9), _) => [bid_e9, ask_e9].map(|price| i128::from(price) * E9),
+                (_, _, exact) => {
+                    let exact = exact.expect("it has the prices that the bar has not");
+                    [exact.bid_price.0, exact.ask_price.0]
+                }
+            };
             Some((signal.symbol.to_string(), signal.bar_spec.to_string(), signal.bar_start_ns, quote))
         })
         .collect();
@@ -414,8 +422,8 @@ fn a_former_configuration_has_the_quotes_that_arrived_last() {
         let symbols = ["X:A", "X:B"].map(str::to_owned);
         quotes_of(&config, &ticks, &symbols)[0].3
     };
-    assert_eq!(delayed(&config), [20, 21]);
-    assert_eq!(delayed(&former), [30, 31], "the bar closes when the quote after its end is there");
+    assert_eq!(delayed(&config), [20 * E9, 21 * E9]);
+    assert_eq!(delayed(&former), [30 * E9, 31 * E9], "the bar closes when the quote after its end is there");
 }
 
 proptest! {

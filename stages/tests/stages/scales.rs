@@ -45,10 +45,10 @@ fn a_market_with_another_scale_has_the_same_signals() {
             let (Some(ordinary), Some(scaled)) = (&ordinary.bar, &scaled.bar) else { continue };
             let exact = scaled.exact.expect("prices of another scale");
             assert_eq!(
-                (exact.open_e18, exact.volume_e9),
-                (i128::from(ordinary.open_e9) * 1_000_000_000, 1_000_000_000)
+                (exact.open.0, exact.volume.0),
+                (i128::from(ordinary.open_e9.unwrap()) * 1_000_000_000, 1_000_000_000)
             );
-            assert_eq!((scaled.open_e9, scaled.close_e9, scaled.volume_e9), (0, 0, ordinary.volume_e9));
+            assert_eq!((scaled.open_e9, scaled.close_e9, scaled.volume_e9), (None, None, ordinary.volume_e9));
             assert_near(ordinary.close(), scaled.close());
             for (ordinary, scaled) in ordinary.indicators.iter().zip(&scaled.indicators) {
                 assert_eq!(ordinary.is_some(), scaled.is_some());
@@ -77,12 +77,11 @@ fn a_large_size_fits_whatever_came_before() {
     // More digits than nine, of which the last are 0.
     let fine = Tick { size_e9: 2_000, scales: Scales { price: 9, size: 12 }, ..large.clone() };
     let found = bars(&[ordinary, large, with_fraction, fine]);
-    let volumes =
-        found.iter().map(|signal| bar(signal).exact.map(|exact| (exact.has_other_prices, exact.volume_e9)));
+    let volumes = found.iter().map(|signal| bar(signal).exact.map(|exact| exact.volume.0));
     let whole = 18_999_999_999_000_000_000;
-    let expected = [None, Some((false, whole)), Some((false, whole + 500_000_000)), None];
+    let expected = [None, Some(whole), Some(whole + 500_000_000), None];
     assert_eq!(volumes.collect::<Vec<_>>(), expected);
-    assert_eq!((bar(&found[1]).volume_e9, bar(&found[1]).open_e9), (i64::MAX, 8_120));
+    assert_eq!((bar(&found[1]).volume_e9, bar(&found[1]).open_e9), (i64::MAX, Some(8_120)));
     assert_eq!(bar(&found[3]).volume_e9, 2);
 }
 
@@ -133,7 +132,7 @@ fn the_first_scale_of_a_record_is_that_of_its_symbol() {
     let signal = decode_signal(&partition.signals()[0]).unwrap().into_owned();
     let exact = bar(&signal).exact.expect("prices of two digits");
     const E18: i128 = 1_000_000_000_000_000_000;
-    assert_eq!((exact.open_e18, exact.high_e18, exact.low_e18), (7 * E18, 7 * E18, -5 * E18));
+    assert_eq!((exact.open.0, exact.high.0, exact.low.0), (7 * E18, 7 * E18, -5 * E18));
     assert_eq!(signal.value, -5.0);
 }
 

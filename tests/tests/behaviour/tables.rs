@@ -176,7 +176,7 @@ fn check_signals(log: &dyn EventLog, table: &Read) {
     for partition in 0..PARTITIONS {
         for record in read_partition(log, "signals", partition) {
             let signal = decode_signal(&record.value).unwrap();
-            let close_e9 = signal.bar.as_ref().map(|bar| bar.close_e9);
+            let close_e9 = signal.bar.as_ref().and_then(|bar| bar.close_e9);
             let expected = [
                 Some(partition.into()),
                 Some(record.offset),

@@ -10,6 +10,7 @@ use warptape_engine::{
 };
 use warptape_eventlog::{NewRecord, Record};
 use warptape_kernels::Indicator;
+use warptape_schemas::Decimal;
 use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskResult, TaskClass};
 use warptape_schemas::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
@@ -70,25 +71,24 @@ fn tick(number: usize, event_time_ns: i64) -> Tick {
 fn the_largest_signal_and_late_tick_fit() {
     let topics = topics();
     let exact = ExactBar {
-        has_other_prices: false,
-        open_e18: i128::MIN,
-        high_e18: i128::MIN,
-        low_e18: i128::MIN,
-        close_e18: i128::MIN,
-        volume_e9: i128::MIN,
-        bid_price_e18: i128::MIN,
-        ask_price_e18: i128::MIN,
+        open: Decimal(i128::MIN),
+        high: Decimal(i128::MIN),
+        low: Decimal(i128::MIN),
+        close: Decimal(i128::MIN),
+        volume: Decimal(i128::MIN),
+        bid_price: Decimal(i128::MIN),
+        ask_price: Decimal(i128::MIN),
     };
     let further = Indicator::ALL.into_iter().map(|indicator| (indicator.name().into(), f64::MAX));
     let bar = Bar {
-        open_e9: i64::MIN,
-        high_e9: i64::MIN,
-        low_e9: i64::MIN,
-        close_e9: i64::MIN,
+        open_e9: Some(i64::MIN),
+        high_e9: Some(i64::MIN),
+        low_e9: Some(i64::MIN),
+        close_e9: Some(i64::MIN),
         volume_e9: i64::MIN,
         trades: i64::MIN,
-        bid_price_e9: i64::MIN,
-        ask_price_e9: i64::MIN,
+        bid_price_e9: Some(i64::MIN),
+        ask_price_e9: Some(i64::MIN),
         exact: Some(exact),
         indicators: [Some(f64::MAX); INDICATOR_COUNT],
         further_indicators: further.collect(),

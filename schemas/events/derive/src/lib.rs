@@ -19,15 +19,17 @@ const VARIANTS_MAX: usize = 64;
 
 /// Implements `crate::shape::Shaped` and `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum
 /// without values an Avro enum, and an enum of one value each a union, whose symbols and branches are numbered in the order of their
-/// declaration.
+/// declaration. A struct with a lifetime borrows from the datum that it is read from.
 ///
-/// Fields with `#[later]`, which are a record's last, came with a later version of its schema. Such a record has the methods `put_earlier`
-/// and `get_earlier` besides, which write and read what the earlier version has.
+/// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema. Such a record has the methods
+/// `put_version` and `get_version` besides, which write and read what a version has.
 ///
 /// `#[wire(default = "JSON")]` on a field is what it is in records that were written without it; on an enum it is the variant that stands for
 /// symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has its type's default where one is read. In
-/// place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of that.
-#[proc_macro_derive(Wire, attributes(later, wire))]
+/// place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of that; in place of one with
+/// `#[wire(flatten_nullable)]`, whose type is an optional record that derives `Flat`, likewise, each of them null where there is none. In place
+/// of a field with `#[wire(fields = NAME)]`, whose type is an array, it has the fields that an array of this name declares.
+#[proc_macro_derive(Wire, attributes(wire))]
 pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     let name = &input.ident;
@@ -54,15 +56,15 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Implements `crate::shape::Shaped` alone, for a struct whose bytes are written and read by hand. What `#[derive(Wire)]` knows is known here,
-/// and besides: in place of a field with `#[wire(flatten_nullable)]`, whose type is an optional record, the record has the fields of that, each
-/// of which is null where there is none. In place of a field with `#[wire(fields = NAME)]` it has the fields that an array of this name
-/// declares.
-#[proc_macro_derive(Shaped, attributes(wire))]
-pub fn derive_shaped(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+/// Implements `crate::shape::Shaped` and `crate::wire::Flat`, for a struct that is flattened in other records, where it may be missing: each of
+/// its fields is nullable there, those with `#[wire(fields = NAME)]` included. A field whose type is an `Option`, and one of a later version, which
+/// has a default, lies there as it is. `#[wire(check = PATH)]` on the struct names a function that is
+/// called with each record that is read, and says in an error what is wrong with it.
+#[proc_macro_derive(Flat, attributes(wire))]
+pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     let implemented = match &input.data {
-        Data::Struct(data) => record::shaped(&input, &data.fields),
+        Data::Struct(data) => record::flat(&input, &data.fields),
         _ => Err(Error::new(input.ident.span(), "a record is a struct")),
     };
     implemented.unwrap_or_else(|error| error.to_compile_error()).into()
@@ -109,14 +111,14 @@ fn symbols(
             #shape
         }
 
-        impl crate::wire::Wire for #name {
+        impl<'datum> crate::wire::Wire<'datum> for #name {
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(match self {
                     #(Self::#symbols => #bytes,)*
                 });
             }
 
-            fn get(cursor: &mut crate::cursor::Cursor<'_>) -> Result<Self, crate::error::DecodeError> {
+            fn get(cursor: &mut crate::cursor::Cursor<'datum>) -> Result<Self, crate::error::DecodeError> {
                 match cursor.long()? {
                     #(#numbers => Ok(Self::#symbols),)*
                     _ => Err(cursor.malformed(#message)),
@@ -141,7 +143,7 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
                 crate::shape::Shape::Union(&[#(&<#types as crate::shape::Shaped>::SHAPE),*]);
         }
 
-        impl crate::wire::Wire for #name {
+        impl<'datum> crate::wire::Wire<'datum> for #name {
             fn put(&self, out: &mut Vec<u8>) {
                 match self {
                     #(Self::#branches(value) => {
@@ -151,7 +153,7 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
                 }
             }
 
-            fn get(cursor: &mut crate::cursor::Cursor<'_>) -> Result<Self, crate::error::DecodeError> {
+            fn get(cursor: &mut crate::cursor::Cursor<'datum>) -> Result<Self, crate::error::DecodeError> {
                 match cursor.long()? {
                     #(#numbers => Ok(Self::#branches(crate::wire::Wire::get(cursor)?)),)*
                     _ => Err(cursor.malformed(#message)),

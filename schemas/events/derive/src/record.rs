@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Error, Field, Fields, Ident, Type};
+use syn::{DeriveInput, Error, Field, Fields, GenericParam, Generics, Ident, Lifetime, Type, parse_quote};
 
 use crate::doc::doc_of;
 use crate::said::{Place, Said};
@@ -13,7 +13,6 @@ struct Member<'a> {
     name: &'a Ident,
     kind: &'a Type,
     doc: String,
-    is_later: bool,
     said: Said,
 }
 
@@ -22,13 +21,7 @@ impl<'a> Member<'a> {
         let Some(name) = &field.ident else {
             return Err(Error::new(record.span(), "the fields of a record have names"));
         };
-        Ok(Self {
-            name,
-            kind: &field.ty,
-            doc: doc_of(&field.attrs),
-            is_later: field.attrs.iter().any(|attribute| attribute.path().is_ident("later")),
-            said: Said::of(&field.attrs)?,
-        })
+        Ok(Self { name, kind: &field.ty, doc: doc_of(&field.attrs), said: Said::of(&field.attrs)? })
     }
 
     /// What the schema says of it.
@@ -51,89 +44,247 @@ impl<'a> Member<'a> {
             Place::Skipped => return None,
         })
     }
+
+    /// Whether a record that is flattened may have it: its first version has fields that can be null, and later ones have defaults.
+    fn may_be_flat(&self) -> bool {
+        match self.said.place {
+            Place::Field => (self.said.since == 1) == self.said.default.is_none(),
+            Place::Fields(_) => self.said.since == 1,
+            Place::Flattened | Place::FlattenedNullable | Place::Skipped => false,
+        }
+    }
+
+    fn is_flattened_nullable(&self) -> bool {
+        matches!(self.said.place, Place::FlattenedNullable)
+    }
+
+    /// Whether a record that is flattened and there has a value of it: the value itself is not null, and there is none by default.
+    fn is_given(&self) -> bool {
+        let is_optional = match self.kind {
+            Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
+            _ => false,
+        };
+        matches!(self.said.place, Place::Field) && self.said.default.is_none() && !is_optional
+    }
+
+    /// Appends the field of `record`, a reference.
+    fn put(&self, record: &TokenStream) -> TokenStream {
+        let name = self.name;
+        match self.said.place {
+            Place::Field | Place::Flattened => quote! { crate::wire::Wire::put(&#record.#name, out); },
+            Place::FlattenedNullable => {
+                quote! { crate::wire::Flat::put_flat(#record.#name.as_ref(), version, out); }
+            }
+            Place::Fields(_) => quote! { crate::wire::put_each(&#record.#name, out); },
+            Place::Skipped => quote! {},
+        }
+    }
+
+    /// An expression that reads it.
+    fn get(&self) -> TokenStream {
+        let kind = self.kind;
+        let get = match self.said.place {
+            Place::Field | Place::Flattened => quote! { crate::wire::Wire::get(cursor)? },
+            Place::FlattenedNullable => quote! { crate::wire::Flat::get_flat(cursor, version)? },
+            Place::Fields(_) => quote! {{
+                let mut fields = <#kind as Default>::default();
+                crate::wire::get_each(cursor, &mut fields)?;
+                fields
+            }},
+            Place::Skipped => return quote! { Default::default() },
+        };
+        match self.said.since {
+            1 => get,
+            since => quote! { if version >= #since { #get } else { Default::default() } },
+        }
+    }
+
+    /// `statement`, where the version that is written has the field.
+    fn if_written(&self, statement: &TokenStream) -> TokenStream {
+        match self.said.since {
+            1 => quote! { #statement },
+            since => quote! { if version >= #since { #statement } },
+        }
+    }
 }
 
+/// The fields of a struct. Those of later versions are the last ones.
 fn members<'a>(name: &Ident, fields: &'a Fields) -> Result<Vec<Member<'a>>, Error> {
-    fields.iter().map(|field| Member::of(name, field)).collect()
+    let members = fields.iter().map(|field| Member::of(name, field)).collect::<Result<Vec<_>, _>>()?;
+    if !members.is_sorted_by_key(|member| member.said.since) {
+        return Err(Error::new(name.span(), "fields that came later are the last ones"));
+    }
+    Ok(members)
 }
 
 /// Implements `Shaped`.
-pub(crate) fn shaped(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, Error> {
+fn shaped(input: &DeriveInput, members: &[Member<'_>]) -> TokenStream {
     let name = &input.ident;
-    let members = members(name, fields)?;
     let shapes = members.iter().filter_map(Member::shape);
     let shape =
         named(name, &doc_of(&input.attrs), &quote! { crate::shape::Content::Record(&[#(#shapes),*]) });
     let (parameters, arguments, _) = input.generics.split_for_impl();
-    Ok(quote! {
+    quote! {
         impl #parameters crate::shape::Shaped for #name #arguments {
             #shape
         }
-    })
+    }
+}
+
+/// How long a datum lives that a type borrows from, which is the type's own lifetime if it has one, and the parameters of an implementation.
+fn datum(generics: &Generics) -> (Lifetime, Generics) {
+    let mut parameters = generics.clone();
+    if let Some(own) = generics.lifetimes().next() {
+        return (own.lifetime.clone(), parameters);
+    }
+    let datum: Lifetime = parse_quote!('datum);
+    parameters.params.insert(0, GenericParam::Lifetime(parse_quote!(#datum)));
+    (datum, parameters)
 }
 
 /// Implements `Shaped` and `Wire`.
 pub(crate) fn wire(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, Error> {
-    let (name, shaped) = (&input.ident, shaped(input, fields)?);
+    let name = &input.ident;
     let members = members(name, fields)?;
-    let is_by_hand =
-        |member: &Member<'_>| matches!(member.said.place, Place::FlattenedNullable | Place::Fields(_));
-    if let Some(member) = members.iter().find(|member| is_by_hand(member)) {
-        return Err(Error::new(
-            member.name.span(),
-            "only `Shaped` is made of this: bytes are written by hand",
-        ));
-    }
-    let (skipped, members): (Vec<_>, Vec<_>) =
-        members.into_iter().partition(|member| matches!(member.said.place, Place::Skipped));
-    let (later, earlier): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.is_later);
-    if members.iter().skip(earlier.len()).any(|member| !member.is_later) {
-        return Err(Error::new(name.span(), "fields that came later are the last ones"));
-    }
-    let put = |members: &[&Member<'_>]| {
-        let names = members.iter().map(|member| member.name);
-        quote! { #(crate::wire::Wire::put(&self.#names, out);)* }
-    };
-    let get = |read: &[&Member<'_>], unread: &[&Member<'_>]| {
-        let (read, unread) = (read.iter().map(|member| member.name), unread.iter().map(|member| member.name));
-        quote! { Ok(Self { #(#read: crate::wire::Wire::get(cursor)?,)* #(#unread: Default::default(),)* }) }
-    };
-    let (all, skipped): (Vec<_>, Vec<_>) = (members.iter().collect(), skipped.iter().collect());
-    let (parameters, arguments, _) = input.generics.split_for_impl();
-    let of_earlier = (!later.is_empty()).then(|| {
-        let put = put(&earlier);
-        let get = get(&earlier, &[&later[..], &skipped].concat());
-        quote! {
-            impl #parameters #name #arguments {
-                /// Appends the fields of the earlier version.
-                pub fn put_earlier(&self, out: &mut Vec<u8>) {
+    let shaped = shaped(input, &members);
+    let puts = members.iter().map(|member| member.if_written(&member.put(&quote! { self })));
+    let put = quote! { #(#puts)* };
+    let (names, gets) = (members.iter().map(|member| member.name), members.iter().map(Member::get));
+    let get = quote! { Ok(Self { #(#names: #gets,)* }) };
+    let (datum, parameters) = datum(&input.generics);
+    let (parameters, ..) = parameters.split_for_impl();
+    let (own_parameters, arguments, _) = input.generics.split_for_impl();
+    let has_versions = members.iter().any(|member| member.said.since > 1 || member.is_flattened_nullable());
+    if !has_versions {
+        return Ok(quote! {
+            #shaped
+
+            impl #parameters crate::wire::Wire<#datum> for #name #arguments {
+                #[allow(unused_variables)]
+                fn put(&self, out: &mut Vec<u8>) {
                     #put
                 }
 
-                /// Reads the fields of the earlier version; the others are empty.
-                pub fn get_earlier(
-                    cursor: &mut crate::cursor::Cursor<'_>,
-                ) -> Result<Self, crate::error::DecodeError> {
+                #[allow(unused_variables)]
+                fn get(cursor: &mut crate::cursor::Cursor<#datum>) -> Result<Self, crate::error::DecodeError> {
                     #get
                 }
             }
-        }
-    });
-    let (put, get) = (put(&all), get(&all, &skipped));
+        });
+    }
+    let versions_parameter = match input.generics.lifetimes().next() {
+        Some(_) => quote! {},
+        None => quote! { <#datum> },
+    };
     Ok(quote! {
         #shaped
 
-        #of_earlier
-
-        impl #parameters crate::wire::Wire for #name #arguments {
-            #[allow(unused_variables)]
-            fn put(&self, out: &mut Vec<u8>) {
+        impl #own_parameters #name #arguments {
+            /// Appends the fields that a version of the schema has.
+            pub fn put_version(&self, version: u32, out: &mut Vec<u8>) {
                 #put
             }
 
-            #[allow(unused_variables)]
-            fn get(cursor: &mut crate::cursor::Cursor<'_>) -> Result<Self, crate::error::DecodeError> {
+            /// Reads the fields that a version of the schema has; the others have their defaults.
+            pub fn get_version #versions_parameter (
+                cursor: &mut crate::cursor::Cursor<#datum>,
+                version: u32,
+            ) -> Result<Self, crate::error::DecodeError> {
                 #get
+            }
+        }
+
+        impl #parameters crate::wire::Wire<#datum> for #name #arguments {
+            fn put(&self, out: &mut Vec<u8>) {
+                self.put_version(u32::MAX, out);
+            }
+
+            fn get(cursor: &mut crate::cursor::Cursor<#datum>) -> Result<Self, crate::error::DecodeError> {
+                Self::get_version(cursor, u32::MAX)
+            }
+        }
+    })
+}
+
+/// Implements `Shaped` and `Flat`.
+pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, Error> {
+    let name = &input.ident;
+    let members = members(name, fields)?;
+    if let Some(member) = members.iter().find(|member| !member.may_be_flat()) {
+        return Err(Error::new(member.name.span(), "a record that is flattened has no such field"));
+    }
+    let shaped = shaped(input, &members);
+    let record = quote! { record };
+    let put = members.iter().map(|member| {
+        let field = member.name;
+        let put = match member.is_given() {
+            true => quote! { crate::wire::Wire::put_some(&record.#field, out); },
+            false => member.put(&record),
+        };
+        member.if_written(&put)
+    });
+    // What the first version has is null, and written at once.
+    let (first, later): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.said.since == 1);
+    let nulls = first.iter().map(|member| match &member.said.place {
+        Place::Fields(fields) => quote! { #fields.len() },
+        _ => quote! { 1 },
+    });
+    let put_defaults = later.iter().map(|member| {
+        let kind = member.kind;
+        member.if_written(&quote! { crate::wire::Wire::put(&<#kind as Default>::default(), out); })
+    });
+    let names: Vec<_> = members.iter().map(|member| member.name).collect();
+    let get = members.iter().map(|member| {
+        let (name, kind, get) = (member.name, member.kind, member.get());
+        match member.is_given() {
+            true => quote! { let #name: Option<#kind> = #get; },
+            false => quote! { let #name: #kind = #get; },
+        }
+    });
+    let (given, others): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.is_given());
+    let given: Vec<_> = given.iter().map(|member| member.name).collect();
+    let (other_names, other_kinds) =
+        (others.iter().map(|member| member.name), others.iter().map(|member| member.kind));
+    let nones = given.iter().map(|_| quote! { None });
+    let message = format!("a part of {name} is null, and another is not");
+    let check = Said::of(&input.attrs)?
+        .check
+        .map(|check| quote! { #check(&record).map_err(|what| cursor.malformed(what))?; });
+    let (datum, parameters) = datum(&input.generics);
+    let (parameters, ..) = parameters.split_for_impl();
+    let (_, arguments, _) = input.generics.split_for_impl();
+    Ok(quote! {
+        #shaped
+
+        impl #parameters crate::wire::Flat<#datum> for #name #arguments {
+            #[allow(unused_variables)]
+            fn put_flat(record: Option<&Self>, version: u32, out: &mut Vec<u8>) {
+                match record {
+                    Some(record) => {
+                        #(#put)*
+                    }
+                    None => {
+                        out.extend_from_slice(&[crate::wire::NULL; 0 #(+ #nulls)*]);
+                        #(#put_defaults)*
+                    }
+                }
+            }
+
+            #[allow(unused_variables)]
+            fn get_flat(
+                cursor: &mut crate::cursor::Cursor<#datum>,
+                version: u32,
+            ) -> Result<Option<Self>, crate::error::DecodeError> {
+                #(#get)*
+                match (#(#given,)*) {
+                    (#(Some(#given),)*) => {
+                        let record = Self { #(#names,)* };
+                        #check
+                        Ok(Some(record))
+                    }
+                    (#(#nones,)*) if #(#other_names == <#other_kinds as Default>::default())&&* => Ok(None),
+                    _ => Err(cursor.malformed(#message)),
+                }
             }
         }
     })

@@ -1,19 +1,20 @@
 //! What `#[wire(…)]` says.
 
-use syn::{Attribute, Error, LitStr, Path};
+use syn::{Attribute, Error, LitInt, LitStr, Path};
 
-#[derive(Default)]
 pub(crate) struct Said {
     /// `default = "…"`.
     pub(crate) default: Option<String>,
+    /// `since = …`: the first version of the schema that has the field.
+    pub(crate) since: u32,
+    /// `check = …`: what is called with a record that was read.
+    pub(crate) check: Option<Path>,
     pub(crate) place: Place,
 }
 
 /// How a field of a struct lies in the record.
-#[derive(Default)]
 pub(crate) enum Place {
     /// As a field.
-    #[default]
     Field,
     /// `flatten`: as the fields of the record that its type is.
     Flattened,
@@ -27,19 +28,21 @@ pub(crate) enum Place {
 
 impl Said {
     pub(crate) fn of(attributes: &[Attribute]) -> Result<Self, Error> {
-        let mut said = Self::default();
+        let mut said = Self { default: None, since: 1, check: None, place: Place::Field };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("wire")) {
             attribute.parse_nested_meta(|meta| {
                 let word = meta.path.get_ident().map(ToString::to_string);
                 match word.as_deref() {
                     Some("default") => said.default = Some(meta.value()?.parse::<LitStr>()?.value()),
+                    Some("since") => said.since = meta.value()?.parse::<LitInt>()?.base10_parse()?,
+                    Some("check") => said.check = Some(meta.value()?.parse()?),
                     Some("flatten") => said.place = Place::Flattened,
                     Some("flatten_nullable") => said.place = Place::FlattenedNullable,
                     Some("fields") => said.place = Place::Fields(meta.value()?.parse()?),
                     Some("skip") => said.place = Place::Skipped,
                     _ => {
                         return Err(meta.error(
-                            "there are `default`, `flatten`, `flatten_nullable`, `fields` and `skip`",
+                            "there are `default`, `since`, `check`, `flatten`, `flatten_nullable`, `fields` and `skip`",
                         ));
                     }
                 }

@@ -209,7 +209,7 @@ impl Shaped for StateBytes {
     const SHAPE: Shape = Shape::Bytes;
 }
 
-impl Wire for StateBytes {
+impl Wire<'_> for StateBytes {
     fn put(&self, out: &mut Vec<u8>) {
         put_bytes(&self.0, out);
     }

@@ -59,8 +59,7 @@ pub struct RiskResult {
     /// Where a request that asks the market was refused and the scheduler was not asked: the markets in which its
     /// symbols were looked up, by partition. Empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[later]
-    #[wire(default = "[]")]
+    #[wire(since = 3, default = "[]")]
     pub judged_on: Vec<AsOf>,
 }
 
