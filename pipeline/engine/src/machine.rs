@@ -277,10 +277,10 @@ impl Core {
         };
         let detail = format!("{} lanes, group {}", started.lanes.len(), self.config.group);
         self.commands.push(Command::Lifecycle(LifecycleEvent::Started, detail));
-        self.step(now_ns, &Input::Started(Box::new(started)))?;
+        self.step(now_ns, Input::Started(Box::new(started)))?;
         // They are said once in each life, so that its journal explains itself.
         for trained in self.config.networks.clone() {
-            self.step(now_ns, &Input::Trained(trained))?;
+            self.step(now_ns, Input::Trained(trained))?;
         }
         Ok(())
     }
@@ -345,9 +345,10 @@ impl Core {
 
     /// Time went by. Wanted after all other events as well: much of what they make possible is begun here.
     pub fn on_time(&mut self, now_ns: i64) -> Result<(), CoreError> {
+        self.recorder.write();
         if self.wake_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.wake_at_ns = None;
-            self.step(now_ns, &Input::Woke(Woke {}))?;
+            self.step(now_ns, Input::Woke(Woke {}))?;
         }
         self.give_up_overdue(now_ns)?;
         self.prepare_requests();
@@ -366,7 +367,7 @@ impl Core {
             return Ok(());
         }
         for part in self.recorder.checkpoint(now_ns) {
-            self.step(now_ns, &part)?;
+            self.step(now_ns, part)?;
         }
         Ok(())
     }
@@ -390,18 +391,18 @@ impl Core {
         self.stopping.at.as_ref().map_or(i64::MAX, |stop| stop.ticks.get(&partition).copied().unwrap_or(0))
     }
 
-    fn step(&mut self, now_ns: i64, input: &Input) -> Result<(), RecordError> {
-        for decision in self.recorder.step(now_ns, input)? {
+    fn step(&mut self, now_ns: i64, input: Input) -> Result<(), RecordError> {
+        for decision in self.recorder.step(now_ns, input)?.iter() {
             self.execute(now_ns, decision);
         }
         self.go_on(now_ns)
     }
 
     /// Executes a decision.
-    fn execute(&mut self, now_ns: i64, decision: Decision) {
+    fn execute(&mut self, now_ns: i64, decision: &Decision) {
         match decision {
-            Decision::Place(place) => self.place(&place),
-            Decision::Dispatch(dispatch) => self.dispatch(&dispatch),
+            Decision::Place(place) => self.place(place),
+            Decision::Dispatch(dispatch) => self.dispatch(dispatch),
             Decision::Pause(pause) => self.commands.push(Command::Pause(pause.partition)),
             Decision::Resume(resume) => self.commands.push(Command::Resume(resume.partition)),
             Decision::Fence(fence) => {
@@ -425,14 +426,14 @@ impl Core {
             // What follows from these, if anything, are decisions of their own.
             Decision::Drift(_) | Decision::FellBack(_) | Decision::Scale(_) | Decision::Shadow(_) => {}
             Decision::Admit(_) | Decision::Split(_) | Decision::Reserve(_) | Decision::Assign(_) => {}
-            Decision::AskPrices(question) => self.commands.push(Command::AskPrices(question)),
-            Decision::Reject(reject) => self.reject(now_ns, &reject),
-            Decision::RunSlice(run) => self.run_slice(now_ns, &run),
-            Decision::Expire(expire) => self.expire(now_ns, &expire),
-            Decision::Shed(shed) => self.shed(now_ns, &shed),
-            Decision::Finish(finish) => self.finish_round(now_ns, &finish),
-            Decision::Controlled(controlled) => self.controlled(now_ns, controlled),
-            Decision::Breaker(breaker) => self.commands.push(Command::Breaker(breaker)),
+            Decision::AskPrices(question) => self.commands.push(Command::AskPrices(question.clone())),
+            Decision::Reject(reject) => self.reject(now_ns, reject),
+            Decision::RunSlice(run) => self.run_slice(now_ns, run),
+            Decision::Expire(expire) => self.expire(now_ns, expire),
+            Decision::Shed(shed) => self.shed(now_ns, shed),
+            Decision::Finish(finish) => self.finish_round(now_ns, finish),
+            Decision::Controlled(controlled) => self.controlled(now_ns, controlled.clone()),
+            Decision::Breaker(breaker) => self.commands.push(Command::Breaker(*breaker)),
             // What follows from it are decisions of their own.
             Decision::Headroom(_) => {}
         }
@@ -475,7 +476,7 @@ impl Core {
             return Ok(());
         }
         let next_offset = owned.next_offset;
-        self.step(now_ns, &Input::Arrived(Arrived { partition, next_offset, groups }))
+        self.step(now_ns, Input::Arrived(Arrived { partition, next_offset, groups }))
     }
 
     /// Begins to drain once everything before the stop is accepted: with a last snapshot, so that the next start has
@@ -489,7 +490,7 @@ impl Core {
             return Ok(());
         }
         self.stopping.draining = true;
-        self.step(now_ns, &Input::Draining(Draining {}))?;
+        self.step(now_ns, Input::Draining(Draining {}))?;
         let partitions: Vec<i32> = self.partitions.keys().copied().collect();
         partitions.into_iter().try_for_each(|partition| self.begin_last_snapshot(now_ns, partition))
     }

@@ -1,5 +1,7 @@
 //! Steps the scheduler and keeps the record of every step until it is committed.
 
+use std::sync::Arc;
+
 use warptape_events::journal::{Checkpoint, Decision, Input, JournalEntry, Started, StateBytes};
 use warptape_events::{ChainError, JournalWriter};
 use warptape_scheduler::{Scheduler, StepError};
@@ -15,6 +17,8 @@ const PART_BYTES: usize = 128 << 10;
 pub(crate) struct Recorder {
     scheduler: Scheduler,
     writer: JournalWriter,
+    /// The newest step, where its entry is not encoded yet.
+    unwritten: Option<Step>,
     /// Encoded entries not handed to a commit yet, with the times of their steps.
     entries: Vec<(i64, Vec<u8>)>,
     entries_bytes: usize,
@@ -27,6 +31,15 @@ pub(crate) struct Recorder {
     /// Sequence behind the newest entry that is more than the outcome of a commit. Such outcomes alone are no reason to write anything, or a
     /// process with nothing to do would commit the outcome of each commit for ever.
     news_end: i64,
+}
+
+/// A step of which an entry is to be made.
+struct Step {
+    now_ns: i64,
+    input: Input,
+    decisions: Arc<Vec<Decision>>,
+    /// Of the scheduler before it.
+    state_hash: u64,
 }
 
 /// Why a step failed: always a fault of the program, since the engine makes the inputs.
@@ -52,6 +65,7 @@ impl Recorder {
         Ok(Self {
             scheduler: Scheduler::new(),
             writer,
+            unwritten: None,
             entries: Vec::new(),
             entries_bytes: 0,
             tally: Tally::default(),
@@ -62,25 +76,34 @@ impl Recorder {
         })
     }
 
-    /// One step: decides, records, and gives the decisions to be executed.
-    pub(crate) fn step(&mut self, now_ns: i64, input: &Input) -> Result<Vec<Decision>, RecordError> {
+    /// One step: decides, and gives the decisions to be executed. The entry of it is encoded by [`Self::write`], the next step, or
+    /// [`Self::take_entries`], so that no lane waits for that.
+    pub(crate) fn step(&mut self, now_ns: i64, input: Input) -> Result<Arc<Vec<Decision>>, RecordError> {
+        self.write();
         let state_hash = self.scheduler.state_hash();
         let mut decisions = Vec::new();
-        self.scheduler.step(now_ns, input, &mut decisions)?;
-        if let Input::Started(started) = input {
+        self.scheduler.step(now_ns, &input, &mut decisions)?;
+        if let Input::Started(started) = &input {
             self.started = Some(started.clone());
-            self.checked = (now_ns, self.writer.next_sequence());
+            self.checked = (now_ns, self.next_sequence());
         }
+        if !matches!(input, Input::CommitEnded(_)) || !decisions.is_empty() {
+            self.news_end = self.next_sequence() + 1;
+        }
+        self.tally.add(now_ns, &input, &decisions);
+        self.decisions_total += decisions.len() as u64;
+        let decisions = Arc::new(decisions);
+        self.unwritten = Some(Step { now_ns, input, decisions: decisions.clone(), state_hash });
+        Ok(decisions)
+    }
+
+    /// Encodes the entry of the newest step.
+    pub(crate) fn write(&mut self) {
+        let Some(Step { now_ns, input, decisions, state_hash }) = self.unwritten.take() else { return };
         let mut bytes = Vec::new();
-        self.writer.append(now_ns, input, &decisions, state_hash, &mut bytes);
+        self.writer.append(now_ns, &input, &decisions, state_hash, &mut bytes);
         self.entries_bytes += bytes.len();
         self.entries.push((now_ns, bytes));
-        if !matches!(input, Input::CommitEnded(_)) || !decisions.is_empty() {
-            self.news_end = self.writer.next_sequence();
-        }
-        self.tally.add(now_ns, input, &decisions);
-        self.decisions_total += decisions.len() as u64;
-        Ok(decisions)
     }
 
     /// Whether it is time to write the state.
@@ -97,7 +120,7 @@ impl Recorder {
         // How the process began is in a part of its own: with many lanes, tenants and quotas it fills an entry by itself.
         let chunks = std::iter::once(&[][..]).chain(state.chunks(PART_BYTES));
         let parts = 1 + state.len().div_ceil(PART_BYTES) as i32;
-        self.checked = (now_ns, self.writer.next_sequence() + i64::from(parts));
+        self.checked = (now_ns, self.next_sequence() + i64::from(parts));
         let input = |(part, state): (i32, &[u8])| {
             let started = (part == 0).then(|| started.clone());
             Input::Checkpoint(Checkpoint { started, part, parts, state: StateBytes(state.to_vec()) })
@@ -107,28 +130,30 @@ impl Recorder {
 
     /// Sequence of the entry that the next step writes.
     pub(crate) fn next_sequence(&self) -> i64 {
-        self.writer.next_sequence()
+        self.writer.next_sequence() + i64::from(self.unwritten.is_some())
     }
 
     /// Takes the entries recorded since the last call.
     pub(crate) fn take_entries(&mut self) -> Vec<(i64, Vec<u8>)> {
+        self.write();
         self.entries_bytes = 0;
         std::mem::take(&mut self.entries)
     }
 
-    /// Bytes of the entries that wait for a commit.
+    /// Bytes of the entries that are encoded and wait for a commit.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.entries_bytes
     }
 
     /// Whether entries wait for a commit.
     pub(crate) fn has_entries(&self) -> bool {
-        !self.entries.is_empty()
+        self.unwritten.is_some() || !self.entries.is_empty()
     }
 
     /// Whether entries wait for a commit that are a reason for one.
     pub(crate) fn has_news(&self) -> bool {
-        self.news_end > self.writer.next_sequence() - self.entries.len() as i64
+        let handed_over = self.writer.next_sequence() - self.entries.len() as i64;
+        self.news_end > handed_over
     }
 
     /// Decisions since the process began.

@@ -209,8 +209,6 @@ impl Shell {
                         following.on_prepared(self.clock.now_ns(), prepared.number());
                     }
                     self.core.on_prepared(self.clock.now_ns(), prepared)?;
-                    // A lane may be free for it: it does not wait until a commit that is due is sealed.
-                    self.obey()?;
                 }
                 recv(concluding.done()) -> concluded => {
                     let concluded = concluded.map_err(|_| concluding.gone())?;
@@ -218,7 +216,6 @@ impl Shell {
                         following.on_concluded(self.clock.now_ns(), concluded.number());
                     }
                     self.core.on_concluded(self.clock.now_ns(), concluded)?;
-                    self.obey()?;
                 }
                 recv(pricing.done()) -> priced => {
                     let priced = priced.map_err(|_| pricing.gone())?;
@@ -233,6 +230,8 @@ impl Shell {
                 }
                 default(self.wait()) => {}
             }
+            // A lane may be free for it: it does not wait until the entry of the decision is encoded, or a commit that is due is sealed.
+            self.obey()?;
             // Whatever lanes have done meanwhile goes into the next commit.
             while let Ok(event) = self.lanes.events.try_recv() {
                 self.on_lane(event)?;

@@ -198,7 +198,7 @@ fn unknown(leaf: &Leaf) -> Mistake {
         }
     }
     let allowed = match nearest {
-        Some((_, path)) => format!("did you mean {path}?"),
+        Some((_, path)) => format!("{path}, the key most like it"),
         None => {
             let sections: Vec<_> =
                 sections::SECTIONS.iter().map(|section| format!("[{}]", section.path)).collect();

@@ -70,7 +70,7 @@ fn config_check_says_ok_or_lists_everything() {
     assert_eq!(
         out,
         "2 mistakes in the configuration:\n  \
-         engine.nod (w.toml:2): found an unknown key; allowed: did you mean engine.node?\n  \
+         engine.nod (w.toml:2): found an unknown key; allowed: engine.node, the key most like it\n  \
          topics.partitions (w.toml:4): found 0; allowed: a whole number from 1 to 1024\n"
     );
 

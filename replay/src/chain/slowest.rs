@@ -47,6 +47,33 @@ pub struct Slowest {
     pub without_record: u64,
 }
 
+impl Slowest {
+    /// Why signals are not among the slowest, in a sentence each, without the full stop at its end. `number` says how a number is written.
+    pub fn left_out(&self, number: impl Fn(u64) -> String) -> impl Iterator<Item = String> {
+        let reasons = [
+            (
+                self.without_commit,
+                "has no time of its commit in the journal, as the last ones of a process life",
+                "have no time of their commit in the journal, as the last ones of a process life",
+            ),
+            (
+                self.without_tick,
+                "came of a tick record that is not there any more",
+                "came of tick records that are not there any more",
+            ),
+            (
+                self.without_record,
+                "is not in this log, as in an export without --with-ticks, or cannot be read",
+                "are not in this log, as in an export without --with-ticks, or cannot be read",
+            ),
+        ];
+        reasons.into_iter().filter(|(count, ..)| *count > 0).map(move |(count, one, many)| match count {
+            1 => format!("1 signal is not among them: it {one}"),
+            _ => format!("{} signals are not among them: they {many}", number(count)),
+        })
+    }
+}
+
 /// A slow signal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Slow {

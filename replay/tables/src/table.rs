@@ -105,7 +105,7 @@ pub(crate) const SIGNALS: Table = Table {
         maybe_int("ask_price_e9", "offer, likewise"),
         maybe_text(
             "exact",
-            "JSON with the bar's numbers as decimal text, where 64 bits of 1e-9 cannot hold them",
+            "JSON with the bar's numbers where 64 bits of 1e-9 cannot hold them: integers as text, prices scaled by 1e-18 (`open_e18`), the volume by 1e-9",
         ),
         maybe_float("sma", "simple moving average; indicators are null until enough bars closed"),
         maybe_float("ema_fast", "fast exponential moving average"),

@@ -146,8 +146,8 @@ impl DeadLetter {
     /// Most bytes of the detail.
     pub const DETAIL_BYTES_MAX: usize = 1 << 10;
 
-    /// The letter as it is written: no longer than topics and clients take by their defaults, however large the record was. The original is in its topic as long as
-    /// that keeps it.
+    /// The letter as it is written: no longer than topics and clients take by their defaults, however large the record was. The original is in its
+    /// topic as long as that keeps it.
     pub fn bounded(mut self) -> Self {
         self.detail.truncate(self.detail.floor_char_boundary(Self::DETAIL_BYTES_MAX));
         let key_bytes = self.key.as_ref().map_or(0, Vec::len);
@@ -175,7 +175,7 @@ impl DeadLetter {
     }
 }
 
-/// BLAKE3 of a record.
+/// A BLAKE3 hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLetterDigest(pub [u8; blake3::OUT_LEN]);
 

@@ -254,7 +254,8 @@ pub const OLD: [KnownSchema; 18] = [
     },
 ];
 
-/// Versions before the current one that are still written, where they have all that is to be said.
+/// Versions before the current one that are still written, where they have all that is to be said. The fields that came later have
+/// `#[wire(since = N)]`, and who encodes the record chooses the version.
 const STILL_WRITTEN: [KnownSchema; 5] = [SIGNAL_1, SIGNAL_2, LATE_TICK_1, RISK_REQUEST_3, RISK_RESULT_2];
 
 /// The versions of a record that are written, the current one last.

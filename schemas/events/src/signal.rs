@@ -32,7 +32,8 @@ pub enum SignalKind {
     ZScoreLow = 8,
 }
 
-/// A closed bar with the indicators after it.
+/// A closed bar with the indicators after it. Its prices are all there, or `exact` has all of them: a record with others is refused where it is
+/// read.
 #[derive(Clone, Debug, PartialEq, Flat)]
 #[wire(check = Bar::check)]
 pub struct Bar {

@@ -238,11 +238,11 @@ impl<'datum, T: Wire<'datum>> Wire<'datum> for Box<T> {
     }
 }
 
-/// Written in one block, by key.
 impl<T: Shaped> Shaped for BTreeMap<Cow<'static, str>, T> {
     const SHAPE: Shape = Shape::Map(&T::SHAPE);
 }
 
+/// Written in one block, by key.
 impl<'datum, T: Wire<'datum>> Wire<'datum> for BTreeMap<Cow<'static, str>, T> {
     fn put(&self, out: &mut Vec<u8>) {
         if !self.is_empty() {

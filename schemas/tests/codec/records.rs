@@ -110,6 +110,13 @@ fn a_bar_of_which_a_part_is_null_is_refused() {
         (bar.bid_price_e9, bar.ask_price_e9) = (None, None);
     };
     assert_eq!(with(no_prices), without_price);
+    // `exact` has all prices, and the bar one of them as well, or all but one.
+    let [mut other_prices, mut large_volume] =
+        <[_; 2]>::try_from(samples::exact_signals()).expect("two signals");
+    assert_eq!([read(&other_prices), read(&large_volume)], [None; 2]);
+    other_prices.bar.as_mut().expect("a bar").high_e9 = Some(1);
+    large_volume.bar.as_mut().expect("a bar").high_e9 = None;
+    assert_eq!([read(&other_prices), read(&large_volume)], [without_price; 2]);
 
     // Of a signal without a bar the fields of one are null at its end: of that of an indicator, a value.
     let mut payload = encoded(&Signal { bar: None, ..whole.clone() }, encode_signal);

@@ -81,7 +81,9 @@ fn a_large_size_fits_whatever_came_before() {
     let whole = 18_999_999_999_000_000_000;
     let expected = [None, Some(whole), Some(whole + 500_000_000), None];
     assert_eq!(volumes.collect::<Vec<_>>(), expected);
-    assert_eq!((bar(&found[1]).volume_e9, bar(&found[1]).open_e9), (i64::MAX, Some(8_120)));
+    for large in &found[1..3] {
+        assert_eq!((bar(large).volume_e9, bar(large).open_e9), (i64::MAX, Some(8_120)));
+    }
     assert_eq!(bar(&found[3]).volume_e9, 2);
 }
 

@@ -182,7 +182,7 @@ impl Core {
         let Some(sealed) = under_way.last_sequence else { return Ok(()) };
         let CommitAttempt { sent_ns, ended_ns, looked_up } = attempt;
         let ended = CommitEnded { sealed, attempt: number, sent_ns, ended_ns, outcome, looked_up };
-        self.step(now_ns, &Input::CommitEnded(ended))
+        self.step(now_ns, Input::CommitEnded(ended))
     }
 
     /// Whether a commit would hold anything.
@@ -221,7 +221,7 @@ impl Core {
             }
         }
         if !accounts.is_empty() {
-            self.step(now_ns, &Input::Sealed(Sealed { partitions: accounts }))?;
+            self.step(now_ns, Input::Sealed(Sealed { partitions: accounts }))?;
         } else if self.recorder.has_entries() {
             request.journal_end = Some(self.recorder.next_sequence());
         }

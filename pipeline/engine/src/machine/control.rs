@@ -39,7 +39,7 @@ impl Core {
         let Control { id, by, deadline_ns, command, .. } = control;
         self.control.ask(ordinal, offset, self.recorder.next_sequence());
         let input = warptape_events::journal::Control { offset, id, by, deadline_ns, command };
-        self.step(now_ns, &Input::Control(input))
+        self.step(now_ns, Input::Control(input))
     }
 
     /// The scheduler has said what becomes of a command.

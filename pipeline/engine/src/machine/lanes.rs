@@ -139,7 +139,7 @@ impl Core {
             }
             let sampled = Sampled { lane, sample: recorded(sample, self.lanes.memory_bytes[lane as usize]) };
             if records {
-                self.step(now_ns, &Input::Sampled(Box::new(sampled)))?;
+                self.step(now_ns, Input::Sampled(Box::new(sampled)))?;
             }
             if let Some(xid) = sample.xid {
                 self.lose_lane(now_ns, lane, format!("{device} has met Xid error {xid}"), true)?;
@@ -185,7 +185,7 @@ impl Core {
                 partition.complete(part.group, part.epoch, part.output, self.config.limits.kept_bytes_max);
             }
         }
-        self.step(now_ns, &Input::Completed(Completed { lane, batch, service_ns, sample: None }))
+        self.step(now_ns, Input::Completed(Completed { lane, batch, service_ns, sample: None }))
     }
 
     /// A lane was measured.
@@ -195,7 +195,7 @@ impl Core {
         lane: LaneId,
         points: Vec<ServicePoint>,
     ) -> Result<(), RecordError> {
-        self.step(now_ns, &Input::Measured(Measured { lane, points }))
+        self.step(now_ns, Input::Measured(Measured { lane, points }))
     }
 
     /// A lane gave a group back.
@@ -213,7 +213,7 @@ impl Core {
         if !owned.is_some_and(|owned| owned.release(group, lane, epoch, stage)) {
             return Ok(());
         }
-        self.step(now_ns, &Input::Released(Released { partition, group, lane, epoch }))
+        self.step(now_ns, Input::Released(Released { partition, group, lane, epoch }))
     }
 
     /// A lane failed; `restarted` says that a new worker has taken its place.
@@ -236,12 +236,12 @@ impl Core {
                 again.push(Arrived { partition, next_offset: owned.next_offset, groups });
             }
         }
-        self.step(now_ns, &Input::LaneLost(LaneLost { lane, reason, kept }))?;
+        self.step(now_ns, Input::LaneLost(LaneLost { lane, reason, kept }))?;
         for arrived in again.into_iter().filter(|arrived| !arrived.groups.is_empty()) {
-            self.step(now_ns, &Input::Arrived(arrived))?;
+            self.step(now_ns, Input::Arrived(arrived))?;
         }
         if restarted {
-            self.step(now_ns, &Input::LaneReady(LaneReady { lane }))?;
+            self.step(now_ns, Input::LaneReady(LaneReady { lane }))?;
         }
         Ok(())
     }

@@ -195,7 +195,7 @@ impl Core {
         self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
         self.step(
             now_ns,
-            &Input::PartitionAssigned(PartitionAssigned {
+            Input::PartitionAssigned(PartitionAssigned {
                 partition,
                 groups: self.config.stages.groups_per_partition as i32,
                 committed_offset: sealed_offset,
@@ -274,7 +274,7 @@ impl Core {
             return Ok(());
         }
         self.drop_groups(partition);
-        self.step(now_ns, &Input::PartitionRevoked(PartitionRevoked { partition }))
+        self.step(now_ns, Input::PartitionRevoked(PartitionRevoked { partition }))
     }
 
     /// Whether everything read of a partition is processed and handed to a commit.

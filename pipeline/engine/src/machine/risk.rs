@@ -120,7 +120,7 @@ impl Core {
             self.risk.refuse(now_ns, asked, NO_SEQUENCE, error, &self.config);
         } else if let Some(task) = self.risk.task_of(by.partition, request_id) {
             self.answer(now_ns, task, RiskOutcome::Error(error));
-            self.step(now_ns, &Input::TaskDropped(TaskDropped { task }))?;
+            self.step(now_ns, Input::TaskDropped(TaskDropped { task }))?;
         } else {
             let Some(by) = self.risk.cancel_concluding(by, request_id) else { return Ok(()) };
             self.refuse_to_cancel(now_ns, by, request_id);
@@ -145,7 +145,7 @@ impl Core {
             let sequence = self.recorder.next_sequence();
             let input = asked.overdue(task);
             self.risk.overdue = Some((task, sequence, asked));
-            self.step(now_ns, &input)?;
+            self.step(now_ns, input)?;
         }
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Core {
             as_of,
             bytes: open.asked.bytes as i64,
         });
-        self.step(now_ns, &input)
+        self.step(now_ns, input)
     }
 
     /// Requests that the scheduler knows.
@@ -253,7 +253,7 @@ impl Core {
         partial: Partial,
     ) -> Result<(), RecordError> {
         self.risk.keep(lane, slice, service_ns, partial);
-        self.step(now_ns, &Input::SliceDone(SliceDone { lane, slice, service_ns }))
+        self.step(now_ns, Input::SliceDone(SliceDone { lane, slice, service_ns }))
     }
 
     /// Withdraws the tasks of a partition, or all: they are asked again by who owns it next.
@@ -261,7 +261,7 @@ impl Core {
         for task in self.risk.withdraw(partition) {
             // The steps before may have ended it.
             if self.risk.tasks.remove(&task).is_some() {
-                self.step(now_ns, &Input::TaskDropped(TaskDropped { task }))?;
+                self.step(now_ns, Input::TaskDropped(TaskDropped { task }))?;
             }
         }
         Ok(())
@@ -327,7 +327,7 @@ impl Core {
 
     /// Prices of kinds of tasks have been found.
     pub fn on_priced(&mut self, now_ns: i64, priced: Priced) -> Result<(), RecordError> {
-        self.step(now_ns, &Input::Priced(priced))
+        self.step(now_ns, Input::Priced(priced))
     }
 
     /// A round is concluded: either that is the answer, or another round follows.

@@ -204,7 +204,7 @@ fn sentence(chain: &Chain, step: Step) -> String {
         Step::Service => format!("{lane} worked on {number}"),
         Step::Handover => format!("{number} went to {lane} and back"),
         Step::OtherGroups => match &chain.last_batch {
-            Some(last) => others(last),
+            Some(last) => others(last, &partition_of(chain)),
             None => "rows of other groups from the same or earlier records were not done".to_owned(),
         },
         Step::PreviousCommit => "the transaction before had not ended".to_owned(),
@@ -231,13 +231,18 @@ fn sentence(chain: &Chain, step: Step) -> String {
     }
 }
 
+/// The argument that names the partition of the journal where a chain's decisions are.
+fn partition_of(chain: &Chain) -> String {
+    chain.process.journal.map_or_else(String::new, partition_argument)
+}
+
 /// What held up the rows of other groups.
-fn others(last: &BatchFacts) -> String {
+fn others(last: &BatchFacts, partition: &str) -> String {
     let BatchFacts { batch, lane, device, at, completed, service_ns, .. } = last;
     let flight = completed.map_or(0, |completed| completed.at_ns - at.at_ns);
     format!(
         "rows of other groups from the same or earlier records were not done: the last ones were in batch {batch} of lane {lane} ({device}), \
-         {} after {} in the queue, of that {} at work (`replay why batch:{batch}` says more)",
+         {} after {} in the queue, of that {} at work (`replay why batch:{batch}{partition}` says more)",
         milliseconds(flight),
         milliseconds(at.at_ns - last.oldest_arrival_ns),
         milliseconds(service_ns.unwrap_or(0)),
@@ -285,10 +290,10 @@ fn why_there(chain: &Chain, batch: &BatchFacts) -> String {
     let group = chain.arrival.map_or(-1, |arrival| arrival.group);
     let since = match batch.placed {
         Some(placed) => format!(
-            "it was placed there at {} (entry {}, which `replay why {}` explains)",
+            "it was placed there at {} (entry {}, which `replay why {1}{}` explains)",
             utc(placed.at_ns),
             placed.sequence,
-            placed.sequence
+            partition_of(chain)
         ),
         None => "it was placed there before the checkpoint that the journal was read from".to_owned(),
     };

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use indicatif::HumanCount;
 use warptape_replay::ReplayError;
 use warptape_replay::chain::{Slow, Slowest, SlowestOptions, slowest};
 
@@ -58,20 +59,8 @@ fn table(found: &Slowest) -> String {
     if let Some((lane, command)) = first.and_then(|slow| lane_meanwhile(&slow.chain, &slow.held_by)) {
         text += &format!("`{command}` says what became of {lane} while the first one waited\n");
     }
-    for (count, what) in [
-        (
-            found.without_commit,
-            "have no time of their commit in the journal, as the last ones of a process life",
-        ),
-        (found.without_tick, "came of tick records that are not there any more"),
-        (
-            found.without_record,
-            "are not in this log, as in an export without --with-ticks, or cannot be read",
-        ),
-    ] {
-        if count > 0 {
-            text += &format!("{count} signals are not among them: they {what}\n");
-        }
+    for reason in found.left_out(|count| HumanCount(count).to_string()) {
+        text += &format!("{reason}\n");
     }
     text
 }

@@ -100,7 +100,9 @@ fn text(why: &Why) -> anyhow::Result<String> {
     push_line(&mut text, &inputs::words(entry, started));
     text.push_str(&input_table::of(&entry.input)?);
     if why.explanations.is_empty() {
-        text.push_str("\nnothing was decided\n");
+        text.push_str(
+            "\nnothing was decided: `warptape tail journal --from-beginning --exit-at-end` lists the entries with what each decided\n",
+        );
     }
     for (reason, explanation) in reasons::of_decisions(&decisions, started).zip(&why.explanations) {
         push_paragraph(&mut text, &reason);

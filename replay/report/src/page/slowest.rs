@@ -23,24 +23,8 @@ pub(super) fn slowest(page: &mut Markup, of: &Page<'_>) {
     } else {
         waits(page, of);
     }
-    for (count, what) in [
-        (
-            slowest.without_commit,
-            "have no time of their commit in the journal, as the last ones of a process life",
-        ),
-        (slowest.without_tick, "came of tick records that are not there any more"),
-        (
-            slowest.without_record,
-            "are not in this log, as in an export without --with-ticks, or cannot be read",
-        ),
-    ] {
-        if count > 0 {
-            page.element(
-                "p",
-                "note",
-                &format!("{} signals are not among them: they {what}.", numbers::count(count)),
-            );
-        }
+    for reason in slowest.left_out(numbers::count) {
+        page.element("p", "note", &format!("{reason}."));
     }
     let begin = page.len();
     for (index, slow) in slowest.signals.iter().enumerate() {

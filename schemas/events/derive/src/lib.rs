@@ -12,7 +12,7 @@ use quote::quote;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Ident, Variant, parse_macro_input};
 
 use doc::doc_of;
-use said::Said;
+use said::{OF_ENUMS, Said};
 
 /// Symbols, or branches, that take one byte on the wire.
 const VARIANTS_MAX: usize = 64;
@@ -21,14 +21,15 @@ const VARIANTS_MAX: usize = 64;
 /// without values an Avro enum, and an enum of one value each a union, whose symbols and branches are numbered in the order of their
 /// declaration. A struct with a lifetime borrows from the datum that it is read from.
 ///
-/// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema. Such a record has the methods
-/// `put_version` and `get_version` besides, which write and read what a version has.
+/// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema. A record with such fields, or with one that
+/// is `flatten_nullable`, has the methods `put_version` and `get_version` besides, which write and read what a version has.
 ///
-/// `#[wire(default = "JSON")]` on a field is what it is in records that were written without it; on an enum it is the variant that stands for
-/// symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has its type's default where one is read. In
-/// place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of that; in place of one with
-/// `#[wire(flatten_nullable)]`, whose type is an optional record that derives `Flat`, likewise, each of them null where there is none. In place
-/// of a field with `#[wire(fields = NAME)]`, whose type is an array, it has the fields that an array of this name declares.
+/// `#[wire(default = "JSON")]` on a field is what it is in records that were written without it, and is what `Default` gives for its type; on an
+/// enum it is the variant that stands for symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has
+/// its type's default where one is read. In place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of the
+/// newest version of that; in place of one with `#[wire(flatten_nullable)]`, whose type is an optional record that derives `Flat`, those that
+/// its own version has, each of them null where there is none. In place of a field with `#[wire(fields = NAME)]`, whose type is an array, it
+/// has the fields that an array of this name declares, which is as long.
 #[proc_macro_derive(Wire, attributes(wire))]
 pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -56,10 +57,13 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Implements `crate::shape::Shaped` and `crate::wire::Flat`, for a struct that is flattened in other records, where it may be missing: each of
-/// its fields is nullable there, those with `#[wire(fields = NAME)]` included. A field whose type is an `Option`, and one of a later version, which
-/// has a default, lies there as it is. `#[wire(check = PATH)]` on the struct names a function that is
-/// called with each record that is read, and says in an error what is wrong with it.
+/// Implements `crate::shape::Shaped` and `crate::wire::Flat`, for a struct that is flattened in another record, where it may be missing.
+///
+/// Each of its fields is nullable there, and null where the struct is missing. One whose type is an `Option`, or with `#[wire(fields = NAME)]` an
+/// array of such, may be null in a struct that is there as well; at least one field is neither. Fields with `#[wire(since = N)]`, where `N` is a
+/// version of the other record's schema, have a default and lie there as they are; other fields have none. `flatten`, `flatten_nullable` and
+/// `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that is called with each one that is read, and says in an error
+/// what is wrong with it.
 #[proc_macro_derive(Flat, attributes(wire))]
 pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -103,7 +107,7 @@ fn symbols(
         let (name, doc) = (variant.ident.to_string(), doc_of(&variant.attrs));
         quote! { (#name, #doc) }
     });
-    let default = optional(Said::of(attributes)?.default);
+    let default = optional(Said::of(attributes, OF_ENUMS)?.default);
     let content = quote! { crate::shape::Content::Enum { variants: &[#(#told),*], default: #default } };
     let shape = named(name, doc, &content);
     Ok(quote! {

@@ -5,7 +5,7 @@ use quote::quote;
 use syn::{DeriveInput, Error, Field, Fields, GenericParam, Generics, Ident, Lifetime, Type, parse_quote};
 
 use crate::doc::doc_of;
-use crate::said::{Place, Said};
+use crate::said::{OF_FIELDS, OF_FLAT, OF_RECORDS, Place, Said};
 use crate::{named, optional};
 
 /// A field of a struct.
@@ -21,7 +21,12 @@ impl<'a> Member<'a> {
         let Some(name) = &field.ident else {
             return Err(Error::new(record.span(), "the fields of a record have names"));
         };
-        Ok(Self { name, kind: &field.ty, doc: doc_of(&field.attrs), said: Said::of(&field.attrs)? })
+        Ok(Self {
+            name,
+            kind: &field.ty,
+            doc: doc_of(&field.attrs),
+            said: Said::of(&field.attrs, OF_FIELDS)?,
+        })
     }
 
     /// What the schema says of it.
@@ -49,9 +54,18 @@ impl<'a> Member<'a> {
     fn may_be_flat(&self) -> bool {
         match self.said.place {
             Place::Field => (self.said.since == 1) == self.said.default.is_none(),
-            Place::Fields(_) => self.said.since == 1,
+            Place::Fields(_) => {
+                self.said.since == 1 && matches!(self.kind, Type::Array(array) if is_option(&array.elem))
+            }
             Place::Flattened | Place::FlattenedNullable | Place::Skipped => false,
         }
+    }
+
+    /// That an array has as many items as the fields that are declared elsewhere in place of it.
+    fn has_length(&self) -> Option<TokenStream> {
+        let (Place::Fields(fields), Type::Array(array)) = (&self.said.place, self.kind) else { return None };
+        let length = &array.len;
+        Some(quote! { const _: () = assert!(#fields.len() == #length); })
     }
 
     fn is_flattened_nullable(&self) -> bool {
@@ -60,11 +74,7 @@ impl<'a> Member<'a> {
 
     /// Whether a record that is flattened and there has a value of it: the value itself is not null, and there is none by default.
     fn is_given(&self) -> bool {
-        let is_optional = match self.kind {
-            Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
-            _ => false,
-        };
-        matches!(self.said.place, Place::Field) && self.said.default.is_none() && !is_optional
+        matches!(self.said.place, Place::Field) && self.said.default.is_none() && !is_option(self.kind)
     }
 
     /// Appends the field of `record`, a reference.
@@ -108,6 +118,14 @@ impl<'a> Member<'a> {
     }
 }
 
+/// Whether a type is written as an `Option`.
+fn is_option(kind: &Type) -> bool {
+    match kind {
+        Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
+        _ => false,
+    }
+}
+
 /// The fields of a struct. Those of later versions are the last ones.
 fn members<'a>(name: &Ident, fields: &'a Fields) -> Result<Vec<Member<'a>>, Error> {
     let members = fields.iter().map(|field| Member::of(name, field)).collect::<Result<Vec<_>, _>>()?;
@@ -124,7 +142,10 @@ fn shaped(input: &DeriveInput, members: &[Member<'_>]) -> TokenStream {
     let shape =
         named(name, &doc_of(&input.attrs), &quote! { crate::shape::Content::Record(&[#(#shapes),*]) });
     let (parameters, arguments, _) = input.generics.split_for_impl();
+    let lengths = members.iter().filter_map(Member::has_length);
     quote! {
+        #(#lengths)*
+
         impl #parameters crate::shape::Shaped for #name #arguments {
             #shape
         }
@@ -145,6 +166,7 @@ fn datum(generics: &Generics) -> (Lifetime, Generics) {
 /// Implements `Shaped` and `Wire`.
 pub(crate) fn wire(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, Error> {
     let name = &input.ident;
+    Said::of(&input.attrs, OF_RECORDS)?;
     let members = members(name, fields)?;
     let shaped = shaped(input, &members);
     let puts = members.iter().map(|member| member.if_written(&member.put(&quote! { self })));
@@ -185,7 +207,7 @@ pub(crate) fn wire(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
                 #put
             }
 
-            /// Reads the fields that a version of the schema has; the others have their defaults.
+            /// Reads the fields that a version of the schema has; the others have the defaults of their types.
             pub fn get_version #versions_parameter (
                 cursor: &mut crate::cursor::Cursor<#datum>,
                 version: u32,
@@ -243,11 +265,17 @@ pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
     });
     let (given, others): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.is_given());
     let given: Vec<_> = given.iter().map(|member| member.name).collect();
+    if given.is_empty() {
+        return Err(Error::new(
+            name.span(),
+            "a record that is flattened has a field by which one sees that it is there",
+        ));
+    }
     let (other_names, other_kinds) =
         (others.iter().map(|member| member.name), others.iter().map(|member| member.kind));
     let nones = given.iter().map(|_| quote! { None });
     let message = format!("a part of {name} is null, and another is not");
-    let check = Said::of(&input.attrs)?
+    let check = Said::of(&input.attrs, OF_FLAT)?
         .check
         .map(|check| quote! { #check(&record).map_err(|what| cursor.malformed(what))?; });
     let (datum, parameters) = datum(&input.generics);

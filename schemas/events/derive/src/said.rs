@@ -26,25 +26,36 @@ pub(crate) enum Place {
     Skipped,
 }
 
+/// What `#[wire(…)]` may say of a field.
+pub(crate) const OF_FIELDS: &[&str] = &["default", "since", "flatten", "flatten_nullable", "fields", "skip"];
+/// Of an enum.
+pub(crate) const OF_ENUMS: &[&str] = &["default"];
+/// Of a record that is flattened.
+pub(crate) const OF_FLAT: &[&str] = &["check"];
+/// Of another record.
+pub(crate) const OF_RECORDS: &[&str] = &[];
+
 impl Said {
-    pub(crate) fn of(attributes: &[Attribute]) -> Result<Self, Error> {
+    pub(crate) fn of(attributes: &[Attribute], words: &[&str]) -> Result<Self, Error> {
         let mut said = Self { default: None, since: 1, check: None, place: Place::Field };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("wire")) {
             attribute.parse_nested_meta(|meta| {
                 let word = meta.path.get_ident().map(ToString::to_string);
+                let word = word.filter(|word| words.contains(&word.as_str()));
                 match word.as_deref() {
                     Some("default") => said.default = Some(meta.value()?.parse::<LitStr>()?.value()),
-                    Some("since") => said.since = meta.value()?.parse::<LitInt>()?.base10_parse()?,
+                    Some("since") => {
+                        said.since = meta.value()?.parse::<LitInt>()?.base10_parse()?;
+                        if said.since < 2 {
+                            return Err(meta.error("a later version is 2 or more"));
+                        }
+                    }
                     Some("check") => said.check = Some(meta.value()?.parse()?),
                     Some("flatten") => said.place = Place::Flattened,
                     Some("flatten_nullable") => said.place = Place::FlattenedNullable,
                     Some("fields") => said.place = Place::Fields(meta.value()?.parse()?),
                     Some("skip") => said.place = Place::Skipped,
-                    _ => {
-                        return Err(meta.error(
-                            "there are `default`, `since`, `check`, `flatten`, `flatten_nullable`, `fields` and `skip`",
-                        ));
-                    }
+                    _ => return Err(meta.error(format!("what may be said here: {}", words.join(", ")))),
                 }
                 Ok(())
             })?;
