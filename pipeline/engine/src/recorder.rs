@@ -17,7 +17,7 @@ const PART_BYTES: usize = 128 << 10;
 pub(crate) struct Recorder {
     scheduler: Scheduler,
     writer: JournalWriter,
-    /// The newest step, where its entry is not encoded yet.
+    /// The newest step, where there is no entry of it yet.
     unwritten: Option<Step>,
     /// Encoded entries not handed to a commit yet, with the times of their steps.
     entries: Vec<(i64, Vec<u8>)>,
@@ -76,8 +76,8 @@ impl Recorder {
         })
     }
 
-    /// One step: decides, and gives the decisions to be executed. The entry of it is encoded by [`Self::write`], the next step, or
-    /// [`Self::take_entries`], so that no lane waits for that.
+    /// One step: decides, and gives the decisions to be executed. [`Self::write`], the next step or [`Self::take_entries`] make an entry of it, so
+    /// that no lane waits for that.
     pub(crate) fn step(&mut self, now_ns: i64, input: Input) -> Result<Arc<Vec<Decision>>, RecordError> {
         self.write();
         let state_hash = self.scheduler.state_hash();
@@ -90,16 +90,16 @@ impl Recorder {
         if !matches!(input, Input::CommitEnded(_)) || !decisions.is_empty() {
             self.news_end = self.next_sequence() + 1;
         }
-        self.tally.add(now_ns, &input, &decisions);
         self.decisions_total += decisions.len() as u64;
         let decisions = Arc::new(decisions);
         self.unwritten = Some(Step { now_ns, input, decisions: decisions.clone(), state_hash });
         Ok(decisions)
     }
 
-    /// Encodes the entry of the newest step.
+    /// Counts the newest step and encodes its entry.
     pub(crate) fn write(&mut self) {
         let Some(Step { now_ns, input, decisions, state_hash }) = self.unwritten.take() else { return };
+        self.tally.add(now_ns, &input, &decisions);
         let mut bytes = Vec::new();
         self.writer.append(now_ns, &input, &decisions, state_hash, &mut bytes);
         self.entries_bytes += bytes.len();
@@ -162,8 +162,12 @@ impl Recorder {
     }
 
     /// What everything recorded amounts to.
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
+    pub(crate) fn tally(&self) -> Tally {
+        let mut tally = self.tally.clone();
+        if let Some(Step { now_ns, input, decisions, .. }) = &self.unwritten {
+            tally.add(*now_ns, input, decisions);
+        }
+        tally
     }
 
     /// The scheduler, to be looked at.

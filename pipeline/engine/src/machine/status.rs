@@ -98,7 +98,7 @@ impl Core {
         Status {
             partitions: partitions.collect(),
             lanes: lanes.map(|(load, breaker)| LaneStatus { load, breaker }).collect(),
-            tally: self.recorder.tally().clone(),
+            tally: self.recorder.tally(),
             symbols: self.symbol_count(),
             tasks: scheduler.tasks_known(),
             tasks_waiting: scheduler.tasks_waiting(),
