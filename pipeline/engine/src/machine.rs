@@ -345,11 +345,8 @@ impl Core {
 
     /// Time went by. Wanted after all other events as well: much of what they make possible is begun here.
     pub fn on_time(&mut self, now_ns: i64) -> Result<(), CoreError> {
-        self.recorder.write();
-        if self.wake_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-            self.wake_at_ns = None;
-            self.step(now_ns, Input::Woke(Woke {}))?;
-        }
+        self.on_wake(now_ns)?;
+        self.write_entries();
         self.give_up_overdue(now_ns)?;
         self.prepare_requests();
         self.open_requests();
@@ -357,6 +354,20 @@ impl Core {
         self.write_checkpoint(now_ns)?;
         self.commit_if_due(now_ns)?;
         self.check_commit(now_ns)
+    }
+
+    /// The scheduler decides what it wanted to decide at this time.
+    pub fn on_wake(&mut self, now_ns: i64) -> Result<(), CoreError> {
+        if self.wake_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.wake_at_ns = None;
+            self.step(now_ns, Input::Woke(Woke {}))?;
+        }
+        Ok(())
+    }
+
+    /// Encodes what was recorded. To be called when commands are carried out, because lanes wait for those; otherwise the next step does it.
+    pub fn write_entries(&mut self) {
+        self.recorder.write();
     }
 
     /// Writes the scheduler's state into the journal, from time to time.

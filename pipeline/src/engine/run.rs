@@ -230,15 +230,18 @@ impl Shell {
                 }
                 default(self.wait()) => {}
             }
-            // A lane may be free for it: it does not wait until the entry of the decision is encoded, or a commit that is due is sealed.
+            // What was decided goes to the lanes now: not after its entry is encoded, or a commit that is due is sealed.
+            self.core.on_wake(self.clock.now_ns())?;
             self.obey()?;
             // Whatever lanes have done meanwhile goes into the next commit.
             while let Ok(event) = self.lanes.events.try_recv() {
                 self.on_lane(event)?;
             }
             self.core.on_watch(self.clock.now_ns(), &self.lanes.doing())?;
+            self.obey()?;
             self.core.on_time(self.clock.now_ns())?;
             self.obey()?;
+            self.core.write_entries();
             self.figures.count_decisions(&self.core);
             self.figures.show(self.clock.now_ns(), &self.core);
         }

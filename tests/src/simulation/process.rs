@@ -275,13 +275,22 @@ impl Process {
         if self.gave_up {
             return Ok(());
         }
+        let woken = self.core.on_wake(world.now_ns);
+        self.told(woken)?;
+        self.obey(world)?;
+        if self.gave_up {
+            return Ok(());
+        }
         self.watch(world)?;
+        self.obey(world)?;
         if self.gave_up {
             return Ok(());
         }
         let timed = self.core.on_time(world.now_ns);
         self.told(timed)?;
-        self.obey(world)
+        self.obey(world)?;
+        self.core.write_entries();
+        Ok(())
     }
 }
 

@@ -95,8 +95,11 @@ impl Shell {
     /// What the engine's loop does after each event; the lane is done at once with all that it is told.
     fn turn(&mut self, now_ns: i64) {
         loop {
+            self.core.on_wake(now_ns).expect(TOLD);
+            self.obey(now_ns);
             self.core.on_time(now_ns).expect(TOLD);
             self.obey(now_ns);
+            self.core.write_entries();
             if !self.core.has_uncommitted() {
                 return;
             }

@@ -12,14 +12,14 @@ use quote::quote;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Ident, Variant, parse_macro_input};
 
 use doc::doc_of;
-use said::{OF_ENUMS, Said};
+use said::{NOTHING, OF_ENUMS, Said};
 
 /// Symbols, or branches, that take one byte on the wire.
 const VARIANTS_MAX: usize = 64;
 
 /// Implements `crate::shape::Shaped` and `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum
-/// without values an Avro enum, and an enum of one value each a union, whose symbols and branches are numbered in the order of their
-/// declaration. A struct with a lifetime borrows from the datum that it is read from.
+/// without values an Avro enum, and an enum whose variants have one value each a union; symbols and branches are numbered in the
+/// order of their declaration. A struct with a lifetime borrows from the datum that it is read from.
 ///
 /// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema. A record with such fields, or with one that
 /// is `flatten_nullable`, has the methods `put_version` and `get_version` besides, which write and read what a version has.
@@ -28,7 +28,7 @@ const VARIANTS_MAX: usize = 64;
 /// enum it is the variant that stands for symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has
 /// its type's default where one is read. In place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of the
 /// newest version of that; in place of one with `#[wire(flatten_nullable)]`, whose type is an optional record that derives `Flat`, those that
-/// its own version has, each of them null where there is none. In place of a field with `#[wire(fields = NAME)]`, whose type is an array, it
+/// the version of this record has, null where there is none. In place of a field with `#[wire(fields = NAME)]`, whose type is an array, it
 /// has the fields that an array of this name declares, which is as long.
 #[proc_macro_derive(Wire, attributes(wire))]
 pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
@@ -39,18 +39,19 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
         Data::Struct(data) => record::wire(&input, &data.fields),
         Data::Enum(data) => {
             let variants: Vec<&Variant> = data.variants.iter().collect();
-            match variants.len() {
+            let said = variants.iter().try_for_each(|variant| Said::of(&variant.attrs, NOTHING).map(|_| ()));
+            said.and_then(|()| match variants.len() {
                 1..=VARIANTS_MAX if variants.iter().all(|variant| variant.fields.is_empty()) => {
                     symbols(name, &doc, &input.attrs, &variants)
                 }
                 1..=VARIANTS_MAX if variants.iter().all(|variant| is_branch(variant)) => {
-                    Ok(branches(name, &variants))
+                    Said::of(&input.attrs, NOTHING).map(|_| branches(name, &variants))
                 }
                 _ => Err(Error::new(
                     name.span(),
                     format!("an enum has 1 to {VARIANTS_MAX} variants, all without a value or all with one"),
                 )),
-            }
+            })
         }
         Data::Union(_) => Err(Error::new(name.span(), "a record is a struct or an enum")),
     };
@@ -59,10 +60,10 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 
 /// Implements `crate::shape::Shaped` and `crate::wire::Flat`, for a struct that is flattened in another record, where it may be missing.
 ///
-/// Each of its fields is nullable there, and null where the struct is missing. One whose type is an `Option`, or with `#[wire(fields = NAME)]` an
-/// array of such, may be null in a struct that is there as well; at least one field is neither. Fields with `#[wire(since = N)]`, where `N` is a
-/// version of the other record's schema, have a default and lie there as they are; other fields have none. `flatten`, `flatten_nullable` and
-/// `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that is called with each one that is read, and says in an error
+/// Each field of the first version is nullable there, and null where the struct is missing; at least one of these is neither an `Option` nor, with
+/// `#[wire(fields = NAME)]`, an array of such, which may be null in a struct that is there as well. Fields with `#[wire(since = N)]`, where `N` is
+/// a version of the other record's schema, have a default, lie there with their own type, and are what `Default` gives where the struct is missing.
+/// `flatten`, `flatten_nullable` and `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that is called with each one that is read, and says in an error
 /// what is wrong with it.
 #[proc_macro_derive(Flat, attributes(wire))]
 pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {

@@ -5,7 +5,7 @@ use quote::quote;
 use syn::{DeriveInput, Error, Field, Fields, GenericParam, Generics, Ident, Lifetime, Type, parse_quote};
 
 use crate::doc::doc_of;
-use crate::said::{OF_FIELDS, OF_FLAT, OF_RECORDS, Place, Said};
+use crate::said::{NOTHING, OF_FIELDS, OF_FLAT, Place, Said};
 use crate::{named, optional};
 
 /// A field of a struct.
@@ -21,12 +21,20 @@ impl<'a> Member<'a> {
         let Some(name) = &field.ident else {
             return Err(Error::new(record.span(), "the fields of a record have names"));
         };
-        Ok(Self {
-            name,
-            kind: &field.ty,
-            doc: doc_of(&field.attrs),
-            said: Said::of(&field.attrs, OF_FIELDS)?,
-        })
+        let (kind, said) = (&field.ty, Said::of(&field.attrs, OF_FIELDS)?);
+        let refused = match said.place {
+            Place::Field => None,
+            _ if said.default.is_some() => Some("only a field of the record has a default"),
+            Place::Skipped if said.since > 1 => Some("what is no field of the record has no version"),
+            Place::Fields(_) if !matches!(kind, Type::Array(_)) => {
+                Some("fields that are declared elsewhere are an array here")
+            }
+            _ => None,
+        };
+        match refused {
+            Some(why) => Err(Error::new(name.span(), why)),
+            None => Ok(Self { name, kind, doc: doc_of(&field.attrs), said }),
+        }
     }
 
     /// What the schema says of it.
@@ -166,7 +174,7 @@ fn datum(generics: &Generics) -> (Lifetime, Generics) {
 /// Implements `Shaped` and `Wire`.
 pub(crate) fn wire(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, Error> {
     let name = &input.ident;
-    Said::of(&input.attrs, OF_RECORDS)?;
+    Said::of(&input.attrs, NOTHING)?;
     let members = members(name, fields)?;
     let shaped = shaped(input, &members);
     let puts = members.iter().map(|member| member.if_written(&member.put(&quote! { self })));
@@ -310,7 +318,7 @@ pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
                         #check
                         Ok(Some(record))
                     }
-                    (#(#nones,)*) if #(#other_names == <#other_kinds as Default>::default())&&* => Ok(None),
+                    (#(#nones,)*) if true #(&& #other_names == <#other_kinds as Default>::default())* => Ok(None),
                     _ => Err(cursor.malformed(#message)),
                 }
             }

@@ -32,16 +32,32 @@ pub(crate) const OF_FIELDS: &[&str] = &["default", "since", "flatten", "flatten_
 pub(crate) const OF_ENUMS: &[&str] = &["default"];
 /// Of a record that is flattened.
 pub(crate) const OF_FLAT: &[&str] = &["check"];
-/// Of another record.
-pub(crate) const OF_RECORDS: &[&str] = &[];
+/// Of everything else.
+pub(crate) const NOTHING: &[&str] = &[];
 
 impl Said {
     pub(crate) fn of(attributes: &[Attribute], words: &[&str]) -> Result<Self, Error> {
         let mut said = Self { default: None, since: 1, check: None, place: Place::Field };
+        let mut places = 0;
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("wire")) {
             attribute.parse_nested_meta(|meta| {
                 let word = meta.path.get_ident().map(ToString::to_string);
                 let word = word.filter(|word| words.contains(&word.as_str()));
+                let place = match word.as_deref() {
+                    Some("flatten") => Some(Place::Flattened),
+                    Some("flatten_nullable") => Some(Place::FlattenedNullable),
+                    Some("fields") => Some(Place::Fields(meta.value()?.parse()?)),
+                    Some("skip") => Some(Place::Skipped),
+                    _ => None,
+                };
+                if let Some(place) = place {
+                    said.place = place;
+                    places += 1;
+                    return match places {
+                        1 => Ok(()),
+                        _ => Err(meta.error("a field lies in the record in one way")),
+                    };
+                }
                 match word.as_deref() {
                     Some("default") => said.default = Some(meta.value()?.parse::<LitStr>()?.value()),
                     Some("since") => {
@@ -51,10 +67,7 @@ impl Said {
                         }
                     }
                     Some("check") => said.check = Some(meta.value()?.parse()?),
-                    Some("flatten") => said.place = Place::Flattened,
-                    Some("flatten_nullable") => said.place = Place::FlattenedNullable,
-                    Some("fields") => said.place = Place::Fields(meta.value()?.parse()?),
-                    Some("skip") => said.place = Place::Skipped,
+                    _ if words.is_empty() => return Err(meta.error("nothing may be said here")),
                     _ => return Err(meta.error(format!("what may be said here: {}", words.join(", ")))),
                 }
                 Ok(())
