@@ -21,7 +21,7 @@ pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
             return whole(datum, |cursor| Signal::get_version(cursor, schema.version));
         }
     }
-    // By no version of its schema that is still written.
+    // Written by no version that is still written: one that is not known, or another record.
     whole(&current_datum(known::SIGNAL, payload)?, |cursor| Signal::get(cursor).map(Signal::into_owned))
 }
 

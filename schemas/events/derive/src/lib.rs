@@ -63,8 +63,8 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 /// Each field of the first version is nullable there, and null where the struct is missing; at least one of these is neither an `Option` nor, with
 /// `#[wire(fields = NAME)]`, an array of such, which may be null in a struct that is there as well. Fields with `#[wire(since = N)]`, where `N` is
 /// a version of the other record's schema, have a default, lie there with their own type, and are what `Default` gives where the struct is missing.
-/// `flatten`, `flatten_nullable` and `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that is called with each one that is read, and says in an error
-/// what is wrong with it.
+/// `flatten`, `flatten_nullable` and `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that is called with each one that
+/// is read, and says in an error what is wrong with it.
 #[proc_macro_derive(Flat, attributes(wire))]
 pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
