@@ -360,10 +360,11 @@ fn measure_tail(setting: Setting) {
     let first = time_steps(&mut around);
     let Setting { name, partitions, groups, .. } = setting;
     println!(
-        "step, {LANES} lanes, {partitions} x {groups} groups{name}, {} decisions, {} placements, {} changes of breakers",
+        "step, {LANES} lanes, {partitions} x {groups} groups{name}, {} decisions, {} placements, {} changes of breakers, state {:016x}",
         around.decided,
         around.placed - placed_before,
-        around.breakers
+        around.breakers,
+        around.scheduler.state_hash()
     );
     around.scheduler.audit();
     let mut least = first.clone();

@@ -2,6 +2,7 @@
 //!
 //! It is for tests and for tools that may take their time; the machine never calls it.
 
+use crate::balance;
 use crate::breaker;
 use crate::dispatch;
 use crate::lanes::{Lane, QueueHead};
@@ -39,7 +40,9 @@ impl Scheduler {
         assert!(may_wait || !life.partitions.values().flat_map(Partition::active).any(waits), "unplaced");
         let lanes_out = life.lanes.iter().filter(|lane| !lane.service.is_on()).count();
         assert_eq!(life.counts.lanes_out, lanes_out, "lanes out of service");
+        life.lanes.audit();
         dispatch::audit(life);
+        balance::audit(life);
         breaker::audit(life);
         risk::audit(life);
     }
@@ -61,7 +64,7 @@ fn walk_hash(life: &Life) -> u64 {
     hash.add(life.rebalancing.hash());
     hash.add(life.breakers.walked_hash());
     hash.add(life.learnt.walked_hash());
-    for lane in &life.lanes {
+    for lane in life.lanes.iter() {
         hash.add(lane.hash());
         hash.add(lane.slice_hash());
         lane.in_flight.batches.iter().for_each(|batch| hash.add(batch.hash(lane.id)));

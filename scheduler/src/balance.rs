@@ -15,6 +15,8 @@
 //!
 //! It owns what is measured and which groups move; it must not know where a group goes once its lane has let go of it, which the policy says.
 
+mod loads;
+
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
     Decision, GroupIndex, Imbalance, LaneId, LaneKind, ReleaseCause, ServicePoint,
@@ -29,6 +31,7 @@ use crate::service::{Serving, let_go};
 use crate::service_curve::ServiceCurve;
 use crate::state_hash::{Component, StateHash, hash_component};
 use crate::topology::Closeness;
+pub(crate) use loads::{Loads, Sums};
 
 /// Windows in succession in which a move must pay before it is made.
 const WINDOWS: i64 = 3;
@@ -79,6 +82,9 @@ pub(crate) struct Balance {
     /// By class.
     classes: Vec<ClassWork>,
     contribution: u64,
+    /// What arrives for each lane's groups, while that is kept.
+    #[serde(skip)]
+    pub(crate) sums: Option<Sums>,
 }
 
 /// What a lane did in the window, and what that tells.
@@ -328,103 +334,10 @@ impl GroupWork {
     }
 }
 
-/// What all lanes have to do, at a time.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Loads {
-    ps_per_row: Vec<i64>,
-    /// Rows to be done in a second, by lane. Groups that leave for a lane count as on it.
-    rows: Vec<i64>,
-    /// Time that those take, in nanoseconds, by lane.
-    load_ns: Vec<i64>,
-    /// Rows a second of groups of which nothing is known.
-    rows_unknown: i64,
-}
-
-impl Loads {
-    pub(crate) fn new(life: &Life) -> Self {
-        let groups = || life.partitions.values().flat_map(|partition| partition.active());
-        let known = || groups().filter_map(|group| group.work.rows_per_s);
-        let (sum, count) =
-            known().fold((0i128, 0i128), |(sum, count), rows| (sum + i128::from(rows), count + 1));
-        let rows_unknown = if sum == 0 { ROWS_UNKNOWN } else { (sum / count).max(1) as i64 };
-        let ps_per_row = life.balance.ps_per_row(&life.lanes);
-        let lanes = life.lanes.len();
-        let mut loads = Self { ps_per_row, rows: vec![0; lanes], load_ns: vec![0; lanes], rows_unknown };
-        for group in groups() {
-            if let Some(lane) = group.lane.or(group.work.bound()) {
-                loads.rows[lane as usize] += loads.rows_of(group);
-            }
-        }
-        (0..lanes as LaneId).for_each(|lane| loads.refresh(lane));
-        loads
-    }
-
-    /// A group comes to a lane, for which it may have been bound, or for another one.
-    pub(crate) fn place(&mut self, lane: LaneId, group: &Group) {
-        match group.work.bound() {
-            Some(bound) => self.shift(bound, lane, group),
-            None => self.add(lane, group),
-        }
-    }
-
-    fn add(&mut self, lane: LaneId, group: &Group) {
-        self.rows[lane as usize] += self.rows_of(group);
-        self.refresh(lane);
-    }
-
-    fn refresh(&mut self, lane: LaneId) {
-        self.load_ns[lane as usize] = self.ns(lane, self.rows[lane as usize]);
-    }
-
-    /// A group goes from one lane to another.
-    pub(crate) fn shift(&mut self, from: LaneId, to: LaneId, group: &Group) {
-        self.rows[from as usize] -= self.rows_of(group);
-        self.rows[to as usize] += self.rows_of(group);
-        self.refresh(from);
-        self.refresh(to);
-    }
-
-    /// Rows that are to be done for a group in a second: those that arrive in one, and those that wait.
-    fn rows_of(&self, group: &Group) -> i64 {
-        group.work.rows_per_s.unwrap_or(self.rows_unknown) + group.waiting_rows
-    }
-
-    /// Time that so many rows in a second take a lane, in nanoseconds.
-    fn ns(&self, lane: LaneId, rows: i64) -> i64 {
-        // What does not fit is more than a day.
-        rows.saturating_mul(self.ps_per_row[lane as usize]).min(DURATION_NS_MAX * 1_000) / 1_000
-    }
-
-    /// Time that its groups take a lane in a second, and that a group takes there, which is among them or is not.
-    pub(crate) fn of(&self, lane: LaneId, group: &Group, is_there: bool) -> (i64, i64) {
-        let own = self.rows_of(group);
-        let others = self.rows[lane as usize] - if is_there { own } else { 0 };
-        (self.ns(lane, others), self.ns(lane, own))
-    }
-
-    /// Whether some lane has so much less to do that they are not alike.
-    fn is_busier(&self, lane: LaneId) -> bool {
-        let least_ns = self.load_ns.iter().min().copied().unwrap_or(0);
-        !are_alike(self.load_ns[lane as usize], least_ns)
-    }
-
-    /// What moving a group from its lane gains and costs.
-    fn judge(&self, life: &Life, group: &Group, from: LaneId, to: LaneId) -> Imbalance {
-        let [from_load_ns, to_load_ns] = [from, to].map(|lane| self.load_ns[lane as usize]);
-        let rows = self.rows_of(group);
-        let group_load_ns = self.ns(to, rows);
-        let rest_ns = from_load_ns - self.ns(from, rows);
-        let saved_ns = from_load_ns.max(to_load_ns) - rest_ns.max(to_load_ns + group_load_ns);
-        let took_ns = life.balance.moves_ns[life.topology.between(from, to) as usize];
-        Imbalance {
-            to,
-            group_load_ns,
-            from_load_ns,
-            to_load_ns,
-            gain_ns: over_window(saved_ns, life),
-            cost_ns: Balance::cost_ns(took_ns, life.config.balance_interval_ns),
-            windows: group.work.windows,
-        }
+/// Panics unless the sums that are kept are those of the groups.
+pub(crate) fn audit(life: &Life) {
+    if let Some(sums) = &life.balance.sums {
+        assert_eq!(*sums, Sums::new(life), "what arrives for each lane's groups");
     }
 }
 
@@ -536,16 +449,21 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     (life.balance.begun_ns, life.balance.next_ns) = (life.clock.at_ns, life.clock.at_ns + interval_ns);
     if !is_first {
         close(life, elapsed_ns);
+        life.balance.sums = Some(Sums::new(life));
+        count_windows(life);
         for (key, imbalance) in moves(life) {
             if !life.step.room.is_there() {
                 break;
             }
             let mut release = let_go(life, key, ReleaseCause::Balance, None);
-            let Life { partitions, hash, clock: Clock { at_ns, .. }, .. } = life;
+            let Life { balance, partitions, hash, clock: Clock { at_ns, .. }, .. } = life;
             let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
-            let work = &mut partition.group_mut(key.group).work;
-            work.bound = Some((imbalance.to, *at_ns));
-            work.refresh(key, hash);
+            let group = partition.group_mut(key.group);
+            group.work.bound = Some((imbalance.to, *at_ns));
+            group.work.refresh(key, hash);
+            if let Some(sums) = &mut balance.sums {
+                sums.add(key, group);
+            }
             release.imbalance = Some(imbalance);
             let decision = Decision::Release(release);
             life.step.room.take(&decision);
@@ -556,7 +474,7 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) {
     balance.refresh(hash);
 }
 
-/// Learns from what was counted in the window, and counts whether a move of each group pays.
+/// Learns from what was counted in the window.
 fn close(life: &mut Life, elapsed_ns: i64) {
     let Life { balance, lanes, partitions, hash, .. } = life;
     let (rows, batches) =
@@ -584,7 +502,6 @@ fn close(life: &mut Life, elapsed_ns: i64) {
             group.work.close(elapsed_ns);
         }
     }
-    count_windows(life);
 }
 
 /// Counts in how many windows in succession a move of each group would have paid.

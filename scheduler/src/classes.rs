@@ -25,6 +25,11 @@ impl ClassId {
         self.0
     }
 
+    /// The class of this number.
+    pub(crate) fn of_number(number: usize) -> Self {
+        Self(number)
+    }
+
     /// Hash of a lane's being of the class: nothing where its class was not told, as before there were classes.
     pub(crate) fn hash(self, lane: LaneId) -> u64 {
         match self.0 {

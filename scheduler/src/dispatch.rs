@@ -20,6 +20,7 @@ use warptape_events::journal::{Decision, Dispatch, ReleaseReason, Take};
 
 use crate::lanes::{InFlight, Lane, QueueHead};
 use crate::life::{Clock, Life, Step};
+use crate::partitions::Partition;
 use crate::routing;
 
 /// What to do with a lane now.
@@ -70,7 +71,7 @@ pub(crate) fn next_batch(life: &Life, lane: &Lane) -> NextBatch {
 pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let mut wake_ns = i64::MAX;
     for index in 0..life.lanes.len() {
-        if let Some(until_ns) = quiet_until_ns(&life.clock, &life.lanes[index]) {
+        if let Some(until_ns) = quiet_until_ns(life, index) {
             wake_ns = wake_ns.min(until_ns);
             continue;
         }
@@ -78,11 +79,11 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         loop {
             match judge(life, &life.lanes[index]) {
                 Verdict::Leave => {
-                    life.lanes[index].quiet_until_ns = i64::MAX;
+                    life.lanes.note(index, i64::MAX);
                     break;
                 }
                 Verdict::WaitUntil(at_ns) => {
-                    life.lanes[index].quiet_until_ns = at_ns;
+                    life.lanes.note(index, at_ns);
                     wake_ns = wake_ns.min(at_ns);
                     break;
                 }
@@ -101,14 +102,15 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
 }
 
 /// Until when a lane is left alone if it does not change, where that is known from an earlier step: [`i64::MAX`] if only a change has it get a batch.
-fn quiet_until_ns(clock: &Clock, lane: &Lane) -> Option<i64> {
-    (!clock.draining && lane.quiet_until_ns > clock.at_ns).then_some(lane.quiet_until_ns)
+fn quiet_until_ns(life: &Life, index: usize) -> Option<i64> {
+    let Clock { at_ns, draining, .. } = life.clock;
+    life.lanes.quiet_until_ns(index).filter(|until_ns| !draining && *until_ns > at_ns)
 }
 
 /// Panics unless lanes that would not be judged again would be judged as they were.
 pub(crate) fn audit(life: &Life) {
-    for lane in &life.lanes {
-        let Some(until_ns) = quiet_until_ns(&life.clock, lane) else { continue };
+    for (index, lane) in life.lanes.iter().enumerate() {
+        let Some(until_ns) = quiet_until_ns(life, index) else { continue };
         let judged_ns = match judge(life, lane) {
             Verdict::Leave => i64::MAX,
             Verdict::WaitUntil(at_ns) => at_ns,
@@ -186,12 +188,17 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
     let takes_max = room.takes();
     let mut takes = Vec::with_capacity(lane.waiting.queues.len().min(rows_max as usize).min(takes_max));
     let (mut rows, mut bytes) = (0, 0);
+    // Rows that arrived together are of one partition.
+    let mut last: Option<&mut Partition> = None;
     while rows < rows_max
         && takes.len() < takes_max
         && let Some(head) = lane.waiting.queues.front().copied()
     {
-        let partition =
-            partitions.get_mut(&head.key.partition).expect("queued groups are of known partitions");
+        if last.as_ref().is_none_or(|partition| partition.id != head.key.partition) {
+            last = partitions.get_mut(&head.key.partition);
+            touched.push(head.key.partition);
+        }
+        let partition = last.as_mut().expect("queued groups are of known partitions");
         let group = partition.group_mut(head.key.group);
         let mut taken = group.take(head.key, rows_max - rows, bytes_max - bytes, hash);
         let too_heavy = taken.0 == 0 && rows == 0 && idle;
@@ -215,7 +222,6 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
         bytes += taken.1;
         partition.waiting_rows -= taken.0;
         partition.waiting_bytes -= taken.1;
-        touched.push(head.key.partition);
         if rest_ns.is_some() || too_heavy {
             // A limit cut this group's queue, or the batch is over its limit: it is as large as it may be.
             break;

@@ -2,6 +2,8 @@
 //!
 //! It owns credit accounting and service-time prediction; it must not know why a batch is released.
 
+mod all;
+
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ use crate::partitions::GroupKey;
 use crate::risk::Units;
 use crate::service::Service;
 use crate::state_hash::{Component, StateHash, hash_component};
+pub(crate) use all::Lanes;
 
 /// A new sample of the service time moves the estimate by this share: 1/8.
 const SERVICE_SMOOTHING: i64 = 8;
@@ -37,10 +40,6 @@ pub(crate) struct Lane {
     pub(crate) void_below: i64,
     pub(crate) contribution: u64,
     slice: SliceSlot,
-    /// Before this time dispatch has nothing to do with the lane, if neither the lane nor what waits for it changes; 0 where that is not known.
-    /// It follows from the rest.
-    #[serde(skip)]
-    pub(crate) quiet_until_ns: i64,
 }
 
 /// How many groups a lane should have, compared with others.
@@ -133,7 +132,6 @@ impl Lane {
             void_below: 0,
             contribution: 0,
             slice: SliceSlot::default(),
-            quiet_until_ns: 0,
         }
     }
 
@@ -163,7 +161,6 @@ impl Lane {
 
     /// The lane has changed.
     pub(crate) fn refresh(&mut self, hash: &mut StateHash) {
-        self.quiet_until_ns = 0;
         let now = self.hash();
         hash.replace(&mut self.contribution, now);
     }
@@ -214,6 +211,11 @@ impl Lane {
     /// Whether it has batches to work on, or rows that wait for it, and no slice.
     pub(crate) fn has_ticks_alone(&self) -> bool {
         self.ready && self.slice.running.is_none() && !self.is_free()
+    }
+
+    /// Whether it is ready, and nothing keeps it from service.
+    pub(crate) fn is_in_service(&self) -> bool {
+        self.ready && self.service.is_full()
     }
 
     /// Books a slice, which takes so long as far as is known, on a lane that has none.
@@ -277,7 +279,12 @@ impl Lane {
 
     /// Puts a group into the lane's order.
     pub(crate) fn enqueue(&mut self, head: QueueHead) {
-        let at = self.waiting.queues.partition_point(|other| *other < head);
+        // Rows that have just arrived come last.
+        let is_last = self.waiting.queues.back().is_none_or(|last| *last < head);
+        let at = match is_last {
+            true => self.waiting.queues.len(),
+            false => self.waiting.queues.partition_point(|other| *other < head),
+        };
         debug_assert!(self.waiting.queues.get(at) != Some(&head), "a group stands once in its lane's order");
         self.waiting.queues.insert(at, head);
     }

@@ -79,6 +79,7 @@ mod networks;
 mod partitions;
 mod placement;
 mod policy;
+mod ratio;
 mod rebalance;
 mod risk;
 mod room;

@@ -17,7 +17,7 @@ use crate::breaker::Breakers;
 use crate::classes::classes_of;
 use crate::config::{RULES, check_config, check_lanes, mistake, routes};
 use crate::error::StepError;
-use crate::lanes::{Lane, QueueHead};
+use crate::lanes::{Lane, Lanes, QueueHead};
 use crate::learnt::{Learnt, Rules};
 use crate::partitions::{GroupKey, Partition, PartitionPhase};
 use crate::policy::placement::PlacementPolicy;
@@ -34,7 +34,7 @@ use crate::topology::Topology;
 pub(crate) struct Life {
     pub(crate) config: SchedulerConfig,
     pub(crate) policy: PlacementPolicy,
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) lanes: Lanes,
     pub(crate) routing: Routing,
     pub(crate) balance: Balance,
     pub(crate) topology: Topology,
@@ -112,10 +112,11 @@ impl Life {
             _ => return Err(StepError::BadConfig(mistakes)),
         };
         let (classes, class_count) = classes_of(&started.lanes);
+        let lanes = started.lanes.iter().zip(classes).map(|(spec, class)| Lane::new(spec, class));
         let mut life = Self {
             config: started.scheduler.clone(),
             policy,
-            lanes: started.lanes.iter().zip(classes).map(|(spec, class)| Lane::new(spec, class)).collect(),
+            lanes: Lanes::new(lanes.collect()),
             routing: Routing::new(routes(&started.scheduler, &started.lanes), class_count),
             balance: Balance::new(started.lanes.len(), class_count),
             topology: Topology::new(&started.lanes),
@@ -136,8 +137,8 @@ impl Life {
             },
         };
         life.refresh_config();
-        for lane in &mut life.lanes {
-            lane.refresh(&mut life.hash);
+        for index in 0..life.lanes.len() {
+            life.lanes[index].refresh(&mut life.hash);
         }
         let live = |config| autoscale::Live::new(config, at_ns, started.lanes.len(), &mut life.hash);
         life.learnt.later.autoscale = started.autoscale.as_ref().map(live);
@@ -243,6 +244,7 @@ impl Life {
 
     /// Takes all groups from a lane; the rows that wait for them go on waiting.
     pub(crate) fn take_groups(&mut self, lane: LaneId) {
+        self.balance.sums = None;
         let Self { lanes, partitions, hash, counts, .. } = self;
         let lane = &mut lanes[lane as usize];
         for partition in partitions.values_mut() {
@@ -266,6 +268,7 @@ impl Life {
 
     /// Has groups that a lane was to give back wait for it no longer.
     pub(crate) fn forget_leaving(&mut self, lane: LaneId) {
+        self.balance.sums = None;
         let Self { partitions, hash, .. } = self;
         for partition in partitions.values_mut() {
             for (group_index, group) in partition.groups[..partition.groups_active].iter_mut().enumerate() {
@@ -282,6 +285,7 @@ impl Life {
     /// Ends what a partition has: its groups leave their lanes, its waiting rows are dropped, its pause is forgotten.
     /// It is left in the given phase with no groups.
     pub(crate) fn clear_partition(&mut self, partition: PartitionId, phase: PartitionPhase) {
+        self.balance.sums = None;
         let Self { lanes, partitions, hash, .. } = self;
         let partition =
             partitions.get_mut(&partition).expect("admission, or the caller's own walk, found the partition");

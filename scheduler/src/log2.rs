@@ -11,12 +11,17 @@ pub const FRACTION_BITS: u32 = 32;
 /// The exponent is the position of the highest bit. The fraction comes bit by bit: squaring the mantissa doubles its
 /// logarithm, and the bit is whether the square is 2 or more (Knuth, TAOCP 1.2.2, exercise 25 and its kin).
 pub fn log2(value: u64) -> u64 {
+    log2_to(value, FRACTION_BITS)
+}
+
+/// Likewise with so many bits after the point.
+fn log2_to(value: u64, fraction_bits: u32) -> u64 {
     assert!(value > 0, "the logarithm of zero does not exist; callers draw at least 1");
     let exponent = 63 - u64::from(value.leading_zeros());
     // The mantissa in [1, 2), with 63 bits after the point.
     let mut mantissa = value << value.leading_zeros();
     let mut result = exponent;
-    for _ in 0..FRACTION_BITS {
+    for _ in 0..fraction_bits {
         let square = u128::from(mantissa) * u128::from(mantissa);
         let bit = (square >> 127) as u64;
         mantissa = (square >> (63 + bit)) as u64;
@@ -27,7 +32,7 @@ pub fn log2(value: u64) -> u64 {
 
 /// The binary logarithm with 16 bits after the point; of what is less than 1 that of 1.
 pub(crate) fn log2_16(value: i64) -> i64 {
-    (log2(value.max(1) as u64) >> (FRACTION_BITS - 16)) as i64
+    log2_to(value.max(1) as u64, 16) as i64
 }
 
 /// A logarithm with 16 bits after the point in thousandths, rounded towards 0.

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use warptape_events::journal::{GroupIndex, LaneId, LaneKind, PartitionId};
 
 use crate::balance::GroupWork;
@@ -88,7 +88,7 @@ pub(crate) struct Group {
     /// Epoch of the latest placement, 0 before the first.
     pub(crate) epoch: i64,
     pub(crate) waiting_rows: i64,
-    pub(crate) chunks: VecDeque<Chunk>,
+    pub(crate) chunks: Chunks,
     /// The lane that is to give back its state before it is placed again.
     pub(crate) leaving: Option<LaneId>,
     /// The kind of lanes that it is to be placed on then, if one is ready.
@@ -113,6 +113,15 @@ pub(crate) struct Chunk {
     pub(crate) arrived_ns: i64,
     pub(crate) rows: i64,
     pub(crate) bytes: i64,
+}
+
+/// What waits for a group, oldest first. Most groups have no more than one chunk, which is looked at more quickly here than on the heap.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "VecDeque<Chunk>")]
+pub(crate) struct Chunks {
+    first: Option<Chunk>,
+    /// None while there is no first.
+    rest: VecDeque<Chunk>,
 }
 
 /// Which group: identity of its components in the state hash.
@@ -210,7 +219,7 @@ impl Group {
         hash: &mut StateHash,
     ) -> (i64, i64) {
         let (mut rows, mut bytes) = (0, 0);
-        while let Some(head) = self.chunks.front_mut() {
+        while let Some(head) = &mut self.chunks.first {
             let taken = head.rows_within(bytes_max - bytes).min(rows_max - rows);
             if taken == 0 {
                 break;
@@ -234,7 +243,7 @@ impl Group {
 
     /// Drops everything that waits, and what is known of its batches.
     pub(crate) fn clear(&mut self, key: GroupKey, hash: &mut StateHash) {
-        for chunk in self.chunks.drain(..) {
+        for chunk in std::mem::take(&mut self.chunks).iter() {
             hash.remove(chunk.hash(key));
         }
         self.waiting_rows = 0;
@@ -242,6 +251,47 @@ impl Group {
         (self.together_rows, self.own_rows) = (0, 0);
         self.work.forget(key, hash);
         self.refresh_route(key, hash);
+    }
+}
+
+impl Chunks {
+    pub(crate) fn front(&self) -> Option<&Chunk> {
+        self.first.as_ref()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Chunk> {
+        self.first.iter().chain(&self.rest)
+    }
+
+    fn back_mut(&mut self) -> Option<&mut Chunk> {
+        self.rest.back_mut().or(self.first.as_mut())
+    }
+
+    fn push_back(&mut self, new: Chunk) {
+        match self.first {
+            None => self.first = Some(new),
+            Some(_) => self.rest.push_back(new),
+        }
+    }
+
+    fn pop_front(&mut self) {
+        self.first = self.rest.pop_front();
+    }
+}
+
+impl From<VecDeque<Chunk>> for Chunks {
+    fn from(mut rest: VecDeque<Chunk>) -> Self {
+        Self { first: rest.pop_front(), rest }
+    }
+}
+
+impl Serialize for Chunks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 
@@ -302,7 +352,7 @@ mod tests {
             group.push(key, Chunk { arrived_ns: 5, rows: 7, bytes: 100 }, &mut hash);
             group.push(key, Chunk { arrived_ns: 5, rows: 4, bytes: 9 }, &mut hash);
             group.push(key, Chunk { arrived_ns: 6, rows: 2, bytes: 3 }, &mut hash);
-            assert_eq!(group.chunks.len(), 2, "rows of one time are one chunk");
+            assert_eq!(group.chunks.iter().count(), 2, "rows of one time are one chunk");
             let (mut rows, mut bytes) = (0, 0);
             while group.waiting_rows > 0 {
                 let taken = group.take(key, step, i64::MAX, &mut hash);

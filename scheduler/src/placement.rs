@@ -48,6 +48,7 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         hash,
         policy,
         topology,
+        balance,
         counts: Counts { groups_unplaced, .. },
         step: Step { room, is_placing, .. },
         ..
@@ -67,6 +68,9 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         let rule =
             Rule { policy: *policy, stream, serving, groups_max, route, topology, loads: loads.as_ref() };
         let place = choose(&rule, key, group, lanes);
+        if let Some(sums) = &mut balance.sums {
+            sums.remove(key, group);
+        }
         if let Some(loads) = &mut loads {
             loads.place(place.lane, group);
             group.work.place(key, place.lane, hash);
@@ -79,6 +83,9 @@ pub(crate) fn place_partition(life: &mut Life, partition: PartitionId, decisions
         }
         lane.refresh(hash);
         group.lane = Some(place.lane);
+        if let Some(sums) = &mut balance.sums {
+            sums.add(key, group);
+        }
         group.epoch = place.epoch;
         group.bound_for = None;
         group.refresh(key, hash);

@@ -15,9 +15,9 @@ use warptape_events::journal::{
 };
 
 use crate::classes::ClassId;
-use crate::lanes::Lane;
+use crate::lanes::{Lane, Lanes};
 use crate::life::{Clock, Life};
-use crate::partitions::{Group, GroupKey};
+use crate::partitions::{Group, GroupKey, Partition};
 use crate::service::{Serving, let_go};
 use crate::service_curve::ServiceCurve;
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -83,12 +83,6 @@ impl Kind {
     }
 }
 
-/// Lanes of a kind that get groups.
-fn serving_lanes(lanes: &[Lane], kind: LaneKind) -> i64 {
-    let serving = Serving::of(lanes);
-    lanes.iter().filter(|lane| serving.has(lane) && lane.kind == kind).count() as i64
-}
-
 impl Routing {
     pub(crate) fn new(is_on: bool, classes: usize) -> Self {
         let curves = (0..classes).map(|_| ServiceCurve::default()).collect();
@@ -129,7 +123,7 @@ impl Routing {
     }
 
     /// Compares the kinds; `None` unless both have lanes that get groups, and are measured.
-    pub(crate) fn kinds(&self, lanes: &[Lane]) -> Option<Kinds<'_>> {
+    pub(crate) fn kinds(&self, lanes: &Lanes) -> Option<Kinds<'_>> {
         let serving = Serving::of(lanes);
         let [host, device] = [LaneKind::Host, LaneKind::Device].map(|kind| Kind::new(lanes, serving, kind));
         let is_measured = |(class, _): &(ClassId, i64)| self.curves[class.index()].predict(1).is_some();
@@ -228,9 +222,13 @@ pub(crate) fn learn_batch(life: &mut Life, dispatch: &Dispatch) {
     }
     let Life { lanes, partitions, hash, .. } = life;
     let kind = lanes[dispatch.lane as usize].kind;
-    let together_rows = dispatch.rows * serving_lanes(lanes, kind).max(1);
+    let together_rows = dispatch.rows * (Serving::of(lanes).count(lanes, kind) as i64).max(1);
+    let mut last: Option<&mut Partition> = None;
     for take in &dispatch.takes {
-        let partition = partitions.get_mut(&take.partition).expect("rows are of known partitions");
+        if last.as_ref().is_none_or(|partition| partition.id != take.partition) {
+            last = partitions.get_mut(&take.partition);
+        }
+        let partition = last.as_mut().expect("rows are of known partitions");
         let key = GroupKey { partition: take.partition, group: take.group };
         partition.group_mut(take.group).learn_batch(key, together_rows, take.rows, hash);
     }

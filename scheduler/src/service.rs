@@ -11,10 +11,11 @@
 
 use serde::{Deserialize, Serialize};
 use warptape_events::journal::{
-    BreakerMode, BreakerState, Decision, ExclusionReason, GroupIndex, LaneId, Release, ReleaseCause, Route,
+    BreakerMode, BreakerState, Decision, ExclusionReason, GroupIndex, LaneId, LaneKind, Release,
+    ReleaseCause, Route,
 };
 
-use crate::lanes::{Lane, QueueHead};
+use crate::lanes::{Lane, Lanes, QueueHead};
 use crate::life::{Counts, Life};
 use crate::partitions::GroupKey;
 use crate::risk;
@@ -100,13 +101,13 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) fn of(lanes: &[Lane]) -> Self {
-        Self { any_in_service: lanes.iter().any(|lane| lane.ready && lane.service.is_full()) }
+    pub(crate) fn of(lanes: &Lanes) -> Self {
+        Self { any_in_service: lanes.any_in_service() }
     }
 
     /// Whether a lane gets work as any other.
     pub(crate) fn has(self, lane: &Lane) -> bool {
-        lane.ready && (!self.any_in_service || lane.service.is_full())
+        if self.any_in_service { lane.is_in_service() } else { lane.ready }
     }
 
     /// Whether a lane gets a little work, to show what it does with it.
@@ -117,6 +118,14 @@ impl Serving {
     /// Whether it gets any.
     pub(crate) fn serves(self, lane: &Lane) -> bool {
         self.has(lane) || self.probes(lane)
+    }
+
+    /// How many lanes of a kind get work as any other.
+    pub(crate) fn count(self, lanes: &Lanes, kind: LaneKind) -> usize {
+        match self.any_in_service {
+            true => lanes.count_in_service(kind),
+            false => lanes.iter().filter(|lane| lane.ready && lane.kind == kind).count(),
+        }
     }
 
     /// Why a ready lane gets none.
@@ -214,9 +223,12 @@ fn groups_of(life: &Life, lane: LaneId) -> Vec<GroupKey> {
 /// Takes a group from its lane; it is placed again when the lane has given back its state, on a lane of the route's kind if there is a
 /// route.
 pub(crate) fn let_go(life: &mut Life, key: GroupKey, cause: ReleaseCause, route: Option<Route>) -> Release {
-    let Life { lanes, partitions, hash, counts: Counts { groups_unplaced, .. }, .. } = life;
+    let Life { lanes, partitions, balance, hash, counts: Counts { groups_unplaced, .. }, .. } = life;
     let partition = partitions.get_mut(&key.partition).expect("the group was found in it");
     let group = partition.group_mut(key.group);
+    if let Some(sums) = &mut balance.sums {
+        sums.remove(key, group);
+    }
     let lane_id = group.lane.take().expect("only groups on a lane move");
     let lane = &mut lanes[lane_id as usize];
     lane.groups_placed -= 1;

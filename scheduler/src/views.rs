@@ -125,7 +125,7 @@ impl Scheduler {
 
     /// Load of every lane, by index.
     pub fn lane_loads(&self) -> impl Iterator<Item = LaneLoad> {
-        self.life.iter().flat_map(|life| &life.lanes).map(|lane| LaneLoad {
+        self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| LaneLoad {
             lane: lane.id,
             ready: lane.ready,
             in_service: lane.service.is_on(),
@@ -142,18 +142,18 @@ impl Scheduler {
 
     /// State of the breaker of every lane, by index.
     pub fn breakers(&self) -> impl Iterator<Item = BreakerState> {
-        self.life.iter().flat_map(|life| &life.lanes).map(|lane| lane.service.breaker())
+        self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.service.breaker())
     }
 
     /// Percent of its weight that every lane does not get because its device is hot, by index.
     pub fn withheld_percent(&self) -> impl Iterator<Item = i32> {
-        self.life.iter().flat_map(|life| &life.lanes).map(|lane| lane.weight.withheld_percent)
+        self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.weight.withheld_percent)
     }
 
     /// When every lane is predicted to have done what it has in flight, ns since the epoch, by index; in the past where nothing is, or it is
     /// late.
     pub fn predicted_free_ns(&self) -> impl Iterator<Item = i64> {
-        self.life.iter().flat_map(|life| &life.lanes).map(|lane| lane.free_ns)
+        self.life.iter().flat_map(|life| life.lanes.iter()).map(|lane| lane.free_ns)
     }
 
     /// Every partition of this process life, by number.

@@ -56,7 +56,7 @@ pub(crate) fn audit(life: &Life) {
             Stage::Shared => fresh.queues.open.insert(&kind, &turn, due),
         }
         for (lane, units) in &task.shares {
-            fresh.queues.shares[*lane as usize].insert(&kind, &turn, due);
+            fresh.queues.shares.insert(*lane, &kind, &turn, due);
             fresh.lanes.queues[*lane as usize].add(task, units.count());
         }
         fresh.numbers.waiting += i32::from(task.is_waiting());

@@ -45,7 +45,7 @@ use warptape_events::journal::{
     Shed, ShedReason, SliceDone, SplitPolicy, TaskArrived, TaskClass, TaskId,
 };
 
-use crate::lanes::Lane;
+use crate::lanes::Lanes;
 use crate::learnt::Learnt;
 use crate::life::{Clock, Life, Step};
 use crate::name::Name;
@@ -59,7 +59,7 @@ pub(crate) use audit::{audit, walked_hash};
 pub(crate) use config_hash::config_hash;
 use congestion::Congestion;
 use prices::Prices;
-use queue::{Queue, Turn};
+use queue::{Queue, Shares, Turn};
 use queues::{Busy, LaneQueue};
 pub(crate) use quotas::Quotas;
 use quotas::Refusal;
@@ -88,7 +88,7 @@ pub(crate) struct Risk {
     congestion: Option<Congestion>,
     rates: Rates,
     queues: Queues,
-    lanes: Lanes,
+    lanes: LaneTasks,
     /// Tasks by how long they wait.
     ageing: Ageing,
     /// What push policies remember.
@@ -118,12 +118,12 @@ struct Queues {
     /// Those with units that any lane may take.
     open: Queue,
     /// Those with units that the lane alone may take, by lane.
-    shares: Vec<Queue>,
+    shares: Shares,
 }
 
 /// What lanes have to do with tasks, each list by lane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Lanes {
+struct LaneTasks {
     /// What the units come to that a lane alone may take.
     queues: Vec<LaneQueue>,
     /// How much each lane worked lately, where the policy asks.
@@ -160,9 +160,9 @@ impl Risk {
                 whole: Queue::default(),
                 aside: BTreeSet::new(),
                 open: Queue::default(),
-                shares: (0..lanes).map(|_| Queue::default()).collect(),
+                shares: Shares::new(lanes),
             },
-            lanes: Lanes {
+            lanes: LaneTasks {
                 queues: vec![LaneQueue::default(); lanes],
                 busy: vec![Busy::default(); lanes],
                 reserves: vec![Reserve::default(); lanes],
@@ -235,7 +235,7 @@ impl Risk {
     /// The quanta that a task begins with: as many as that of its tenant's has had which has had the least, so that it neither waits for
     /// all others nor they for it.
     fn first_quanta(&self, class: TaskClass, tenant: &Name) -> i64 {
-        let queues = [&self.queues.whole, &self.queues.open].into_iter().chain(&self.queues.shares);
+        let queues = [&self.queues.whole, &self.queues.open].into_iter().chain(self.queues.shares.iter());
         queues.filter_map(|queue| queue.quanta(class, tenant)).min().unwrap_or(0)
     }
 
@@ -270,25 +270,24 @@ impl Risk {
 
     /// What the rest of a task is predicted to take on the class of ready lanes that is fastest, in nanoseconds; 0 where that is not known,
     /// or the policy does not ask.
-    fn rest_ns(&self, task: &Task, lanes: &[Lane]) -> i64 {
+    fn rest_ns(&self, task: &Task, lanes: &Lanes) -> i64 {
         self.rest_ns_under(self.policy.order(), task, lanes)
     }
 
-    fn rest_ns_under(&self, order: Order, task: &Task, lanes: &[Lane]) -> i64 {
+    fn rest_ns_under(&self, order: Order, task: &Task, lanes: &Lanes) -> i64 {
         if !order.predicts() {
             return 0;
         }
         let cost = task.cost(task.units_left);
-        let classes: BTreeSet<_> = lanes.iter().filter(|lane| lane.ready).map(|lane| lane.class).collect();
         let on = |class| {
             let predicted = self.rates.predict_work(class, &task.spec.rate_key, cost)?;
             Some(if order.is_cautious() { predicted.upper_ns } else { predicted.mean_ns })
         };
-        classes.into_iter().filter_map(on).min().unwrap_or(0)
+        lanes.ready_classes().filter_map(on).min().unwrap_or(0)
     }
 
-    /// Takes a task out of all queues, before it changes.
-    fn dequeue(&mut self, task: TaskId) {
+    /// Takes a task out of all queues, before it changes. Gives its tenant's turn there.
+    fn dequeue(&mut self, task: TaskId) -> Turn {
         let task = &self.tasks[&task];
         let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
         match task.stage {
@@ -297,7 +296,7 @@ impl Risk {
             Stage::Shared => {
                 self.queues.open.remove(&kind, &turn, due);
                 for (lane, units) in &task.shares {
-                    self.queues.shares[*lane as usize].remove(&kind, &turn, due);
+                    self.queues.shares.remove(*lane, &kind, &turn, due);
                     self.lanes.queues[*lane as usize].remove(task, units.count());
                 }
             }
@@ -307,21 +306,27 @@ impl Risk {
         if let Some(congestion) = &mut self.congestion {
             congestion.remove(task.spec.class, task.spec.arrived_ns, due.task);
         }
+        turn
     }
 
     /// Puts a task into the queues that it belongs to now.
     fn enqueue(&mut self, task: TaskId) {
+        self.enqueue_at(task, &self.turn(&self.tasks[&task]));
+    }
+
+    /// Likewise, given its tenant's turn.
+    fn enqueue_at(&mut self, task: TaskId, turn: &Turn) {
         let task = &self.tasks[&task];
-        let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
+        let (kind, due) = (self.kind_of(task), task.due(self.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => self.queues.whole.insert(&kind, &turn, due),
+            Stage::Whole | Stage::Reserved(_) => self.queues.whole.insert(&kind, turn, due),
             Stage::Aside(until_ns) => drop(self.queues.aside.insert((until_ns, due.task))),
             Stage::Shared => {
                 if !task.open.is_empty() {
-                    self.queues.open.insert(&kind, &turn, due);
+                    self.queues.open.insert(&kind, turn, due);
                 }
                 for (lane, units) in &task.shares {
-                    self.queues.shares[*lane as usize].insert(&kind, &turn, due);
+                    self.queues.shares.insert(*lane, &kind, turn, due);
                     self.lanes.queues[*lane as usize].add(task, units.count());
                 }
             }
@@ -335,29 +340,24 @@ impl Risk {
         }
     }
 
-    /// Adds to the service of a task's tenant, and moves the tenant in every queue.
-    fn charge(&mut self, task: TaskId, weighted_ns: i64, hash: &mut StateHash) {
-        let TaskSpec { class, tenant, .. } = &self.tasks[&task].spec;
-        let old = self.tenants.accounts.turn(*class, tenant);
-        let new = self.tenants.accounts.charge(&old, weighted_ns, hash);
+    /// Adds to the service of the tenant of a task that is in no queue, and moves the tenant in every queue from this turn to another one,
+    /// which it gives.
+    fn charge(&mut self, task: TaskId, old: Turn, weighted_ns: i64, hash: &mut StateHash) -> Turn {
+        let accounts = &mut self.tenants.accounts;
         if !self.policy.order().is_fair() {
-            return;
+            let TaskSpec { class, tenant, .. } = &self.tasks[&task].spec;
+            let account = accounts.turn(*class, tenant);
+            accounts.charge(&account, weighted_ns, hash);
+            return old;
         }
-        for queue in
-            [&mut self.queues.whole, &mut self.queues.open].into_iter().chain(&mut self.queues.shares)
-        {
-            queue.replace(&old, &new);
-        }
+        let new = accounts.charge(&old, weighted_ns, hash);
+        let Queues { whole, open, shares, .. } = &mut self.queues;
+        [whole, open].into_iter().chain(shares.iter_mut()).for_each(|queue| queue.replace(&old, &new));
+        new
     }
 
     /// Forgets a task; slices of it that run are for nothing.
-    fn forget(
-        &mut self,
-        task: TaskId,
-        lanes: &mut [Lane],
-        learnt: &mut Learnt,
-        hash: &mut StateHash,
-    ) -> Task {
+    fn forget(&mut self, task: TaskId, lanes: &mut Lanes, learnt: &mut Learnt, hash: &mut StateHash) -> Task {
         if let Some(bandit) = &mut learnt.bandit {
             bandit.left(task, hash);
         }
@@ -372,7 +372,10 @@ impl Risk {
         self.tenants.accounts.leave(spec.class, &spec.tenant, hash);
         self.tenants.quotas.leave(&spec.tenant, hash);
         if task.slices_running > 0 {
-            lanes.iter_mut().for_each(|lane| lane.void_slice(spec.id, hash));
+            let is_of_task =
+                |index: &usize| lanes[*index].slice().is_some_and(|slice| slice.task == Some(spec.id));
+            let of_task: Vec<_> = (0..lanes.len()).filter(is_of_task).collect();
+            of_task.into_iter().for_each(|index| lanes[index].void_slice(spec.id, hash));
         }
         task
     }
@@ -506,7 +509,9 @@ pub(crate) fn choose_policy(life: &mut Life, policy: TaskPolicy) {
     let Life { risk, lanes, hash, learnt, .. } = life;
     let tasks: Vec<_> = risk.tasks.keys().copied().collect();
     learnt.choose_policy(policy, lanes.len(), hash);
-    tasks.iter().for_each(|task| risk.dequeue(*task));
+    for task in &tasks {
+        risk.dequeue(*task);
+    }
     risk.policy = policy;
     hash.replace(&mut risk.turns.contribution, 0);
     risk.turns = Turns::default();
@@ -554,7 +559,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     }
     let Some(id) = slice.task else { return };
     // It may have to let others of its tenant go first.
-    risk.dequeue(id);
+    let turn = risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
     let cost = task.cost(slice.units.count());
     task.predicted_ns = task.predicted_ns.saturating_add(slice.predicted_ns);
@@ -565,7 +570,6 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     let before = quanta(task.service_ns);
     task.service_ns = task.service_ns.saturating_add(done.service_ns);
     task.quanta = task.quanta.saturating_add(quanta(task.service_ns) - before);
-    task.refresh(hash);
     if task.units_left == 0 {
         risk.complete = Some(id);
     }
@@ -596,8 +600,8 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     let task = risk.task_mut(id);
     task.rest_ns = rest_ns;
     task.refresh(hash);
-    risk.enqueue(id);
-    risk.charge(id, weighted_ns - slice.charged_ns, hash);
+    let turn = risk.charge(id, turn, weighted_ns - slice.charged_ns, hash);
+    risk.enqueue_at(id, &turn);
 }
 
 /// The shell withdraws a task.
@@ -622,7 +626,7 @@ pub(crate) fn reopen_shares(life: &mut Life, lane: LaneId) {
     if let Some(bandit) = &mut learnt.bandit {
         bandit.lane_opened(lane, hash);
     }
-    let shared: Vec<TaskId> = risk.queues.shares[lane as usize].tasks().collect();
+    let shared: Vec<TaskId> = risk.queues.shares.of(lane).tasks().collect();
     for id in shared {
         risk.dequeue(id);
         let task = risk.task_mut(id);
@@ -639,11 +643,11 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
         bandit.lane_opened(lane, hash);
     }
     risk.lanes.reserves[lane as usize].clear(hash);
-    let mut hit: BTreeSet<_> = risk.queues.shares[lane as usize].tasks().collect();
+    let mut hit: BTreeSet<_> = risk.queues.shares.of(lane).tasks().collect();
     let slice = lanes[lane as usize].slice().filter(|slice| slice.task.is_some());
     hit.extend(slice.and_then(|slice| slice.task));
     for id in hit {
-        risk.dequeue(id);
+        let mut turn = risk.dequeue(id);
         let task = risk.task_mut(id);
         if task.share_of(lane).is_some() {
             task.open_share(lane, hash);
@@ -651,12 +655,10 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
         if let Some(slice) = slice.filter(|slice| slice.task == Some(id)) {
             task.reopen(slice.units, hash);
             task.slices_running -= 1;
+            turn = risk.charge(id, turn, -slice.charged_ns, hash);
         }
-        task.refresh(hash);
-        risk.enqueue(id);
-    }
-    if let Some(slice) = slice {
-        risk.charge(slice.task.expect("filtered above"), -slice.charged_ns, hash);
+        risk.task_mut(id).refresh(hash);
+        risk.enqueue_at(id, &turn);
     }
 }
 

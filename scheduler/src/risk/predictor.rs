@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::DURATION_NS_MAX;
 use crate::log2::{FRACTION_BITS, exp2, log2_16};
+use crate::ratio::mul_div;
 
 /// Bits after the point of logarithms here.
 const POINT: u32 = 16;
@@ -111,8 +112,9 @@ impl Predictor {
     /// Learns what a slice took. Whether what was known had drifted and was forgotten before; then it gives how many slices that was.
     pub(crate) fn learn(&mut self, cost: i64, service_ns: i64) -> Option<Drifted> {
         let service_ns = service_ns.clamp(1, DURATION_NS_MAX);
+        let service_log = log(service_ns);
         let drifted = self.predict(cost).and_then(|predicted| {
-            let error = log(service_ns) - log(predicted.mean_ns);
+            let error = service_log - log(predicted.mean_ns);
             let error = error.clamp(-DRIFT_ONE_MAX, DRIFT_ONE_MAX);
             self.above = (self.above + error - DRIFT_FREE).max(0);
             self.below = (self.below - error - DRIFT_FREE).max(0);
@@ -128,7 +130,7 @@ impl Predictor {
             Ok(index) => self.sizes[index].learn(cost, service_ns),
             Err(index) => self.sizes.insert(index, Size::first(log2, cost, service_ns)),
         }
-        self.line.learn(log(cost), log(service_ns));
+        self.line.learn(log(cost), service_log);
         drifted
     }
 
@@ -141,7 +143,8 @@ impl Predictor {
         });
         let Line { weight, x, y, xx, xy, deviation } = *line;
         let rest = [weight, x, y, xx, xy, deviation, *above, *below, *samples];
-        let bytes: Vec<u8> = rest.into_iter().chain(sizes).flat_map(i64::to_le_bytes).collect();
+        let mut bytes = Vec::with_capacity(8 * (rest.len() + 6 * self.sizes.len()));
+        rest.into_iter().chain(sizes).for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
         xxh3_64(&bytes)
     }
 }
@@ -189,8 +192,7 @@ impl Size {
 
 /// `time_ns` by `cost` over `of`.
 fn proportion(time_ns: i64, cost: i64, of: i64) -> i64 {
-    let wide = i128::from(time_ns) * i128::from(cost) / i128::from(of.max(1));
-    wide.min(i128::from(DURATION_NS_MAX)) as i64
+    mul_div(time_ns, cost, of.max(1)).min(i128::from(DURATION_NS_MAX)) as i64
 }
 
 impl Line {

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::rates::Rates;
 use crate::classes::ClassId;
-use crate::lanes::Lane;
+use crate::lanes::Lanes;
 use crate::log2::log2_16;
 use crate::name::Name;
 use crate::policy::task::Offer;
@@ -121,7 +121,7 @@ impl Prices {
         &mut self,
         at_ns: i64,
         interval_ns: i64,
-        lanes: &[Lane],
+        lanes: &Lanes,
         rates: &Rates,
         hash: &mut StateHash,
     ) -> Option<AskPrices> {
@@ -154,7 +154,7 @@ impl Prices {
     }
 
     /// The question as it would be asked now; `None` without a lane that gets work.
-    fn ask(&self, lanes: &[Lane], rates: &Rates) -> Option<AskPrices> {
+    fn ask(&self, lanes: &Lanes, rates: &Rates) -> Option<AskPrices> {
         let mut classes: BTreeMap<ClassId, i32> = BTreeMap::new();
         let serving = Serving::of(lanes);
         for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.weight.current > 0) {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use warptape_events::journal::{TaskClass, TaskId};
+use warptape_events::journal::{LaneId, TaskClass, TaskId};
 
 use crate::name::Name;
 
@@ -35,6 +35,16 @@ pub(crate) struct Queue {
     kinds: BTreeMap<Name, Kind>,
 }
 
+/// For each lane a queue of the tasks with units that it alone may take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Queue>")]
+pub(crate) struct Shares {
+    by_lane: Vec<Queue>,
+    /// Tasks in all of them, so that nobody looks where there is none.
+    #[serde(skip)]
+    tasks: usize,
+}
+
 /// What is first of a kind of tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
@@ -57,6 +67,51 @@ struct Kind {
     /// Tenants that have tasks here.
     turns: BTreeSet<Turn>,
     tasks: BTreeMap<(TaskClass, Name), BTreeSet<Due>>,
+}
+
+impl Shares {
+    pub(crate) fn new(lanes: usize) -> Self {
+        Self { by_lane: vec![Queue::default(); lanes], tasks: 0 }
+    }
+
+    pub(crate) fn of(&self, lane: LaneId) -> &Queue {
+        &self.by_lane[lane as usize]
+    }
+
+    /// Whether no lane has any.
+    pub(crate) fn are_empty(&self) -> bool {
+        self.tasks == 0
+    }
+
+    /// Every queue, or none where all are empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Queue> {
+        self.by_lane.iter().filter(|_| self.tasks > 0)
+    }
+
+    /// Likewise.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
+        let lanes = if self.tasks == 0 { 0 } else { self.by_lane.len() };
+        self.by_lane[..lanes].iter_mut()
+    }
+
+    /// Puts in a task that is not in the lane's queue.
+    pub(crate) fn insert(&mut self, lane: LaneId, kind: &Name, turn: &Turn, due: Due) {
+        self.by_lane[lane as usize].insert(kind, turn, due);
+        self.tasks += 1;
+    }
+
+    /// Takes out a task that is in the lane's queue.
+    pub(crate) fn remove(&mut self, lane: LaneId, kind: &Name, turn: &Turn, due: Due) {
+        self.by_lane[lane as usize].remove(kind, turn, due);
+        self.tasks -= 1;
+    }
+}
+
+impl From<Vec<Queue>> for Shares {
+    fn from(by_lane: Vec<Queue>) -> Self {
+        let tasks = by_lane.iter().map(|queue| queue.tasks().count()).sum();
+        Self { by_lane, tasks }
+    }
 }
 
 impl Queue {
@@ -104,14 +159,17 @@ impl Queue {
     /// Whether there are critical tasks.
     pub(crate) fn has_critical(&self) -> bool {
         // They are the most urgent class.
-        let is_critical =
-            |kind: &Kind| kind.turns.first().is_some_and(|turn| turn.class == TaskClass::Critical);
-        self.kinds.values().any(is_critical)
+        self.first_class() == Some(TaskClass::Critical)
     }
 
     /// What is taken next.
     pub(crate) fn first(&self) -> Option<Head<'_>> {
         self.heads().min_by(Head::order)
+    }
+
+    /// The most urgent class that there are tasks of.
+    pub(crate) fn first_class(&self) -> Option<TaskClass> {
+        self.kinds.values().filter_map(|kind| Some(kind.turns.first()?.class)).min()
     }
 
     /// What is taken next of a class.
@@ -143,6 +201,25 @@ impl Queue {
             let tenants = kind.tasks.range(first.clone()..).take_while(move |((of, _), _)| *of == class);
             tenants.flat_map(|(_, tasks)| tasks.iter().map(|due| due.task))
         })
+    }
+
+    /// How many tasks of the class of one there are, the first ones by kind, tenant and due up to so many; and that one, which is the first of
+    /// its tenant's.
+    pub(crate) fn count_with(&self, head: &Head<'_>, most: usize) -> usize {
+        let class = head.turn.class;
+        let mut count = 0;
+        let mut has_head = false;
+        for (name, kind) in &self.kinds {
+            let tenants = kind.tasks.range((class, Name::default())..);
+            for ((_, tenant), tasks) in tenants.take_while(|((of, _), _)| *of == class) {
+                if count >= most {
+                    return most + usize::from(!has_head);
+                }
+                has_head |= name == head.kind && *tenant == head.turn.tenant;
+                count += tasks.len();
+            }
+        }
+        count.min(most) + usize::from(!has_head)
     }
 
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {

@@ -13,6 +13,7 @@ use super::predictor::{Drifted, Prediction, Predictor};
 use crate::classes::ClassId;
 use crate::config::{COST_MAX, DURATION_NS_MAX, UNITS_MAX};
 use crate::name::Name;
+use crate::ratio::mul_div;
 use crate::state_hash::{Component, StateHash, hash_component};
 
 /// With each slice, what was before counts for 1/8 less.
@@ -21,7 +22,7 @@ const SMOOTHING: i64 = 8;
 const GROWTH: i64 = 2;
 /// Keys that are known of each class of lanes. Beyond, the one that was not met for longest is forgotten.
 const RATES_MAX: usize = 1_024;
-const FS_PER_NS: i128 = 1_000_000;
+const FS_PER_NS: i64 = 1_000_000;
 
 // What loses an eighth, rounded down, before it gains something stays below nine gains and eight. Time loses 1/15 at least
 // once costs add up to eight.
@@ -69,8 +70,7 @@ impl Rate {
 
     /// Time for so much cost at this rate.
     fn at_rate_ns(&self, cost: i64) -> i64 {
-        let ns = i128::from(cost) * i128::from(self.service_ns) / i128::from(self.cost);
-        bounded(ns, DURATION_NS_MAX)
+        bounded(mul_div(cost, self.service_ns, self.cost), DURATION_NS_MAX)
     }
 
     /// What a slice is predicted to take.
@@ -98,7 +98,7 @@ impl Rates {
 
     /// Time for a unit of cost in femtoseconds; 0 while unknown.
     pub(crate) fn fs_per_cost(&self, class: ClassId, key: &str) -> i64 {
-        let fs = |rate: &Rate| i128::from(rate.service_ns) * FS_PER_NS / i128::from(rate.cost);
+        let fs = |rate: &Rate| mul_div(rate.service_ns, FS_PER_NS, rate.cost);
         self.rate(class, key).map_or(0, |rate| bounded(fs(rate), i64::MAX))
     }
 
@@ -134,7 +134,7 @@ impl Rates {
         let Some(rate) = self.rate(class, key) else { return 1 };
         let grown = rate.cost_max * GROWTH;
         // A time of 0 was too short for its clock.
-        let wanted = i128::from(wanted_ns) * i128::from(rate.cost) / i128::from(rate.service_ns.max(1));
+        let wanted = mul_div(wanted_ns, rate.cost, rate.service_ns.max(1));
         (bounded(wanted, grown) / unit_cost).max(1)
     }
 
@@ -164,7 +164,7 @@ impl Rates {
         }
         // Time loses the share that cost does, to the last unit, so that a rate that does not change stays as it is.
         let kept = rate.cost - rate.cost / SMOOTHING;
-        let kept_ns = i128::from(rate.service_ns) * i128::from(kept) / i128::from(rate.cost.max(1));
+        let kept_ns = mul_div(rate.service_ns, kept, rate.cost.max(1));
         rate.service_ns = kept_ns as i64 + service_ns.min(DURATION_NS_MAX);
         rate.cost = kept + cost;
         rate.cost_max = rate.cost_max.max(cost);

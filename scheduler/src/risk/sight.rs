@@ -19,7 +19,7 @@ pub(super) fn may_take(life: &Life) -> Vec<bool> {
     let serving = Serving::of(&life.lanes);
     let stand_in = !life.lanes.iter().any(|lane| serving.has(lane) && lane.weight.current > 0);
     // A lane that is tried gets one task at a time.
-    let tries = |lane: &Lane| serving.probes(lane) && life.risk.queues.shares[lane.id as usize].is_empty();
+    let tries = |lane: &Lane| serving.probes(lane) && life.risk.queues.shares.of(lane.id).is_empty();
     let may = |lane: &Lane| (serving.has(lane) && (stand_in || lane.weight.current > 0)) || tries(lane);
     life.lanes.iter().map(may).collect()
 }

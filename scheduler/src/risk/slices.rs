@@ -19,16 +19,16 @@ use warptape_events::journal::{
     Decision, LaneId, Reserve, RunSlice, Share, SliceReason, Split, SplitPolicy, TaskClass, TaskId,
 };
 
-use super::CLASS_SLICES;
 use super::queue::{Head, Queue};
 use super::shadow;
 use super::shares::shares;
 use super::steal;
 use super::task::{Stage, TaskSpec};
+use super::{CLASS_SLICES, Queues, Risk};
 use crate::config::GANG_WAIT_SLICES;
 use crate::lanes::{Lane, Slice};
 use crate::life::{Clock, Life};
-use crate::policy::task::{CERTAIN_PPM, Choice, Offer, TaskPolicy, choose};
+use crate::policy::task::{CERTAIN_PPM, Choice, Offer, TaskPolicy, choose, is_explored, preferred_ppm};
 use crate::service::Serving;
 
 /// Where a task's units are.
@@ -81,20 +81,17 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
     let mut plan = None;
     loop {
         let before = decisions.len();
-        for lane in 0..life.lanes.len() {
-            if life.lanes[lane].is_free() && serving.serves(&life.lanes[lane]) && life.step.room.is_there() {
+        let mut from = 0;
+        while let Some(lane) = life.lanes.next_free(from) {
+            from = lane + 1;
+            if serving.serves(&life.lanes[lane]) && life.step.room.is_there() {
                 let first = decisions.len();
                 wake_ns = wake_ns.min(serve(life, lane as LaneId, serving, &mut plan, decisions));
                 decisions[first..].iter().for_each(|decision| life.step.room.take(decision));
             }
         }
         if has_reserve(life) {
-            let urgent = Urgent::of(life);
-            for lane in 0..life.lanes.len() {
-                if life.lanes[lane].has_ticks_alone() && serving.serves(&life.lanes[lane]) {
-                    wake_ns = wake_ns.min(serve_beside(life, lane as LaneId, serving, urgent, decisions));
-                }
-            }
+            wake_ns = wake_ns.min(run_beside(life, serving, decisions));
         }
         // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.
         if !decisions[before..].iter().any(|decision| matches!(decision, Decision::Split(_))) {
@@ -132,33 +129,49 @@ impl Urgent {
     }
 
     /// Whether there may be one for a lane. Where it turns out that there is none, looking again was in vain.
-    fn is_there(self, life: &Life, lane: LaneId, splits: bool) -> bool {
-        self.for_all || (splits && self.to_split) || life.risk.queues.shares[lane as usize].has_critical()
+    fn is_there(self, life: &Life, serving: Serving, lane: LaneId) -> bool {
+        let shares = &life.risk.queues.shares;
+        self.for_all
+            || (self.to_split && splits(life, serving, lane))
+            || (!shares.are_empty() && shares.of(lane).has_critical())
     }
 }
 
-/// Gives a lane that has ticks a slice of a task that is critical or aged, if it has time in reserve. Returns when it has.
-fn serve_beside(
-    life: &mut Life,
-    lane: LaneId,
-    serving: Serving,
-    urgent: Urgent,
-    decisions: &mut Vec<Decision>,
-) -> i64 {
+/// Gives lanes that have ticks and time in reserve slices of tasks that are critical or aged. Returns when the next of the others has that
+/// for which there may have been a task before.
+fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
+    let before = Urgent::of(life);
+    let mut now = before;
+    let mut wake_ns = i64::MAX;
+    for index in life.lanes.may_have_ticks_alone().iter() {
+        let lane = index as LaneId;
+        let serves = life.lanes.is_in_service(index) || serving.serves(&life.lanes[index]);
+        if !life.lanes.has_ticks_alone(index) || !serves || !before.is_there(life, serving, lane) {
+            continue;
+        }
+        let next_ns = life.risk.lanes.reserves[index].next_ns();
+        if next_ns > life.clock.at_ns {
+            wake_ns = wake_ns.min(next_ns);
+        } else if now.is_there(life, serving, lane) {
+            let decided = decisions.len();
+            serve_beside(life, lane, serving, decisions);
+            if decisions.len() > decided {
+                now = Urgent::of(life);
+            }
+        }
+    }
+    wake_ns
+}
+
+/// Gives a lane that has ticks and time in reserve a slice of a task that is critical or aged.
+fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut Vec<Decision>) {
     let mut splits = splits(life, serving, lane);
-    if !urgent.is_there(life, lane, splits) {
-        return i64::MAX;
-    }
-    let next_ns = life.risk.lanes.reserves[lane as usize].next_ns();
-    if next_ns > life.clock.at_ns {
-        return next_ns;
-    }
     // A round ends the search, splits a task or gives up splitting.
     loop {
-        let Some(next) = next_beside(life, lane, splits) else { return i64::MAX };
+        let Some(next) = next_beside(life, lane, splits) else { return };
         let Next { source, task, .. } = next;
         if !life.step.room.is_there() {
-            return i64::MAX;
+            return;
         }
         let first = decisions.len();
         if source != Source::Whole {
@@ -174,7 +187,7 @@ fn serve_beside(
         }
         decisions[first..].iter().for_each(|decision| life.step.room.take(decision));
         if source != Source::Whole {
-            return i64::MAX;
+            return;
         }
     }
 }
@@ -313,23 +326,46 @@ fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let (source, head) = first?;
     let preferred = (source, head.due.task);
     Some(match life.config.risk.explore_ppm > 0 && begins(life, source, &head) {
-        true => explore(life, lane, splits, head.turn.class, preferred),
+        true => explore(life, lane, splits, (source, head)),
         false => of_order(preferred),
     })
 }
 
 /// Draws among the tasks of a class that a free lane may begin with, of which the order prefers one, or leaves it at that.
-fn explore(life: &Life, lane: LaneId, splits: bool, class: TaskClass, preferred: (Source, TaskId)) -> Next {
-    let risk = &life.risk;
-    let mut others = candidates(life, lane, splits, class, EXPLORED_MAX);
-    others.insert(preferred.1, preferred.0);
-    let position = others.keys().position(|task| *task == preferred.1).expect("it was inserted");
-    let address = ("task/explore", life.config.placement_seed, risk.numbers.slice_next);
-    let choice = choose(address, life.config.risk.explore_ppm, others.len(), position);
-    let Choice { index, is_explored, propensity_ppm } = choice;
-    let (&task, &source) = others.iter().nth(index).expect("the index is drawn below their number");
-    let reason = if is_explored { SliceReason::Explored } else { SliceReason::Order };
-    Next { source, task, reason, propensity_ppm }
+fn explore(life: &Life, lane: LaneId, splits: bool, (source, head): (Source, Head<'_>)) -> Next {
+    let explore_ppm = life.config.risk.explore_ppm;
+    let address = ("task/explore", life.config.placement_seed, life.risk.numbers.slice_next);
+    let preferred = (source, head.due.task);
+    if !is_explored(address, explore_ppm) {
+        let Queues { open, shares, whole, .. } = &life.risk.queues;
+        let count = match shares.of(lane).is_empty() && (!splits || whole.is_empty()) {
+            true => open.count_with(&head, EXPLORED_MAX),
+            false => drawn_from(life, lane, splits, &head, source).len(),
+        };
+        let propensity_ppm = preferred_ppm(explore_ppm, count);
+        return Next { propensity_ppm, ..Next::certain(preferred, SliceReason::Order) };
+    }
+    let tasks = drawn_from(life, lane, splits, &head, source);
+    let position = tasks.iter().position(|(task, _)| *task == preferred.1).expect("it is among them");
+    let Choice { index, propensity_ppm, .. } = choose(address, explore_ppm, tasks.len(), position);
+    let (task, source) = if index == position { (preferred.1, source) } else { tasks[index] };
+    Next { source, task, reason: SliceReason::Explored, propensity_ppm }
+}
+
+/// The tasks among which a lane draws, by number: its candidates and the preferred one.
+fn drawn_from(
+    life: &Life,
+    lane: LaneId,
+    splits: bool,
+    preferred: &Head<'_>,
+    source: Source,
+) -> Vec<(TaskId, Source)> {
+    let mut tasks = Vec::with_capacity(3 * EXPLORED_MAX + 1);
+    tasks.extend(tasks_of_sources(life, lane, splits, preferred.turn.class, EXPLORED_MAX));
+    tasks.push((preferred.due.task, source));
+    tasks.sort_unstable();
+    tasks.dedup_by_key(|(task, _)| *task);
+    tasks
 }
 
 /// Tasks of a class that a free lane may begin with: up to so many of each source, the first ones by kind, tenant and due.
@@ -340,19 +376,28 @@ pub(super) fn candidates(
     class: TaskClass,
     most: usize,
 ) -> BTreeMap<TaskId, Source> {
-    let risk = &life.risk;
-    let whole = risk.queues.whole.tasks_of(class).filter(|task| splits && !risk.tasks[task].spec.gang);
-    let sources = [
-        (Source::Open, risk.queues.open.tasks_of(class).take(most).collect::<Vec<_>>()),
-        (Source::Share, risk.queues.shares[lane as usize].tasks_of(class).take(most).collect()),
-        (Source::Whole, whole.take(most).collect()),
-    ];
     // A task may have units for all lanes and a share of this one: then it is what came back that goes first.
     let mut found: BTreeMap<TaskId, Source> = BTreeMap::new();
-    for (source, tasks) in sources {
-        tasks.into_iter().for_each(|task| _ = found.entry(task).or_insert(source));
+    for (task, source) in tasks_of_sources(life, lane, splits, class, most) {
+        found.entry(task).or_insert(source);
     }
     found
+}
+
+/// The same by source; a task may be of two.
+fn tasks_of_sources(
+    life: &Life,
+    lane: LaneId,
+    splits: bool,
+    class: TaskClass,
+    most: usize,
+) -> impl Iterator<Item = (TaskId, Source)> {
+    let Risk { tasks, queues: Queues { open, shares, whole, .. }, .. } = &life.risk;
+    let may_split = move |task: &TaskId| splits && !tasks[task].spec.gang;
+    let open = open.tasks_of(class).take(most).map(|task| (task, Source::Open));
+    let share = shares.of(lane).tasks_of(class).take(most).map(|task| (task, Source::Share));
+    let whole = whole.tasks_of(class).filter(may_split).take(most).map(|task| (task, Source::Whole));
+    open.chain(share).chain(whole)
 }
 
 /// A task that a lane could have begun with, with what orders it.
@@ -370,7 +415,7 @@ pub(crate) struct TaskAccount {
 /// The first task of each kind that a lane could begin with, of all classes.
 pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
     let splits = splits(life, Serving::of(&life.lanes), lane);
-    let shares = &life.risk.queues.shares[lane as usize];
+    let shares = &life.risk.queues.shares.of(lane);
     let queues = [Some(&life.risk.queues.open), Some(shares), splits.then_some(&life.risk.queues.whole)];
     let class_of_lane = life.lanes[lane as usize].class;
     let account = |head: Head<'_>| {
@@ -411,7 +456,7 @@ fn heads(
 ) -> impl Iterator<Item = (Source, Head<'_>)> {
     let queues = [
         (Source::Open, Some(&life.risk.queues.open)),
-        (Source::Share, Some(&life.risk.queues.shares[lane as usize])),
+        (Source::Share, Some(&life.risk.queues.shares.of(lane))),
         (Source::Whole, splits.then_some(&life.risk.queues.whole)),
     ];
     let policy = life.risk.policy;
@@ -439,7 +484,7 @@ pub(super) fn first_of<'a>(
         (Some(class), TaskPolicy::First(_) | TaskPolicy::Push(_)) => return queue.first_of(class),
         (None, TaskPolicy::First(_) | TaskPolicy::Push(_)) => return queue.first(),
         (Some(class), TaskPolicy::LpPrice) => class,
-        (None, TaskPolicy::LpPrice) => queue.first()?.turn.class,
+        (None, TaskPolicy::LpPrice) => queue.first_class()?,
     };
     let class_of_lane = life.lanes[lane as usize].class;
     let offer = |head: &Head<'_>| Offer {
@@ -447,11 +492,15 @@ pub(super) fn first_of<'a>(
         fs_per_cost: life.risk.rates.fs_per_cost(class_of_lane, head.kind),
         turn_ns: head.due.due_ns.saturating_sub(life.clock.at_ns),
     };
+    let offers: Vec<_> = queue.heads_of(class).map(|head| (head, offer(&head))).collect();
     // Of the kinds that are worth about as much as the best one the first says which tenant is next; of that tenant's kinds the most urgent one is taken.
-    let best = queue.heads_of(class).map(|head| offer(&head)).max_by(|one, other| one.worth(*other))?;
-    let first = queue.heads_of(class).filter(|head| offer(head).is_about(best)).min_by(Head::order)?;
-    let of_tenant = queue.heads_of(class).filter(|head| head.turn == first.turn);
-    of_tenant.max_by(|one, other| offer(one).urgency(offer(other)).then_with(|| other.order(one)))
+    let best = offers.iter().map(|(_, offer)| *offer).max_by(|one, other| one.worth(*other))?;
+    let about_best = offers.iter().filter(|(_, offer)| offer.is_about(best));
+    let (first, _) = about_best.min_by(|(one, _), (other, _)| one.order(other))?;
+    let of_tenant = offers.iter().filter(|(head, _)| head.turn == first.turn);
+    let most_urgent =
+        of_tenant.max_by(|(one, its), (other, others)| its.urgency(*others).then_with(|| other.order(one)));
+    most_urgent.map(|(head, _)| *head)
 }
 
 /// Whether a lane begins with it at once, which with a gang it may not.
@@ -518,11 +567,9 @@ pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut V
     let Next { source, task: id, reason, propensity_ppm } = next;
     let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
     let tasks_waiting = risk.numbers.waiting;
-    let TaskSpec { class: task_class, tenant, .. } = &risk.tasks[&id].spec;
-    let turn = risk.tenants.accounts.turn(*task_class, tenant);
     let worker = &mut lanes[lane as usize];
     let class = worker.class;
-    risk.dequeue(id);
+    let queued = risk.dequeue(id);
     let (rates, task) = (&risk.rates, risk.tasks.get_mut(&id).expect("queues hold known tasks"));
     let key = &task.spec.rate_key;
     let wanted = rates.slice_units(class, key, task.spec.unit_cost, config.risk.slice_ns);
@@ -541,14 +588,19 @@ pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut V
         task.since_ns = *at_ns;
     }
     task.refresh(hash);
-    risk.enqueue(id);
+    let TaskSpec { class: task_class, tenant, .. } = &task.spec;
+    let turn = match risk.policy.order().is_fair() {
+        true => queued.clone(),
+        false => risk.tenants.accounts.turn(*task_class, tenant),
+    };
 
     // What is not known costs next to nothing until it is done: who comes meanwhile begins at the least that was charged,
     // and would stay behind by all that was charged too much.
     let predicted_ns = predicted.map_or(0, |predicted| predicted.mean_ns);
     let upper_ns = predicted.filter(|_| has_predictor).map_or(0, |predicted| predicted.upper_ns);
     let charged_ns = risk.tenants.accounts.weighted_ns(&turn.tenant, predicted_ns);
-    risk.charge(id, charged_ns, hash);
+    let queued = risk.charge(id, queued, charged_ns, hash);
+    risk.enqueue_at(id, &queued);
     let slice = risk.numbers.slice_next;
     risk.numbers.slice_next += 1;
     risk.refresh(hash);

@@ -29,20 +29,19 @@ struct Victim {
 pub(super) fn run(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) {
     // Free lanes wait for a gang while there is a task to be split.
     if !life.config.risk.steals
-        || !life.lanes.iter().any(Lane::is_free)
+        || life.lanes.next_free(0).is_none()
         || !life.risk.queues.whole.is_empty()
+        || life.risk.queues.shares.are_empty()
         || matches!(life.risk.policy, TaskPolicy::Push(_))
     {
         return;
     }
     let mut known = victim(life);
-    for lane in 0..life.lanes.len() as LaneId {
-        let Some(victim) = known else { return };
-        let worker = &life.lanes[lane as usize];
-        let may = worker.is_free()
-            && serving.has(worker)
-            && splits(life, serving, lane)
-            && life.step.room.is_there();
+    let mut from = 0;
+    while let Some((victim, index)) = known.zip(life.lanes.next_free(from)) {
+        from = index + 1;
+        let lane = index as LaneId;
+        let may = serving.has(&life.lanes[index]) && splits(life, serving, lane) && life.step.room.is_there();
         if may && is_sooner(life, lane, victim) {
             let first = decisions.len();
             start(
@@ -62,7 +61,7 @@ fn victim(life: &Life) -> Option<Victim> {
     let Life { risk, lanes, clock: Clock { at_ns, .. }, .. } = life;
     let of_lane = |lane: &Lane| {
         let index = lane.id as usize;
-        let task = risk.queues.shares[index].first()?.due.task;
+        let task = risk.queues.shares.of(lane.id).first()?.due.task;
         let finish_ns = lane.free_ns.max(*at_ns) + risk.lanes.queues[index].backlog_ns(lane, &risk.rates);
         (!risk.tasks[&task].spec.gang).then_some(Victim { lane: lane.id, task, finish_ns })
     };

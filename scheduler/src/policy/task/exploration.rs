@@ -19,18 +19,34 @@ pub(crate) struct Choice {
     pub(crate) propensity_ppm: i32,
 }
 
-/// Chooses one of `count`, of which the policy prefers one. `stream` and `counter` address the draws.
-pub(crate) fn choose(
-    (stream, seed, counter): (&str, i64, i64),
-    explore_ppm: i32,
-    count: usize,
-    preferred: usize,
-) -> Choice {
-    let is_explored = (draw(stream, seed, counter, 0, CERTAIN_PPM as usize) as i32) < explore_ppm;
+/// Where the draws of a choice are: stream, seed and counter.
+pub(crate) type Address<'a> = (&'a str, i64, i64);
+
+/// Whether a choice is drawn.
+pub(crate) fn is_explored((stream, seed, counter): Address<'_>, explore_ppm: i32) -> bool {
+    (draw(stream, seed, counter, 0, CERTAIN_PPM as usize) as i32) < explore_ppm
+}
+
+/// How likely it is that what the policy prefers of `count` is chosen, in parts per million.
+pub(crate) fn preferred_ppm(explore_ppm: i32, count: usize) -> i32 {
+    CERTAIN_PPM - explore_ppm + drawn_ppm(explore_ppm, count)
+}
+
+/// How likely it is that another one of `count` is chosen.
+fn drawn_ppm(explore_ppm: i32, count: usize) -> i32 {
+    explore_ppm / i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// Chooses one of `count`, of which the policy prefers one.
+pub(crate) fn choose(address: Address<'_>, explore_ppm: i32, count: usize, preferred: usize) -> Choice {
+    let (stream, seed, counter) = address;
+    let is_explored = is_explored(address, explore_ppm);
     let index = if is_explored { draw(stream, seed, counter, 1, count) } else { preferred };
-    let drawn_ppm = explore_ppm / i32::try_from(count).unwrap_or(i32::MAX);
-    let stays_ppm = if index == preferred { CERTAIN_PPM - explore_ppm } else { 0 };
-    Choice { index, is_explored, propensity_ppm: stays_ppm + drawn_ppm }
+    let propensity_ppm = match index == preferred {
+        true => preferred_ppm(explore_ppm, count),
+        false => drawn_ppm(explore_ppm, count),
+    };
+    Choice { index, is_explored, propensity_ppm }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use warptape_events::journal::{LaneId, SchedulerConfig, TaskId};
 use super::named;
 #[cfg(test)]
 pub(crate) use draw::draw;
-pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose};
+pub(crate) use exploration::{CERTAIN_PPM, Choice, EXPLORE_PPM_MAX, choose, is_explored, preferred_ppm};
 pub(crate) use lp_price::Offer;
 pub(crate) use order::{Due, Order};
 

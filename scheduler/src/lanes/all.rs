@@ -1,0 +1,302 @@
+//! All lanes, and what every step asks of all of them.
+//!
+//! Most steps change a lane or two, and ask of each of them whether it is free, or when it may get its next batch. So whoever takes a lane to
+//! change it leaves a mark, and of lanes without a mark the answers are those that were noted when it was looked at last. It owns marks and
+//! notes, which follow from the lanes and are neither hashed nor in checkpoints; it must not decide.
+
+use std::ops::{Deref, Index, IndexMut};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use warptape_events::journal::LaneKind;
+
+use super::Lane;
+use crate::classes::ClassId;
+use crate::config::LANES_MAX;
+
+/// Every lane, by its number.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    all: Vec<Lane>,
+    /// Lanes that may have changed since they were noted.
+    marked: Set,
+    free: Set,
+    /// Those with batches or waiting rows, and no slice.
+    with_ticks_alone: Set,
+    /// Those that are ready, and nothing keeps from service.
+    in_service: Set,
+    ready: Set,
+    on_devices: Set,
+    /// Lanes of each class, by its number.
+    of_classes: Vec<Set>,
+    /// Before this time dispatch has nothing to do with the lane; by lane.
+    quiet_until_ns: Vec<i64>,
+}
+
+impl Lanes {
+    /// All of them are marked.
+    pub(crate) fn new(all: Vec<Lane>) -> Self {
+        let mut new = Self {
+            marked: Set::default(),
+            free: Set::default(),
+            with_ticks_alone: Set::default(),
+            in_service: Set::default(),
+            ready: Set::default(),
+            on_devices: Set::default(),
+            of_classes: Vec::new(),
+            quiet_until_ns: vec![0; all.len()],
+            all,
+        };
+        for (index, lane) in new.all.iter().enumerate() {
+            new.marked.set(index, true);
+            new.on_devices.set(index, lane.kind == LaneKind::Device);
+            let class = lane.class.index();
+            new.of_classes.resize_with(new.of_classes.len().max(class + 1), Set::default);
+            new.of_classes[class].set(index, true);
+        }
+        new
+    }
+
+    /// Takes the mark from a lane that dispatch has nothing to do with before this time, unless it changes.
+    pub(crate) fn note(&mut self, index: usize, quiet_until_ns: i64) {
+        let lane = &self.all[index];
+        self.free.set(index, lane.is_free());
+        self.with_ticks_alone.set(index, lane.has_ticks_alone());
+        self.in_service.set(index, lane.is_in_service());
+        self.ready.set(index, lane.ready);
+        self.quiet_until_ns[index] = quiet_until_ns;
+        self.marked.set(index, false);
+    }
+
+    /// Before which time dispatch has nothing to do with a lane; `None` where it has to look.
+    pub(crate) fn quiet_until_ns(&self, index: usize) -> Option<i64> {
+        (!self.marked.has(index)).then_some(self.quiet_until_ns[index])
+    }
+
+    /// The first free lane from this one on.
+    pub(crate) fn next_free(&self, from: usize) -> Option<usize> {
+        self.next(from, &self.free, Lane::is_free)
+    }
+
+    /// Lanes that had ticks and no slice when they were noted, and those that are marked.
+    pub(crate) fn may_have_ticks_alone(&self) -> Set {
+        self.with_ticks_alone.or(&self.marked)
+    }
+
+    /// Whether a lane has ticks and no slice.
+    pub(crate) fn has_ticks_alone(&self, index: usize) -> bool {
+        match self.marked.has(index) {
+            true => self.all[index].has_ticks_alone(),
+            false => self.with_ticks_alone.has(index),
+        }
+    }
+
+    /// Whether a lane is ready and in full service.
+    pub(crate) fn is_in_service(&self, index: usize) -> bool {
+        match self.marked.has(index) {
+            true => self.all[index].is_in_service(),
+            false => self.in_service.has(index),
+        }
+    }
+
+    /// Whether some ready lane is in full service.
+    pub(crate) fn any_in_service(&self) -> bool {
+        self.next(0, &self.in_service, Lane::is_in_service).is_some()
+    }
+
+    /// The classes of ready lanes, by number.
+    pub(crate) fn ready_classes(&self) -> impl Iterator<Item = ClassId> {
+        let has_ready = |of_class: &Set| {
+            let unmarked = of_class.words.iter().zip(&self.ready.words).zip(&self.marked.words);
+            unmarked.into_iter().any(|((word, ready), marked)| word & ready & !marked != 0)
+                || self.marked.iter().any(|index| of_class.has(index) && self.all[index].ready)
+        };
+        let numbers = self.of_classes.iter().enumerate();
+        numbers.filter(move |(_, of_class)| has_ready(of_class)).map(|(class, _)| ClassId::of_number(class))
+    }
+
+    /// How many lanes of a kind are ready and in full service.
+    pub(crate) fn count_in_service(&self, kind: LaneKind) -> usize {
+        let is_device = kind == LaneKind::Device;
+        let noted = self.in_service.words.iter().zip(&self.marked.words).zip(&self.on_devices.words);
+        let of_kind = |device: u64| if is_device { device } else { !device };
+        let unmarked = noted.map(|((word, marked), device)| (word & !marked & of_kind(*device)).count_ones());
+        let marked = self.marked.iter().filter(|&index| {
+            let lane = &self.all[index];
+            lane.kind == kind && lane.is_in_service()
+        });
+        unmarked.sum::<u32>() as usize + marked.count()
+    }
+
+    /// The first lane from this one on of which this is true, given those of which it was when they were noted.
+    fn next(&self, from: usize, noted: &Set, is_true: impl Fn(&Lane) -> bool) -> Option<usize> {
+        let mut from = from;
+        loop {
+            let index = noted.next_of_either(&self.marked, from)?;
+            if !self.marked.has(index) || is_true(&self.all[index]) {
+                return Some(index);
+            }
+            from = index + 1;
+        }
+    }
+
+    /// Panics unless lanes without a mark are as they were noted.
+    pub(crate) fn audit(&self) {
+        for (index, lane) in self.all.iter().enumerate().filter(|(index, _)| !self.marked.has(*index)) {
+            let sets = [&self.free, &self.with_ticks_alone, &self.in_service, &self.ready];
+            let found = [lane.is_free(), lane.has_ticks_alone(), lane.is_in_service(), lane.ready];
+            assert_eq!(sets.map(|set| set.has(index)), found, "lane {index}");
+        }
+    }
+}
+
+impl Deref for Lanes {
+    type Target = [Lane];
+
+    fn deref(&self) -> &[Lane] {
+        &self.all
+    }
+}
+
+impl Index<usize> for Lanes {
+    type Output = Lane;
+
+    fn index(&self, index: usize) -> &Lane {
+        &self.all[index]
+    }
+}
+
+/// Leaves a mark.
+impl IndexMut<usize> for Lanes {
+    fn index_mut(&mut self, index: usize) -> &mut Lane {
+        self.marked.set(index, true);
+        &mut self.all[index]
+    }
+}
+
+impl Serialize for Lanes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.all.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Lanes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::new)
+    }
+}
+
+/// Lanes as bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Set {
+    words: [u64; LANES_MAX.div_ceil(64)],
+}
+
+impl Set {
+    fn has(&self, index: usize) -> bool {
+        self.words[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    fn set(&mut self, index: usize, is_in: bool) {
+        let word = &mut self.words[index / 64];
+        *word = *word & !(1 << (index % 64)) | u64::from(is_in) << (index % 64);
+    }
+
+    fn or(&self, other: &Self) -> Self {
+        let mut words = self.words;
+        words.iter_mut().zip(other.words).for_each(|(word, others)| *word |= others);
+        Self { words }
+    }
+
+    /// In ascending order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        self.words.into_iter().enumerate().flat_map(|(number, mut word)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
+                word &= word - 1;
+                Some(number * 64 + bit)
+            })
+        })
+    }
+
+    /// The first lane from this one on that is in one of both.
+    fn next_of_either(&self, other: &Self, from: usize) -> Option<usize> {
+        let mut mask = u64::MAX << (from % 64);
+        for word in from / 64..self.words.len() {
+            let bits = (self.words[word] | other.words[word]) & mask;
+            if bits != 0 {
+                return Some(word * 64 + bits.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use warptape_events::journal::LaneSpec;
+
+    use super::*;
+    use crate::state_hash::StateHash;
+
+    fn lanes(count: i32) -> Lanes {
+        let lane = |lane| {
+            let kind = if lane % 3 == 0 { "cuda" } else { "cpu" };
+            let spec = LaneSpec::new(lane, format!("{kind}:{lane}"), 1);
+            Lane::new(&spec, ClassId::of_kind(spec.kind()))
+        };
+        Lanes::new((0..count).map(lane).collect())
+    }
+
+    fn free(lanes: &Lanes) -> Vec<usize> {
+        let next = |index: &usize| lanes.next_free(index + 1);
+        std::iter::successors(lanes.next_free(0), next).collect()
+    }
+
+    #[test]
+    fn what_is_asked_of_lanes_is_the_same_with_marks_and_without() {
+        for count in [1, 63, 64, 65, LANES_MAX as i32] {
+            let mut lanes = lanes(count);
+            let mut hash = StateHash::default();
+            let lost = |index: usize| index.is_multiple_of(5) && index > 0;
+            let all = 0..count as usize;
+            for index in all.clone().filter(|index| lost(*index)) {
+                lanes[index].lose(0, 0, &mut hash);
+            }
+            let check = |lanes: &Lanes| {
+                let ready: Vec<_> = all.clone().filter(|index| !lost(*index)).collect();
+                let of_devices = ready.iter().filter(|index| index.is_multiple_of(3)).count();
+                assert_eq!((free(lanes), lanes.any_in_service()), (ready.clone(), true));
+                assert_eq!(lanes.count_in_service(LaneKind::Device), of_devices);
+                assert_eq!(lanes.count_in_service(LaneKind::Host), ready.len() - of_devices);
+                assert!(all.clone().all(|index| !lanes.has_ticks_alone(index)));
+                assert!(all.clone().all(|index| lanes.is_in_service(index) != lost(index)));
+                let classes: BTreeSet<_> = ready.iter().map(|index| lanes[*index].class).collect();
+                assert!(lanes.ready_classes().eq(classes));
+            };
+            check(&lanes);
+            for index in all.clone() {
+                assert_eq!(lanes.quiet_until_ns(index), None);
+                assert!(lanes.may_have_ticks_alone().iter().eq(index..count as usize));
+                lanes.note(index, 7);
+                assert_eq!(lanes.quiet_until_ns(index), Some(7));
+                check(&lanes);
+                lanes.audit();
+            }
+        }
+    }
+
+    #[test]
+    fn a_lane_that_is_taken_to_be_changed_is_looked_at_again() {
+        let mut lanes = lanes(70);
+        (0..70).for_each(|index| lanes.note(index, i64::MAX));
+        lanes[66].ready = false;
+        assert_eq!((lanes.quiet_until_ns(66), lanes.next_free(66)), (None, Some(67)));
+        lanes[66].ready = true;
+        assert_eq!((lanes.next_free(66), lanes.next_free(70)), (Some(66), None));
+        let restored: Lanes = postcard::from_bytes(&postcard::to_allocvec(&lanes).unwrap()).unwrap();
+        assert_eq!((restored.len(), restored.quiet_until_ns(3)), (70, None));
+    }
+}
