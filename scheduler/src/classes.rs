@@ -61,7 +61,7 @@ pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
 }
 
 /// Classes of lanes whose class is not told.
-const KINDS: usize = 2;
+pub(crate) const KINDS: usize = 2;
 
 #[cfg(test)]
 mod tests {

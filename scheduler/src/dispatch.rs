@@ -196,7 +196,6 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
     {
         if last.as_ref().is_none_or(|partition| partition.id != head.key.partition) {
             last = partitions.get_mut(&head.key.partition);
-            touched.push(head.key.partition);
         }
         let partition = last.as_mut().expect("queued groups are of known partitions");
         let group = partition.group_mut(head.key.group);
@@ -222,6 +221,9 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
         bytes += taken.1;
         partition.waiting_rows -= taken.0;
         partition.waiting_bytes -= taken.1;
+        if touched.last() != Some(&partition.id) {
+            touched.push(partition.id);
+        }
         if rest_ns.is_some() || too_heavy {
             // A limit cut this group's queue, or the batch is over its limit: it is as large as it may be.
             break;

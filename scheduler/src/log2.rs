@@ -108,6 +108,13 @@ mod tests {
     }
 
     #[test]
+    fn fewer_bits_are_the_first_ones() {
+        for value in [1, 2, 3, 10, 1_000_003, 1_000_000_000_000, i64::MAX] {
+            assert_eq!(log2_16(value), (log2(value as u64) >> (FRACTION_BITS - 16)) as i64, "{value}");
+        }
+    }
+
+    #[test]
     fn it_never_falls() {
         let mut last = 0;
         for step in 0..200_000u64 {

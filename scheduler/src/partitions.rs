@@ -120,7 +120,7 @@ pub(crate) struct Chunk {
 #[serde(from = "VecDeque<Chunk>")]
 pub(crate) struct Chunks {
     first: Option<Chunk>,
-    /// None while there is no first.
+    /// Empty while there is no first.
     rest: VecDeque<Chunk>,
 }
 

@@ -1,8 +1,8 @@
 //! Loads: what lanes have to do, and what of that is kept from step to step.
 //!
 //! A load counts all groups of a lane, and a group moves at a time: so the rows that arrive for a lane's groups are summed up once in a window
-//! and kept while groups come and go one by one. What changes more than that has the sums found anew when they are asked for. They follow from
-//! the groups, and are neither hashed nor in checkpoints.
+//! and kept while groups come and go one by one. What changes more than that drops the sums: until the window ends, whoever asks walks all
+//! groups. They follow from the groups, and are neither hashed nor in checkpoints.
 
 use warptape_events::journal::{Imbalance, LaneId};
 
@@ -65,7 +65,7 @@ impl Sums {
         }
     }
 
-    /// A group will be on another lane.
+    /// Counts a group on its lane no more.
     pub(crate) fn remove(&mut self, key: GroupKey, group: &Group) {
         let Some(lane) = lane_of(group) else { return };
         let sum = &mut self.lanes[lane as usize];

@@ -1,16 +1,17 @@
 //! All lanes, and what every step asks of all of them.
 //!
-//! Most steps change a lane or two, and ask of each of them whether it is free, or when it may get its next batch. So whoever takes a lane to
+//! Most steps change a lane or two, and ask of every lane whether it is free, or when it may get its next batch. So whoever takes a lane to
 //! change it leaves a mark, and of lanes without a mark the answers are those that were noted when it was looked at last. It owns marks and
 //! notes, which follow from the lanes and are neither hashed nor in checkpoints; it must not decide.
 
 use std::ops::{Deref, Index, IndexMut};
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use warptape_events::journal::LaneKind;
 
 use super::Lane;
-use crate::classes::ClassId;
+use crate::classes::{ClassId, KINDS};
 use crate::config::LANES_MAX;
 
 /// Every lane, by its number.
@@ -56,7 +57,7 @@ impl Lanes {
         new
     }
 
-    /// Takes the mark from a lane that dispatch has nothing to do with before this time, unless it changes.
+    /// Notes what is asked of a lane, that dispatch has nothing to do with it before this time unless it changes, and takes its mark away.
     pub(crate) fn note(&mut self, index: usize, quiet_until_ns: i64) {
         let lane = &self.all[index];
         self.free.set(index, lane.is_free());
@@ -106,8 +107,8 @@ impl Lanes {
     /// The classes of ready lanes, by number.
     pub(crate) fn ready_classes(&self) -> impl Iterator<Item = ClassId> {
         let has_ready = |of_class: &Set| {
-            let unmarked = of_class.words.iter().zip(&self.ready.words).zip(&self.marked.words);
-            unmarked.into_iter().any(|((word, ready), marked)| word & ready & !marked != 0)
+            let mut words = of_class.words.iter().zip(&self.ready.words).zip(&self.marked.words);
+            words.any(|((word, ready), marked)| word & ready & !marked != 0)
                 || self.marked.iter().any(|index| of_class.has(index) && self.all[index].ready)
         };
         let numbers = self.of_classes.iter().enumerate();
@@ -117,9 +118,9 @@ impl Lanes {
     /// How many lanes of a kind are ready and in full service.
     pub(crate) fn count_in_service(&self, kind: LaneKind) -> usize {
         let is_device = kind == LaneKind::Device;
-        let noted = self.in_service.words.iter().zip(&self.marked.words).zip(&self.on_devices.words);
+        let words = self.in_service.words.iter().zip(&self.marked.words).zip(&self.on_devices.words);
         let of_kind = |device: u64| if is_device { device } else { !device };
-        let unmarked = noted.map(|((word, marked), device)| (word & !marked & of_kind(*device)).count_ones());
+        let unmarked = words.map(|((word, marked), device)| (word & !marked & of_kind(*device)).count_ones());
         let marked = self.marked.iter().filter(|&index| {
             let lane = &self.all[index];
             lane.kind == kind && lane.is_in_service()
@@ -181,7 +182,16 @@ impl Serialize for Lanes {
 
 impl<'de> Deserialize<'de> for Lanes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(Self::new)
+        let all: Vec<Lane> = Vec::deserialize(deserializer)?;
+        // Each lane may be of a class of its own, besides those of the kinds.
+        let is_good = |lane: &Lane| lane.class.index() < KINDS + LANES_MAX;
+        match all.len() <= LANES_MAX && all.iter().all(is_good) {
+            true => Ok(Self::new(all)),
+            false => Err(D::Error::custom(format_args!(
+                "there are {} lanes, or a class of lanes that cannot be",
+                all.len()
+            ))),
+        }
     }
 }
 
@@ -296,7 +306,23 @@ mod tests {
         assert_eq!((lanes.quiet_until_ns(66), lanes.next_free(66)), (None, Some(67)));
         lanes[66].ready = true;
         assert_eq!((lanes.next_free(66), lanes.next_free(70)), (Some(66), None));
-        let restored: Lanes = postcard::from_bytes(&postcard::to_allocvec(&lanes).unwrap()).unwrap();
-        assert_eq!((restored.len(), restored.quiet_until_ns(3)), (70, None));
+        assert_eq!((read(&lanes).unwrap().len(), read(&lanes).unwrap().quiet_until_ns(3)), (70, None));
+    }
+
+    fn read(lanes: &[Lane]) -> Result<Lanes, postcard::Error> {
+        postcard::from_bytes(&postcard::to_allocvec(lanes).unwrap())
+    }
+
+    #[test]
+    fn what_cannot_be_lanes_is_refused() {
+        let mut lanes = lanes(LANES_MAX as i32);
+        lanes[LANES_MAX - 1].class = ClassId::of_number(KINDS + LANES_MAX - 1);
+        assert!(read(&lanes).is_ok());
+        let more: Vec<Lane> = lanes.iter().chain(lanes.first()).cloned().collect();
+        for class in [KINDS + LANES_MAX, usize::MAX] {
+            lanes[3].class = ClassId::of_number(class);
+            assert!(read(&lanes).is_err());
+        }
+        assert!(read(&more).is_err());
     }
 }

@@ -50,10 +50,10 @@ pub(crate) fn audit(life: &Life) {
         fresh.deadlines.extend(spec.deadline_ns.map(|deadline_ns| (deadline_ns, spec.id)));
         let (kind, turn, due) = (risk.kind_of(task), risk.turn(task), task.due(risk.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => fresh.queues.whole.insert(&kind, &turn, due),
+            Stage::Whole | Stage::Reserved(_) => _ = fresh.queues.whole.insert(&kind, &turn, due),
             Stage::Aside(until_ns) => drop(fresh.queues.aside.insert((until_ns, spec.id))),
             Stage::Shared if task.open.is_empty() => {}
-            Stage::Shared => fresh.queues.open.insert(&kind, &turn, due),
+            Stage::Shared => _ = fresh.queues.open.insert(&kind, &turn, due),
         }
         for (lane, units) in &task.shares {
             fresh.queues.shares.insert(*lane, &kind, &turn, due);

@@ -291,7 +291,7 @@ impl Risk {
         let task = &self.tasks[&task];
         let (kind, turn, due) = (self.kind_of(task), self.turn(task), task.due(self.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => self.queues.whole.remove(&kind, &turn, due),
+            Stage::Whole | Stage::Reserved(_) => _ = self.queues.whole.remove(&kind, &turn, due),
             Stage::Aside(until_ns) => drop(self.queues.aside.remove(&(until_ns, due.task))),
             Stage::Shared => {
                 self.queues.open.remove(&kind, &turn, due);
@@ -319,7 +319,7 @@ impl Risk {
         let task = &self.tasks[&task];
         let (kind, due) = (self.kind_of(task), task.due(self.policy.order()));
         match task.stage {
-            Stage::Whole | Stage::Reserved(_) => self.queues.whole.insert(&kind, turn, due),
+            Stage::Whole | Stage::Reserved(_) => _ = self.queues.whole.insert(&kind, turn, due),
             Stage::Aside(until_ns) => drop(self.queues.aside.insert((until_ns, due.task))),
             Stage::Shared => {
                 if !task.open.is_empty() {
@@ -340,8 +340,8 @@ impl Risk {
         }
     }
 
-    /// Adds to the service of the tenant of a task that is in no queue, and moves the tenant in every queue from this turn to another one,
-    /// which it gives.
+    /// Adds to the service of a task's tenant, and moves the tenant in every queue to its new turn, which it gives; under an order that is not
+    /// fair the turn stays. The task itself is to be in no queue.
     fn charge(&mut self, task: TaskId, old: Turn, weighted_ns: i64, hash: &mut StateHash) -> Turn {
         let accounts = &mut self.tenants.accounts;
         if !self.policy.order().is_fair() {

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use warptape_events::journal::{LaneId, TaskClass, TaskId};
 
 use crate::name::Name;
@@ -36,12 +36,11 @@ pub(crate) struct Queue {
 }
 
 /// For each lane a queue of the tasks with units that it alone may take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<Queue>")]
 pub(crate) struct Shares {
     by_lane: Vec<Queue>,
-    /// Tasks in all of them, so that nobody looks where there is none.
-    #[serde(skip)]
+    /// Tasks in all of them, so that nobody looks where there is none; no part of what is serialized.
     tasks: usize,
 }
 
@@ -94,16 +93,20 @@ impl Shares {
         self.by_lane[..lanes].iter_mut()
     }
 
-    /// Puts in a task that is not in the lane's queue.
+    /// Puts in a task of a tenant whose turn is this.
     pub(crate) fn insert(&mut self, lane: LaneId, kind: &Name, turn: &Turn, due: Due) {
-        self.by_lane[lane as usize].insert(kind, turn, due);
-        self.tasks += 1;
+        self.tasks += usize::from(self.by_lane[lane as usize].insert(kind, turn, due));
     }
 
-    /// Takes out a task that is in the lane's queue.
+    /// Takes out a task that may be there.
     pub(crate) fn remove(&mut self, lane: LaneId, kind: &Name, turn: &Turn, due: Due) {
-        self.by_lane[lane as usize].remove(kind, turn, due);
-        self.tasks -= 1;
+        self.tasks -= usize::from(self.by_lane[lane as usize].remove(kind, turn, due));
+    }
+}
+
+impl Serialize for Shares {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.by_lane.serialize(serializer)
     }
 }
 
@@ -115,8 +118,8 @@ impl From<Vec<Queue>> for Shares {
 }
 
 impl Queue {
-    /// Puts in a task of a tenant whose turn is this.
-    pub(crate) fn insert(&mut self, kind: &Name, turn: &Turn, due: Due) {
+    /// Puts in a task of a tenant whose turn is this. Whether it was not there.
+    pub(crate) fn insert(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
         let kind = match self.kinds.get_mut(kind) {
             Some(known) => known,
             None => self.kinds.entry(kind.clone()).or_default(),
@@ -125,15 +128,15 @@ impl Queue {
         if tasks.is_empty() {
             kind.turns.insert(turn.clone());
         }
-        tasks.insert(due);
+        tasks.insert(due)
     }
 
-    /// Takes out a task that may be here.
-    pub(crate) fn remove(&mut self, kind: &Name, turn: &Turn, due: Due) {
-        let Some(known) = self.kinds.get_mut(kind) else { return };
+    /// Takes out a task that may be here. Whether it was.
+    pub(crate) fn remove(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
+        let Some(known) = self.kinds.get_mut(kind) else { return false };
         let account = (turn.class, turn.tenant.clone());
-        let Some(tasks) = known.tasks.get_mut(&account) else { return };
-        tasks.remove(&due);
+        let Some(tasks) = known.tasks.get_mut(&account) else { return false };
+        let was_there = tasks.remove(&due);
         if tasks.is_empty() {
             known.tasks.remove(&account);
             known.turns.remove(turn);
@@ -141,6 +144,7 @@ impl Queue {
         if known.turns.is_empty() {
             self.kinds.remove(kind);
         }
+        was_there
     }
 
     /// The service of a tenant that may be here has changed.
@@ -203,8 +207,7 @@ impl Queue {
         })
     }
 
-    /// How many tasks of the class of one there are, the first ones by kind, tenant and due up to so many; and that one, which is the first of
-    /// its tenant's.
+    /// How many tasks a lane would draw from: the first ones of a head's class, up to so many, and the head, which is of this queue.
     pub(crate) fn count_with(&self, head: &Head<'_>, most: usize) -> usize {
         let class = head.turn.class;
         let mut count = 0;
@@ -233,5 +236,60 @@ impl Kind {
         let turn = self.turns.range(least..).next().filter(|turn| turn.class == class)?;
         let tasks = &self.tasks[&(turn.class, turn.tenant.clone())];
         Some(Head { kind: name, turn, due: *tasks.first().expect("a tenant here has tasks here") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_draws_from_the_first_tasks_and_the_head() {
+        let mut queue = Queue::default();
+        let mut tasks = 0..;
+        for kind in ["a", "b", "c"] {
+            for (class, tenant, count) in [
+                (TaskClass::Critical, "x", 1),
+                (TaskClass::Batch, "x", 3),
+                (TaskClass::Batch, "y", 2),
+                (TaskClass::Interactive, "z", 4),
+            ] {
+                let turn = Turn { class, service_ns: 7, tenant: tenant.into() };
+                for task in tasks.by_ref().take(count) {
+                    assert!(queue.insert(&kind.into(), &turn, Due { quanta: 0, due_ns: 5, task }));
+                }
+            }
+        }
+        for class in [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch] {
+            for (name, kind) in &queue.kinds {
+                for turn in kind.turns.iter().filter(|turn| turn.class == class) {
+                    let due = *kind.tasks[&(class, turn.tenant.clone())].first().expect("it has tasks");
+                    for most in 0..20 {
+                        let first: Vec<_> = queue.tasks_of(class).take(most).collect();
+                        let expected = first.len() + usize::from(!first.contains(&due.task));
+                        let head = Head { kind: name, turn, due };
+                        assert_eq!(queue.count_with(&head, most), expected, "{head:?}, {most}");
+                    }
+                }
+            }
+        }
+        assert_eq!(queue.first_class(), queue.first().map(|head| head.turn.class));
+    }
+
+    #[test]
+    fn tasks_of_all_lanes_are_counted() {
+        let turn = Turn { class: TaskClass::Batch, service_ns: 0, tenant: "x".into() };
+        let due = |task| Due { quanta: 0, due_ns: 5, task };
+        let mut shares = Shares::new(3);
+        shares.insert(2, &"a".into(), &turn, due(1));
+        shares.insert(2, &"a".into(), &turn, due(1));
+        shares.insert(0, &"a".into(), &turn, due(1));
+        let restored = postcard::from_bytes(&postcard::to_allocvec(&shares).unwrap());
+        assert_eq!(restored, Ok(shares.clone()));
+        shares.remove(1, &"a".into(), &turn, due(1));
+        shares.remove(2, &"a".into(), &turn, due(1));
+        assert!(!shares.are_empty() && shares.iter().count() == 3);
+        shares.remove(0, &"a".into(), &turn, due(1));
+        assert!(shares.are_empty() && shares.iter().count() == 0);
     }
 }

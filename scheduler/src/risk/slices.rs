@@ -128,7 +128,7 @@ impl Urgent {
         }
     }
 
-    /// Whether there may be one for a lane. Where it turns out that there is none, looking again was in vain.
+    /// Whether there may be one for a lane: where there is none, one is looked for in vain.
     fn is_there(self, life: &Life, serving: Serving, lane: LaneId) -> bool {
         let shares = &life.risk.queues.shares;
         self.for_all
@@ -137,10 +137,12 @@ impl Urgent {
     }
 }
 
-/// Gives lanes that have ticks and time in reserve slices of tasks that are critical or aged. Returns when the next of the others has that
-/// for which there may have been a task before.
+/// Gives lanes that have ticks and time in reserve slices of tasks that are critical or aged. Returns when the next of the other lanes has
+/// time in reserve.
 fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
+    // Lanes wake for what there was before the first of them took anything: journals have those times.
     let before = Urgent::of(life);
+    // What is left for the next lane.
     let mut now = before;
     let mut wake_ns = i64::MAX;
     for index in life.lanes.may_have_ticks_alone().iter() {
@@ -415,7 +417,7 @@ pub(crate) struct TaskAccount {
 /// The first task of each kind that a lane could begin with, of all classes.
 pub(crate) fn account(life: &Life, lane: LaneId) -> Vec<TaskAccount> {
     let splits = splits(life, Serving::of(&life.lanes), lane);
-    let shares = &life.risk.queues.shares.of(lane);
+    let shares = life.risk.queues.shares.of(lane);
     let queues = [Some(&life.risk.queues.open), Some(shares), splits.then_some(&life.risk.queues.whole)];
     let class_of_lane = life.lanes[lane as usize].class;
     let account = |head: Head<'_>| {
@@ -456,7 +458,7 @@ fn heads(
 ) -> impl Iterator<Item = (Source, Head<'_>)> {
     let queues = [
         (Source::Open, Some(&life.risk.queues.open)),
-        (Source::Share, Some(&life.risk.queues.shares.of(lane))),
+        (Source::Share, Some(life.risk.queues.shares.of(lane))),
         (Source::Whole, splits.then_some(&life.risk.queues.whole)),
     ];
     let policy = life.risk.policy;

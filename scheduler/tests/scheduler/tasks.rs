@@ -203,6 +203,33 @@ fn lanes_with_ticks_keep_time_for_critical_and_aged_tasks() {
 }
 
 #[test]
+fn lanes_wake_for_a_critical_task_that_another_one_has_taken_meanwhile() {
+    check(
+        "
+        > 0 start 2 slice=100 critical=25 batches=1
+        > 0 assign 0 2
+        place 0/0 on 0 epoch 1
+        place 0/1 on 1 epoch 1
+        > 10 arrive 0 0:5 1:5
+        dispatch 0 to 0: 0/0:5 (5 rows, 5 bytes, Idle, oldest 10, finish 10)
+        dispatch 1 to 1: 0/1:5 (5 rows, 5 bytes, Idle, oldest 10, finish 10)
+        > 20 task 0 class=critical units=2 max=1
+        admit 0: Critical of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Critical of a after 0, 1 waiting, 0 fs, finish 20, Reserved)
+        slice 1 of 0 on 1: 1..2 (Critical of a after 1, 1 waiting, 0 fs, finish 20, Reserved)
+        > 30 done 0 0 10
+        > 80 done 1 1 60
+        finish 0: 2 slices, 70 ns
+        > 100 task 1 class=critical
+        admit 1: Critical of a, 1 known
+        slice 2 of 1 on 0: 0..1 (Critical of a after 0, 1 waiting, 35000000 fs, finish 135, Reserved)
+        wake 260
+        > 260 woke
+        ",
+    );
+}
+
+#[test]
 fn quotas_and_rates_refuse_and_say_which() {
     check(
         "

@@ -5,7 +5,7 @@ use warptape_schemas::journal::CommitOutcome;
 
 use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, why_then};
 use super::why;
-use crate::commands::columns::{Align, aligned, utc};
+use crate::commands::columns::{Align, aligned, counted, utc};
 
 /// Symbols that are named of a group's rows.
 const SYMBOLS_SHOWN: usize = 3;
@@ -17,11 +17,11 @@ pub fn text(chain: &BatchChain) -> String {
     push_line(
         &mut text,
         &format!(
-            "batch {} of partition {} of the journal: {} rows of {} groups, dispatched to lane {} ({}) at {} (entry {})",
+            "batch {} of partition {} of the journal: {} of {}, dispatched to lane {} ({}) at {} (entry {})",
             batch.batch,
             chain.journal,
-            batch.rows,
-            batch.groups,
+            counted(batch.rows.unsigned_abs(), "row", "rows"),
+            counted(batch.groups as u64, "group", "groups"),
             batch.lane,
             batch.device,
             utc(batch.at.at_ns),

@@ -6,7 +6,7 @@ use warptape_schemas::journal::{
 };
 
 use super::reasons::milliseconds;
-use crate::commands::columns::utc;
+use crate::commands::columns::{counted, utc};
 use crate::endpoint::throttle_reasons;
 
 /// The input of an entry in a sentence, its kind first. `started` says how the process began that wrote it, where that is known: lanes have
@@ -31,8 +31,9 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
         Input::Arrived(arrived) => {
             let rows: i64 = arrived.groups.iter().fold(0, |sum, group| sum.saturating_add(group.rows));
             format!(
-                "Arrived: {rows} rows of {} groups of partition {}, from records before offset {}",
-                arrived.groups.len(),
+                "Arrived: {} of {} of partition {}, from records before offset {}",
+                counted(rows.unsigned_abs(), "row", "rows"),
+                counted(arrived.groups.len() as u64, "group", "groups"),
                 arrived.partition,
                 arrived.next_offset
             )

@@ -5,7 +5,7 @@ use serde_json::Value;
 use warptape_schemas::journal::{Breaker, Started};
 
 use super::layout::branch;
-use crate::commands::columns::utc;
+use crate::commands::columns::{counted, utc};
 use crate::engine::breaker_words;
 
 /// The decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`, of which the input is not looked at; `started`
@@ -306,15 +306,16 @@ impl Fields<'_> {
         };
         let telemetry = &self.fields["telemetry"];
         let takes = self.fields["takes"].as_array().map_or(0, Vec::len);
+        let of = |number: &Value| number.as_u64().unwrap_or(0);
         format!(
-            "batch {} of {} rows of {takes} groups to lane {}: {why}; the oldest came {} ago, {} rows of {} batches are \
-             in flight there, {}",
+            "batch {} of {} of {} to lane {}: {why}; the oldest came {} ago, with {} of {} in flight there, {}",
             self.text("batch"),
-            self.text("rows"),
+            counted(of(&self.fields["rows"]), "row", "rows"),
+            counted(takes as u64, "group", "groups"),
             self.text("lane"),
             milliseconds(self.at_ns - self.number("oldest_arrival_ns")),
-            text(&telemetry["in_flight_rows"]),
-            text(&telemetry["in_flight_batches"]),
+            counted(of(&telemetry["in_flight_rows"]), "row", "rows"),
+            counted(of(&telemetry["in_flight_batches"]), "batch", "batches"),
             match telemetry["service_ps_per_row"].as_i64() {
                 Some(0) => "and no end is predicted, since it has not been measured yet".to_owned(),
                 _ => {
@@ -486,8 +487,8 @@ mod tests {
                 "telemetry": {"in_flight_rows": 10, "in_flight_batches": 1, "in_flight_bytes": 9, "service_ps_per_row": 5},
                 "oldest_arrival_ns": 4_000_000, "predicted_finish_ns": 5_500_000,
             }}),
-            "Dispatch: batch 4 of 812 rows of 1 groups to lane 1: the oldest row allows no further waiting; the oldest came \
-             1.000 ms ago, 10 rows of 1 batches are in flight there, the end is predicted in 0.500 ms",
+            "Dispatch: batch 4 of 812 rows of 1 group to lane 1: the oldest row allows no further waiting; the oldest came \
+             1.000 ms ago, with 10 rows of 1 batch in flight there, the end is predicted in 0.500 ms",
         );
     }
 
@@ -513,8 +514,8 @@ mod tests {
                 "telemetry": {"in_flight_rows": 0, "in_flight_batches": 0, "in_flight_bytes": 0, "service_ps_per_row": 0},
                 "oldest_arrival_ns": 5_000_000, "predicted_finish_ns": 5_000_000,
             }}),
-            "Dispatch: batch 0 of 812 rows of 1 groups to lane 1: the lane has nothing to do; the oldest came 0.000 ms ago, \
-             0 rows of 0 batches are in flight there, and no end is predicted, since it has not been measured yet",
+            "Dispatch: batch 0 of 812 rows of 1 group to lane 1: the lane has nothing to do; the oldest came 0.000 ms ago, \
+             with 0 rows of 0 batches in flight there, and no end is predicted, since it has not been measured yet",
         );
     }
 
