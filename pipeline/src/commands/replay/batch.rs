@@ -5,7 +5,7 @@ use warptape_schemas::journal::CommitOutcome;
 
 use super::chain::{cause, milliseconds, push_line, push_paragraph, wait_rows, why_then};
 use super::why;
-use crate::commands::columns::{Align, aligned, counted, utc};
+use crate::commands::columns::{Align, aligned, numbered, utc};
 
 /// Symbols that are named of a group's rows.
 const SYMBOLS_SHOWN: usize = 3;
@@ -20,8 +20,8 @@ pub fn text(chain: &BatchChain) -> String {
             "batch {} of partition {} of the journal: {} of {}, dispatched to lane {} ({}) at {} (entry {})",
             batch.batch,
             chain.journal,
-            counted(batch.rows.unsigned_abs(), "row", "rows"),
-            counted(batch.groups as u64, "group", "groups"),
+            numbered(batch.rows, "row", "rows"),
+            numbered(batch.groups as u64, "group", "groups"),
             batch.lane,
             batch.device,
             utc(batch.at.at_ns),

@@ -5,7 +5,7 @@ use warptape_replay::history::{Attempt, Trigger};
 use warptape_schemas::journal::{CommitOutcome, ReleaseReason};
 
 use super::why;
-use crate::commands::columns::{Align, aligned, counted, utc};
+use crate::commands::columns::{Align, aligned, numbered, utc};
 pub use crate::commands::tail::reasons::milliseconds;
 use crate::printable::printable_line;
 
@@ -194,15 +194,15 @@ fn sentence(chain: &Chain, step: Step) -> String {
         Step::Queue => match batch {
             Some(batch) => format!(
                 "{group} waited, until {number} of {} of {} left for {lane} (entry {})",
-                counted(batch.rows.unsigned_abs(), "row", "rows"),
-                counted(batch.groups as u64, "group", "groups"),
+                numbered(batch.rows, "row", "rows"),
+                numbered(batch.groups as u64, "group", "groups"),
                 batch.at.sequence
             ),
             None => format!("{group} waited"),
         },
         Step::Lane => {
             let before = batch.map_or(0, |batch| batch.in_flight_batches);
-            format!("{lane} had {} before {number}", counted(before as u64, "batch", "batches"))
+            format!("{lane} had {} before {number}", numbered(before as u64, "batch", "batches"))
         }
         Step::Service => format!("{lane} worked on {number}"),
         Step::Handover => format!("{number} went to {lane} and back"),

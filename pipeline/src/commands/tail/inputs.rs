@@ -6,7 +6,7 @@ use warptape_schemas::journal::{
 };
 
 use super::reasons::milliseconds;
-use crate::commands::columns::{counted, utc};
+use crate::commands::columns::{numbered, utc};
 use crate::endpoint::throttle_reasons;
 
 /// The input of an entry in a sentence, its kind first. `started` says how the process began that wrote it, where that is known: lanes have
@@ -32,8 +32,8 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
             let rows: i64 = arrived.groups.iter().fold(0, |sum, group| sum.saturating_add(group.rows));
             format!(
                 "Arrived: {} of {} of partition {}, from records before offset {}",
-                counted(rows.unsigned_abs(), "row", "rows"),
-                counted(arrived.groups.len() as u64, "group", "groups"),
+                numbered(rows, "row", "rows"),
+                numbered(arrived.groups.len() as u64, "group", "groups"),
                 arrived.partition,
                 arrived.next_offset
             )

@@ -5,7 +5,7 @@ use serde_json::Value;
 use warptape_schemas::journal::{Breaker, Started};
 
 use super::layout::branch;
-use crate::commands::columns::{counted, utc};
+use crate::commands::columns::{numbered, utc};
 use crate::engine::breaker_words;
 
 /// The decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`, of which the input is not looked at; `started`
@@ -310,12 +310,12 @@ impl Fields<'_> {
         format!(
             "batch {} of {} of {} to lane {}: {why}; the oldest came {} ago, with {} of {} in flight there, {}",
             self.text("batch"),
-            counted(of(&self.fields["rows"]), "row", "rows"),
-            counted(takes as u64, "group", "groups"),
+            numbered(of(&self.fields["rows"]), "row", "rows"),
+            numbered(takes as u64, "group", "groups"),
             self.text("lane"),
             milliseconds(self.at_ns - self.number("oldest_arrival_ns")),
-            counted(of(&telemetry["in_flight_rows"]), "row", "rows"),
-            counted(of(&telemetry["in_flight_batches"]), "batch", "batches"),
+            numbered(of(&telemetry["in_flight_rows"]), "row", "rows"),
+            numbered(of(&telemetry["in_flight_batches"]), "batch", "batches"),
             match telemetry["service_ps_per_row"].as_i64() {
                 Some(0) => "and no end is predicted, since it has not been measured yet".to_owned(),
                 _ => {
