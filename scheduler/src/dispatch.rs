@@ -79,11 +79,11 @@ pub(crate) fn release(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         loop {
             match judge(life, &life.lanes[index]) {
                 Verdict::Leave => {
-                    life.lanes.note(index, i64::MAX);
+                    life.lanes.rest(index, i64::MAX);
                     break;
                 }
                 Verdict::WaitUntil(at_ns) => {
-                    life.lanes.note(index, at_ns);
+                    life.lanes.rest(index, at_ns);
                     wake_ns = wake_ns.min(at_ns);
                     break;
                 }

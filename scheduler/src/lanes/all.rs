@@ -1,8 +1,8 @@
 //! All lanes, and what every step asks of all of them.
 //!
-//! Most steps change a lane or two, and ask of every lane whether it is free, or when it may get its next batch. So whoever takes a lane to
-//! change it leaves a mark, and of lanes without a mark the answers are those that were noted when it was looked at last. It owns marks and
-//! notes, which follow from the lanes and are neither hashed nor in checkpoints; it must not decide.
+//! Most steps change a lane or two, and ask of every lane when it may get its next batch, and whether it is free for tasks. So whoever takes a
+//! lane to change it leaves marks, one for either question, and of lanes without a mark the answers are those that were noted when it was
+//! looked at last. It owns marks and notes, which follow from the lanes and are neither hashed nor in checkpoints; it must not decide.
 
 use std::ops::{Deref, Index, IndexMut};
 
@@ -18,7 +18,11 @@ use crate::config::LANES_MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
     all: Vec<Lane>,
-    /// Lanes that may have changed since they were noted.
+    /// Lanes that may have changed since dispatch looked at them.
+    undispatched: Set,
+    /// Before this time dispatch has nothing to do with the lane; by lane.
+    quiet_until_ns: Vec<i64>,
+    /// Lanes that may have changed since the following was noted of them.
     marked: Set,
     free: Set,
     /// Those with batches or waiting rows, and no slice.
@@ -29,14 +33,14 @@ pub(crate) struct Lanes {
     on_devices: Set,
     /// Lanes of each class, by its number.
     of_classes: Vec<Set>,
-    /// Before this time dispatch has nothing to do with the lane; by lane.
-    quiet_until_ns: Vec<i64>,
 }
 
 impl Lanes {
     /// All of them are marked.
     pub(crate) fn new(all: Vec<Lane>) -> Self {
         let mut new = Self {
+            undispatched: Set::default(),
+            quiet_until_ns: vec![0; all.len()],
             marked: Set::default(),
             free: Set::default(),
             with_ticks_alone: Set::default(),
@@ -44,10 +48,10 @@ impl Lanes {
             ready: Set::default(),
             on_devices: Set::default(),
             of_classes: Vec::new(),
-            quiet_until_ns: vec![0; all.len()],
             all,
         };
         for (index, lane) in new.all.iter().enumerate() {
+            new.undispatched.set(index, true);
             new.marked.set(index, true);
             new.on_devices.set(index, lane.kind == LaneKind::Device);
             let class = lane.class.index();
@@ -57,20 +61,26 @@ impl Lanes {
         new
     }
 
-    /// Notes what is asked of a lane, that dispatch has nothing to do with it before this time unless it changes, and takes its mark away.
-    pub(crate) fn note(&mut self, index: usize, quiet_until_ns: i64) {
-        let lane = &self.all[index];
-        self.free.set(index, lane.is_free());
-        self.with_ticks_alone.set(index, lane.has_ticks_alone());
-        self.in_service.set(index, lane.is_in_service());
-        self.ready.set(index, lane.ready);
+    /// Dispatch has nothing to do with a lane before this time, unless it changes.
+    pub(crate) fn rest(&mut self, index: usize, quiet_until_ns: i64) {
         self.quiet_until_ns[index] = quiet_until_ns;
-        self.marked.set(index, false);
+        self.undispatched.set(index, false);
+    }
+
+    /// Notes what is asked of lanes beside that, of those that are marked.
+    pub(crate) fn note(&mut self) {
+        for index in std::mem::take(&mut self.marked).iter() {
+            let lane = &self.all[index];
+            self.free.set(index, lane.is_free());
+            self.with_ticks_alone.set(index, lane.has_ticks_alone());
+            self.in_service.set(index, lane.is_in_service());
+            self.ready.set(index, lane.ready);
+        }
     }
 
     /// Before which time dispatch has nothing to do with a lane; `None` where it has to look.
     pub(crate) fn quiet_until_ns(&self, index: usize) -> Option<i64> {
-        (!self.marked.has(index)).then_some(self.quiet_until_ns[index])
+        (!self.undispatched.has(index)).then_some(self.quiet_until_ns[index])
     }
 
     /// The first free lane from this one on.
@@ -166,9 +176,10 @@ impl Index<usize> for Lanes {
     }
 }
 
-/// Leaves a mark.
+/// Leaves both marks.
 impl IndexMut<usize> for Lanes {
     fn index_mut(&mut self, index: usize) -> &mut Lane {
+        self.undispatched.set(index, true);
         self.marked.set(index, true);
         &mut self.all[index]
     }
@@ -260,6 +271,16 @@ mod tests {
         Lanes::new((0..count).map(lane).collect())
     }
 
+    /// Notes one lane, as if the others were not marked.
+    fn note(lanes: &mut Lanes, index: usize) {
+        let others = lanes.marked;
+        lanes.marked = Set::default();
+        lanes.marked.set(index, true);
+        lanes.note();
+        lanes.marked = others;
+        lanes.marked.set(index, false);
+    }
+
     fn free(lanes: &Lanes) -> Vec<usize> {
         let next = |index: &usize| lanes.next_free(index + 1);
         std::iter::successors(lanes.next_free(0), next).collect()
@@ -290,8 +311,9 @@ mod tests {
             for index in all.clone() {
                 assert_eq!(lanes.quiet_until_ns(index), None);
                 assert!(lanes.may_have_ticks_alone().iter().eq(index..count as usize));
-                lanes.note(index, 7);
+                lanes.rest(index, 7);
                 assert_eq!(lanes.quiet_until_ns(index), Some(7));
+                note(&mut lanes, index);
                 check(&lanes);
                 lanes.audit();
             }
@@ -301,7 +323,8 @@ mod tests {
     #[test]
     fn a_lane_that_is_taken_to_be_changed_is_looked_at_again() {
         let mut lanes = lanes(70);
-        (0..70).for_each(|index| lanes.note(index, i64::MAX));
+        (0..70).for_each(|index| lanes.rest(index, i64::MAX));
+        lanes.note();
         lanes[66].ready = false;
         assert_eq!((lanes.quiet_until_ns(66), lanes.next_free(66)), (None, Some(67)));
         lanes[66].ready = true;

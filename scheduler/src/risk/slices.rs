@@ -77,6 +77,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         return wake_ns;
     }
     come_back(life);
+    life.lanes.note();
     let serving = Serving::of(&life.lanes);
     let mut plan = None;
     loop {
