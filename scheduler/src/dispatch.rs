@@ -188,7 +188,7 @@ fn fill(life: &mut Life, lane_index: usize, reason: ReleaseReason) -> Dispatch {
     let takes_max = room.takes();
     let mut takes = Vec::with_capacity(lane.waiting.queues.len().min(rows_max as usize).min(takes_max));
     let (mut rows, mut bytes) = (0, 0);
-    // Rows that arrived together are of one partition.
+    // Rows that arrived together are of one partition, which is not looked up for each of their groups.
     let mut last: Option<&mut Partition> = None;
     while rows < rows_max
         && takes.len() < takes_max

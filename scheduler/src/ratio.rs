@@ -1,4 +1,4 @@
-//! Products by a divisor, which do not leave the range in between.
+//! Products that are divided, and may leave the range of `i64` in between.
 
 /// `a * b / c` with a positive `c`, rounded towards 0. Divisions of 128 bits take several times as long, and most products need fewer.
 pub(crate) fn mul_div(a: i64, b: i64, c: i64) -> i128 {

@@ -19,7 +19,7 @@ pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
 }
 
-/// Likewise beside numbers of a journal, which are said as they are there: `1 batch` or `2000 batches`.
+/// Likewise beside numbers of a journal, which are said without separators: `1 batch` or `2000 batches`.
 pub fn numbered(number: impl Into<i128>, one: &str, many: &str) -> String {
     let number = number.into();
     format!("{number} {}", if number == 1 { one } else { many })

@@ -1,6 +1,6 @@
 //! Loads: what lanes have to do, and what of that is kept from step to step.
 //!
-//! A load counts all groups of a lane, and a group moves at a time: so the rows that arrive for a lane's groups are summed up once in a window
+//! A load counts all groups of a lane, and groups move one at a time: so the rows that arrive for a lane's groups are summed up once in a window
 //! and kept while groups come and go one by one. What changes more than that drops the sums: until the window ends, whoever asks walks all
 //! groups. They follow from the groups, and are neither hashed nor in checkpoints.
 

@@ -118,7 +118,7 @@ impl From<Vec<Queue>> for Shares {
 }
 
 impl Queue {
-    /// Puts in a task of a tenant whose turn is this. Whether it was not there.
+    /// Puts in a task of a tenant whose turn is this. Returns whether it was not here yet.
     pub(crate) fn insert(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
         let kind = match self.kinds.get_mut(kind) {
             Some(known) => known,
@@ -131,7 +131,7 @@ impl Queue {
         tasks.insert(due)
     }
 
-    /// Takes out a task that may be here. Whether it was.
+    /// Takes out a task that may be here. Returns whether it was.
     pub(crate) fn remove(&mut self, kind: &Name, turn: &Turn, due: Due) -> bool {
         let Some(known) = self.kinds.get_mut(kind) else { return false };
         let account = (turn.class, turn.tenant.clone());
@@ -207,7 +207,7 @@ impl Queue {
         })
     }
 
-    /// How many tasks a lane would draw from: the first ones of a head's class, up to so many, and the head, which is of this queue.
+    /// How many tasks a lane would draw from: the first ones of the class of this head, up to so many, and the head itself, which is in this queue.
     pub(crate) fn count_with(&self, head: &Head<'_>, most: usize) -> usize {
         let class = head.turn.class;
         let mut count = 0;
@@ -247,12 +247,13 @@ mod tests {
     fn a_lane_draws_from_the_first_tasks_and_the_head() {
         let mut queue = Queue::default();
         let mut tasks = 0..;
+        assert_eq!(queue.first_class(), None);
         for kind in ["a", "b", "c"] {
             for (class, tenant, count) in [
-                (TaskClass::Critical, "x", 1),
                 (TaskClass::Batch, "x", 3),
                 (TaskClass::Batch, "y", 2),
-                (TaskClass::Interactive, "z", 4),
+                (TaskClass::Interactive, "z", if kind == "a" { 0 } else { 4 }),
+                (TaskClass::Critical, "x", usize::from(kind == "b")),
             ] {
                 let turn = Turn { class, service_ns: 7, tenant: tenant.into() };
                 for task in tasks.by_ref().take(count) {
@@ -273,7 +274,11 @@ mod tests {
                 }
             }
         }
-        assert_eq!(queue.first_class(), queue.first().map(|head| head.turn.class));
+        let critical = queue.first().expect("there are tasks");
+        let (kind, turn, due) = (critical.kind.clone(), critical.turn.clone(), critical.due);
+        assert_eq!((queue.first_class(), queue.has_critical()), (Some(TaskClass::Critical), true));
+        assert!(queue.remove(&kind, &turn, due) && !queue.remove(&kind, &turn, due));
+        assert_eq!((queue.first_class(), queue.has_critical()), (Some(TaskClass::Interactive), false));
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Urgent {
         }
     }
 
-    /// Whether there may be one for a lane: where there is none, one is looked for in vain.
+    /// Whether there may be one for a lane. Where this is so and there is none, the search finds nothing.
     fn is_there(self, life: &Life, serving: Serving, lane: LaneId) -> bool {
         let shares = &life.risk.queues.shares;
         self.for_all
@@ -138,10 +138,10 @@ impl Urgent {
     }
 }
 
-/// Gives lanes that have ticks and time in reserve slices of tasks that are critical or aged. Returns when the next of the other lanes has
-/// time in reserve.
+/// Gives lanes that have ticks and time in reserve slices of tasks that are critical or aged. Returns when the first lane that has no time in
+/// reserve now, and that there was such a task for, has some.
 fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
-    // Lanes wake for what there was before the first of them took anything: journals have those times.
+    // What several lanes may take counts as it was before the first of them took any: journals have the times that follow from that.
     let before = Urgent::of(life);
     // What is left for the next lane.
     let mut now = before;

@@ -46,7 +46,8 @@ pub fn text(chain: &BatchChain) -> String {
     text.push('\n');
     text += &wait_rows(batch.oldest_arrival_ns, &chain.waits, |step| match step {
         Step::Queue => {
-            format!("rows gathered; {} batches of the lane were in flight", batch.in_flight_batches)
+            let in_flight = numbered(batch.in_flight_batches as u64, "batch", "batches");
+            format!("rows gathered; the lane had {in_flight} in flight")
         }
         step => cause(step).to_owned(),
     });

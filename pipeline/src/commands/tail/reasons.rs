@@ -306,21 +306,21 @@ impl Fields<'_> {
         };
         let telemetry = &self.fields["telemetry"];
         let takes = self.fields["takes"].as_array().map_or(0, Vec::len);
-        let of = |number: &Value| number.as_u64().unwrap_or(0);
+        let in_flight = |name: &str| telemetry[name].as_i64().unwrap_or(0);
         format!(
-            "batch {} of {} of {} to lane {}: {why}; the oldest came {} ago, with {} of {} in flight there, {}",
+            "batch {} of {} of {} to lane {}: {why}; the oldest came {} ago; the lane has {} of {} in flight, {}",
             self.text("batch"),
-            numbered(of(&self.fields["rows"]), "row", "rows"),
+            numbered(self.number("rows"), "row", "rows"),
             numbered(takes as u64, "group", "groups"),
             self.text("lane"),
             milliseconds(self.at_ns - self.number("oldest_arrival_ns")),
-            numbered(of(&telemetry["in_flight_rows"]), "row", "rows"),
-            numbered(of(&telemetry["in_flight_batches"]), "batch", "batches"),
+            numbered(in_flight("in_flight_rows"), "row", "rows"),
+            numbered(in_flight("in_flight_batches"), "batch", "batches"),
             match telemetry["service_ps_per_row"].as_i64() {
                 Some(0) => "and no end is predicted, since it has not been measured yet".to_owned(),
                 _ => {
                     let in_ns = self.number("predicted_finish_ns") - self.at_ns;
-                    format!("the end is predicted in {}", milliseconds(in_ns))
+                    format!("and the end is predicted in {}", milliseconds(in_ns))
                 }
             },
         )
@@ -488,7 +488,7 @@ mod tests {
                 "oldest_arrival_ns": 4_000_000, "predicted_finish_ns": 5_500_000,
             }}),
             "Dispatch: batch 4 of 812 rows of 1 group to lane 1: the oldest row allows no further waiting; the oldest came \
-             1.000 ms ago, with 10 rows of 1 batch in flight there, the end is predicted in 0.500 ms",
+             1.000 ms ago; the lane has 10 rows of 1 batch in flight, and the end is predicted in 0.500 ms",
         );
     }
 
@@ -514,8 +514,8 @@ mod tests {
                 "telemetry": {"in_flight_rows": 0, "in_flight_batches": 0, "in_flight_bytes": 0, "service_ps_per_row": 0},
                 "oldest_arrival_ns": 5_000_000, "predicted_finish_ns": 5_000_000,
             }}),
-            "Dispatch: batch 0 of 812 rows of 1 group to lane 1: the lane has nothing to do; the oldest came 0.000 ms ago, \
-             with 0 rows of 0 batches in flight there, and no end is predicted, since it has not been measured yet",
+            "Dispatch: batch 0 of 812 rows of 1 group to lane 1: the lane has nothing to do; the oldest came 0.000 ms ago; \
+             the lane has 0 rows of 0 batches in flight, and no end is predicted, since it has not been measured yet",
         );
     }
 
