@@ -6,7 +6,8 @@
 //! so elsewhere. Ticks: from a row's arrival at the engine to the end of its batch, by the journal's own entries, and from the
 //! read of its record to the commit of its signals. Requests: from their creation to the engine's answer.
 //!
-//! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths.
+//! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths. `-- queue SECONDS` (3 s by default) measures, with
+//! small requests alone, how long it takes from the time at which the scheduler accepts one until it is in the queue of its lane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, never};
 use hdrhistogram::Histogram;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::histogram::Histogram as PrometheusHistogram;
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_pipeline::allocator::{self, Allocator};
@@ -76,6 +80,22 @@ const STREAMS: [Stream; 4] = [
     },
 ];
 
+/// Small requests, rarely and often.
+const QUEUED: [[Stream; 1]; 3] = [queued(20), queued(5), queued(1)];
+
+const fn queued(every_ms: u64) -> [Stream; 1] {
+    let every = Duration::from_millis(every_ms);
+    [Stream { name: "two digital options", class: "INTERACTIVE", every, deadline: None, problem: digitals }]
+}
+
+fn digitals() -> Value {
+    let option = |kind: &str| {
+        json!({"asset": 0, "kind": kind, "pays": "cash", "amount": 1000.0, "strike": 105.0,
+               "expiry_years": 0.5})
+    };
+    json!({"type": "digital-options", "assets": [asset()], "options": [option("call"), option("put")]})
+}
+
 fn asset() -> Value {
     json!({"symbol": "given", "spot": 100.0, "volatility": 0.25, "rate": 0.02})
 }
@@ -93,18 +113,59 @@ fn simulation(contract: &str, steps: i32, paths_max: i64) -> Value {
 
 fn main() {
     allocator::set_up();
+    let is_queue = std::env::args().any(|argument| argument == "queue");
     let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let (seconds, rounds) =
         (numbers.first().copied().unwrap_or(3), numbers.get(1).copied().unwrap_or(25) as usize);
     let ticks = RATE * seconds;
     let market = market(ticks);
+    match is_queue {
+        true => print_queued(ticks, &market),
+        false => print_streams(ticks, &market, rounds),
+    }
+}
+
+/// From acceptance to the queue of the lane, by how often there are requests.
+fn print_queued(ticks: u64, market: &[(i32, Record)]) {
+    for streams in &QUEUED {
+        let run = Run::new(ticks, market, streams);
+        let (count, mean_us, shares) = distribution(&run.enqueue);
+        let shares: Vec<_> =
+            shares.iter().map(|(us, share)| format!("{share:.1} % below {us:.1} us")).collect();
+        println!(
+            "a request every {} ms: {count} begun at once, {mean_us:.1} us to the queue of the lane in the mean; {}",
+            streams[0].every.as_millis(),
+            shares.join(", "),
+        );
+    }
+}
+
+/// Count and mean in microseconds of what was observed in seconds, and the percentage that is below each bound of a bucket from 10 to 1,000 µs.
+fn distribution(histogram: &PrometheusHistogram) -> (u64, f64, Vec<(f64, f64)>) {
+    let mut registry = Registry::default();
+    registry.register("x", "x", histogram.clone());
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("a string takes all");
+    let value = |of: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(of));
+        line.expect("a histogram has it").trim().parse().expect("a number")
+    };
+    let count = value("x_count");
+    let bucket = |line: &str| -> Option<(f64, f64)> {
+        let (bound, below) = line.strip_prefix("x_bucket{le=\"")?.split_once("\"}")?;
+        Some((bound.parse::<f64>().ok()? * 1e6, below.trim().parse::<f64>().ok()? / count * 100.0))
+    };
+    let shares = text.lines().filter_map(bucket).filter(|(us, _)| (10.0..1_000.0).contains(us)).collect();
+    (count as u64, value("x_sum") / count * 1e6, shares)
+}
+
+fn print_streams(ticks: u64, market: &[(i32, Record)], rounds: usize) {
     let mut runs = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
-        for with_risk in [false, true] {
-            runs[usize::from(with_risk)].push(Run::new(ticks, &market, with_risk));
-        }
+        runs[0].push(Run::new(ticks, market, &[]));
+        runs[1].push(Run::new(ticks, market, &STREAMS));
     }
-    println!("{RATE} ticks/s for {seconds} s, {LANES} lane, medians of {rounds} runs each, in turn");
+    println!("{RATE} ticks/s for {} s, {LANES} lane, medians of {rounds} runs each, in turn", ticks / RATE);
     let median = |of: &dyn Fn(&Run) -> f64, runs: &[Run]| {
         let mut all: Vec<f64> = runs.iter().map(of).collect();
         all.sort_by(f64::total_cmp);
@@ -158,6 +219,8 @@ struct Run {
     /// Signals from read to commit.
     commit_ns: Histogram<u64>,
     answers: Vec<Answers>,
+    /// Requests from acceptance to the queue of their lane, where they began at once; in seconds.
+    enqueue: PrometheusHistogram,
 }
 
 fn new_log(folder: &tempfile::TempDir) -> Arc<dyn EventLog> {
@@ -187,7 +250,7 @@ fn market(ticks: u64) -> Vec<(i32, Record)> {
 }
 
 impl Run {
-    fn new(ticks: u64, market: &[(i32, Record)], with_risk: bool) -> Run {
+    fn new(ticks: u64, market: &[(i32, Record)], streams: &'static [Stream]) -> Run {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let log = new_log(&folder);
         drop(publisher(&log, PARTITIONS, RECORD_TICKS));
@@ -200,13 +263,14 @@ impl Run {
         let engine = {
             let log = log.clone();
             let engine = thread::Builder::new().name("engine".to_owned());
+            let progress = progress.clone();
             engine.spawn(move || run(log, config, progress, stopped)).expect("a thread")
         };
         let (over, is_over) = bounded(0);
-        let asker = with_risk.then(|| {
+        let asker = (!streams.is_empty()).then(|| {
             let log = log.clone();
             let asker = thread::Builder::new().name("asker".to_owned());
-            asker.spawn(move || ask(&log, &is_over)).expect("a thread")
+            asker.spawn(move || ask(&log, streams, &is_over)).expect("a thread")
         });
         let began = Instant::now();
         let (mut left, pause) = (market, never::<()>());
@@ -236,27 +300,30 @@ impl Run {
             .expect("the engine runs");
         let summary = engine.join().expect("the engine does not panic").expect("the engine works");
         assert_eq!((summary.ticks, summary.dead_letters), (ticks, 0));
-        let answers = (0..STREAMS.len()).map(|stream| answers(&log, stream, &asked)).collect();
-        Run { batch_ns: batches(&log), commit_ns: summary.latency_ns, answers }
+        let answers =
+            (0..).zip(streams).map(|(place, stream)| answers(&log, place, stream, &asked)).collect();
+        let enqueue = progress.latencies.risk_enqueue.clone();
+        Run { batch_ns: batches(&log), commit_ns: summary.latency_ns, answers, enqueue }
     }
 }
 
 /// Sends requests until it is over; when each was created, by its id.
-fn ask(log: &Arc<dyn EventLog>, is_over: &Receiver<()>) -> BTreeMap<String, i64> {
+fn ask(log: &Arc<dyn EventLog>, streams: &[Stream], is_over: &Receiver<()>) -> BTreeMap<String, i64> {
     let mut producer = log.producer("asks").expect("a producer");
     let mut asked = BTreeMap::new();
-    let mut requests = STREAMS.map(|stream| {
+    let request = |stream: &Stream| {
         let request = json!({"request_id": "", "class": stream.class, "problem": (stream.problem)()});
         serde_json::from_value::<RiskRequest>(request).expect("a request")
-    });
+    };
+    let mut requests: Vec<_> = streams.iter().map(request).collect();
     let began = Instant::now();
-    let mut next = [Duration::ZERO; STREAMS.len()];
+    let mut next = vec![Duration::ZERO; streams.len()];
     loop {
         let due = next.iter().min().expect("there are streams").saturating_sub(began.elapsed());
         if is_over.recv_timeout(due) == Err(RecvTimeoutError::Disconnected) {
             return asked;
         }
-        for (place, stream) in STREAMS.iter().enumerate() {
+        for (place, stream) in streams.iter().enumerate() {
             if began.elapsed() < next[place] {
                 continue;
             }
@@ -287,13 +354,13 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 600_000_000_000, 3).expect("good bounds")
 }
 
-fn answers(log: &Arc<dyn EventLog>, stream: usize, asked: &BTreeMap<String, i64>) -> Answers {
+fn answers(log: &Arc<dyn EventLog>, place: usize, stream: &Stream, asked: &BTreeMap<String, i64>) -> Answers {
     let mut answers = Answers { latency_ns: histogram(), behind_deadline_ns: histogram(), expired: 0 };
-    let mut open = asked.keys().filter(|id| id.starts_with(&format!("{stream}/"))).count();
+    let mut open = asked.keys().filter(|id| id.starts_with(&format!("{place}/"))).count();
     for partition in 0..PARTITIONS {
         for record in read_partition(log.as_ref(), "risk.results", partition) {
             let result = decode_risk_result(&record.value).expect("a result");
-            if !result.request_id.starts_with(&format!("{stream}/")) {
+            if !result.request_id.starts_with(&format!("{place}/")) {
                 continue;
             }
             open -= 1;
@@ -302,7 +369,7 @@ fn answers(log: &Arc<dyn EventLog>, stream: usize, asked: &BTreeMap<String, i64>
             if let RiskOutcome::Error(error) = &result.outcome {
                 assert_eq!(error.code, RiskErrorCode::Expired, "{error:?}");
                 answers.expired += 1;
-                let deadline_ns = STREAMS[stream].deadline.expect("it had one").as_nanos() as i64;
+                let deadline_ns = stream.deadline.expect("it had one").as_nanos() as i64;
                 let behind_ns = result.finished_ns - created_ns - deadline_ns;
                 answers.behind_deadline_ns.record(behind_ns.max(1) as u64).expect("in bounds");
             }

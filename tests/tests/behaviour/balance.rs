@@ -60,7 +60,7 @@ fn config(policy: &str) -> EngineConfig {
 }
 
 fn run_by(policy: &str, folder: &tempfile::TempDir) -> (Arc<dyn EventLog>, Duration) {
-    let ticks = number_of("WARPTAPE_TEST_HOT_TICKS", TICKS);
+    let ticks = from_environment("WARPTAPE_TEST_HOT_TICKS", TICKS);
     let log = empty_log(folder, policy);
     feed(&log, PARTITIONS, 64, hot_market().take(ticks));
     let begun = Instant::now();
@@ -152,38 +152,47 @@ const LIVE_PARTITIONS: i32 = 4;
 /// Seconds of it.
 const LIVE_S: u64 = 6;
 
-/// Ticks in a second of that market: few enough that the lane of the hot symbol keeps up under `rendezvous`.
+/// Ticks in a second of that market: few enough that the lane of the hot symbol keeps up under `rendezvous` where lanes are alike.
 const LIVE_TICKS_PER_S: usize = 40_000;
 
-/// The number in an environment variable, or `otherwise`.
-fn number_of<T: FromStr<Err: Debug>>(variable: &str, otherwise: T) -> T {
+/// What an environment variable says, or `otherwise`.
+fn from_environment<T: FromStr<Err: Debug>>(variable: &str, otherwise: T) -> T {
     let parse = |text: String| text.parse().unwrap_or_else(|error| panic!("{variable}={text}: {error:?}"));
     std::env::var(variable).map_or(otherwise, parse)
 }
+
+/// What lanes of unlike speed take for a row at least. Together they can do 91,700 rows in a second.
+const UNLIKE_ROW_NS: [u64; LANES as usize] = [30_000, 30_000, 60_000, 120_000];
 
 /// A market with a hot symbol as it happens under a policy.
 struct LiveRun {
     log: Arc<dyn EventLog>,
     /// Rows done in a second: ticks, and one for each group where a bar ends.
     rows_per_s: f64,
-    /// Parts of a thousand that the lane with most rows had of all rows in the second half of the feed.
+    /// Parts of a thousand that the busiest lane had of all lanes' work in the second half of the feed. Work is rows times what a row takes the lane.
     most: i64,
     moves: usize,
 }
 
-fn run_live_by(policy: &str, folder: &tempfile::TempDir) -> LiveRun {
+fn run_live_by(policy: &str, row_ns: [u64; LANES as usize], folder: &tempfile::TempDir) -> LiveRun {
     let log = empty_log(folder, policy);
     let mut config = config(policy);
     config.core.scheduler.balance_interval_ns = 250_000_000;
     config.core.scheduler.high_water_rows = 1 << 20;
-    config.core.scheduler.placement_seed = number_of("WARPTAPE_TEST_HOT_SEED", 0);
+    config.core.scheduler.placement_seed = from_environment("WARPTAPE_TEST_HOT_SEED", 0);
     config.poll_records_max = 256;
+    let slowest_ns = row_ns.into_iter().max().expect("there are lanes");
+    let are_speeds_told = from_environment("WARPTAPE_TEST_HOT_SPEEDS_TOLD", true);
+    for (lane, row_ns) in row_ns.into_iter().enumerate() {
+        config.lane_handicaps[lane].row_ns.store(row_ns, Ordering::Relaxed);
+        config.core.lanes[lane].weight = if are_speeds_told { (slowest_ns / row_ns) as i32 } else { 1 };
+    }
     let feed = Feed {
         market: &mut hot_market(),
-        ticks_per_s: number_of("WARPTAPE_TEST_HOT_TICKS_PER_S", LIVE_TICKS_PER_S),
+        ticks_per_s: from_environment("WARPTAPE_TEST_HOT_TICKS_PER_S", LIVE_TICKS_PER_S),
         partitions: LIVE_PARTITIONS,
     };
-    let half = Duration::from_secs(number_of("WARPTAPE_TEST_HOT_S", LIVE_S)) / 2;
+    let half = Duration::from_secs(from_environment("WARPTAPE_TEST_HOT_S", LIVE_S)) / 2;
     let begun = Instant::now();
     let times_ns = run_live(&log, config, feed, &[(half, &|| ()), (half * 2, &|| ())]);
     let took = begun.elapsed();
@@ -191,18 +200,19 @@ fn run_live_by(policy: &str, folder: &tempfile::TempDir) -> LiveRun {
     let from = journal.partition_point(|entry| entry.at_ns < times_ns[0]);
     let to = journal.partition_point(|entry| entry.at_ns < times_ns[1]);
     let rows = rows_of_lanes(&journal[from..to]);
-    let most = 1_000 * rows.values().max().expect("there were batches") / rows.values().sum::<i64>();
+    let work: Vec<_> = rows.iter().map(|(lane, rows)| rows * row_ns[*lane as usize] as i64).collect();
+    let most = 1_000 * work.iter().max().expect("there were batches") / work.iter().sum::<i64>();
     let rows: i64 = rows_of_lanes(&journal).values().sum();
     LiveRun { log, rows_per_s: rows as f64 / took.as_secs_f64(), most, moves: moves_of(&journal) }
 }
 
-#[test]
-fn the_lane_of_a_hot_symbol_is_left_to_it_in_a_market_as_it_happens() {
+/// Runs the market by hashing and balanced, on lanes that take so long for a row, and says what came of it.
+fn run_live_by_both(row_ns: [u64; LANES as usize]) -> [LiveRun; 2] {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let [fixed, balanced] = ["rendezvous", "balanced"].map(|policy| run_live_by(policy, &folder));
+    let [fixed, balanced] = ["rendezvous", "balanced"].map(|policy| run_live_by(policy, row_ns, &folder));
     assert_identical(&balanced.log, "warptape");
     println!(
-        "{:.0} rows/s by hashing, {:.0} balanced with {} moves: {:.2} times; the busiest lane had {} and {} ‰ of the rows",
+        "{:.0} rows/s by hashing, {:.0} balanced with {} moves: {:.2} times; the busiest lane had {} and {} ‰ of the work",
         fixed.rows_per_s,
         balanced.rows_per_s,
         balanced.moves,
@@ -210,8 +220,20 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_in_a_market_as_it_happens() {
         fixed.most,
         balanced.most,
     );
+    [fixed, balanced]
+}
+
+#[test]
+fn the_lane_of_a_hot_symbol_is_left_to_it_in_a_market_as_it_happens() {
+    let [fixed, balanced] = run_live_by_both([ROW_NS; LANES as usize]);
     // The hot symbol alone has 300 ‰ of the ticks.
-    assert!(balanced.most < 350, "its lane keeps {} ‰ of the rows", balanced.most);
+    assert!(balanced.most < 350, "its lane keeps {} ‰ of the work", balanced.most);
+    assert!(fixed.most * 10 > balanced.most * 11, "{} ‰ by hashing, {} balanced", fixed.most, balanced.most);
+}
+
+#[test]
+fn balancing_relieves_the_busiest_of_unlike_lanes_of_a_hot_symbol() {
+    let [fixed, balanced] = run_live_by_both(UNLIKE_ROW_NS);
     assert!(fixed.most * 10 > balanced.most * 11, "{} ‰ by hashing, {} balanced", fixed.most, balanced.most);
 }
 
@@ -351,7 +373,7 @@ fn a_lane_that_is_slow_is_kept_from_work_by_its_breaker_and_its_groups_come_home
     let mut config = config("rendezvous");
     config.core.scheduler.breakers = Some(breakers());
     let Phases { slow_ns, over_ns } =
-        run_with_a_slow_lane(&log, config, number_of("WARPTAPE_TEST_SLOW_S", SLOW_S));
+        run_with_a_slow_lane(&log, config, from_environment("WARPTAPE_TEST_SLOW_S", SLOW_S));
     assert_identical(&log, "warptape");
     let journal = journal(&log);
 

@@ -181,10 +181,10 @@ fn sentence(chain: &Chain, step: Step) -> String {
         Step::Pause => format!("partition {partition} was paused: too many of its rows waited on the host"),
         Step::Read => match chain.arrival {
             Some(arrival) => format!(
-                "records {} to {} came together, with {} rows, {} of them of {group} (entry {})",
+                "records {} to {} came together, with {}, {} of them of {group} (entry {})",
                 arrival.first_offset,
                 arrival.next_offset - 1,
-                arrival.rows,
+                numbered(arrival.rows, "row", "rows"),
                 arrival.group_rows,
                 arrival.sequence.map_or_else(|| "unknown".to_owned(), |sequence| sequence.to_string()),
             ),
@@ -224,11 +224,14 @@ fn sentence(chain: &Chain, step: Step) -> String {
         Step::Retry => {
             let is_aborted = |attempt: &&Attempt| attempt.outcome == CommitOutcome::Aborted;
             let aborted = chain.transaction.attempts.iter().filter(is_aborted).count();
-            format!("{aborted} attempts to commit were aborted, and it was sent again")
+            format!(
+                "the transaction was aborted {}, and sent again",
+                numbered(aborted as u64, "time", "times")
+            )
         }
         Step::Commit => format!(
-            "the log took the transaction with {} signals of the partition",
-            chain.transaction.signals
+            "the log took the transaction with {} of the partition",
+            numbered(chain.transaction.signals, "signal", "signals")
         ),
         Step::Preparation | Step::TaskQueue | Step::Slices | Step::Conclusion => cause(step).to_owned(),
     }

@@ -4,7 +4,7 @@ use warptape_replay::chain::{Clock, RequestChain, Step};
 
 use super::chain::{cause, milliseconds, name, part_of, push_line, push_paragraph, wait_rows};
 use super::why;
-use crate::commands::columns::utc;
+use crate::commands::columns::{numbered, utc};
 
 /// The whole chain.
 pub fn text(chain: &RequestChain) -> String {
@@ -76,10 +76,10 @@ fn sentence(chain: &RequestChain, step: Step) -> String {
             format!("other work was before it on the lanes{entry}")
         }
         (Step::Slices, Some(task)) => format!(
-            "{} units in {} slices and {} rounds; lanes ({}) worked for {}",
-            task.units,
-            task.slices,
-            task.rounds,
+            "{} in {} and {}; lanes ({}) worked for {}",
+            numbered(task.units, "unit", "units"),
+            numbered(task.slices, "slice", "slices"),
+            numbered(task.rounds, "round", "rounds"),
             task.devices.join(", "),
             milliseconds(task.compute_ns)
         ),

@@ -16,7 +16,7 @@ use warptape_schemas::journal::Started;
 use super::chain::{push_line, push_paragraph};
 use super::{batch, chain, input_table, request};
 use crate::cli::{UsageError, VerifyFormat, WhyArgs, WhySubject};
-use crate::commands::columns::{Align, aligned, utc};
+use crate::commands::columns::{Align, aligned, numbered, utc};
 use crate::commands::tail::{inputs, reasons};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -255,7 +255,9 @@ pub(super) fn words(otherwise: &Otherwise) -> String {
         Otherwise::AtLatest(at_ns) => {
             format!("on a busy lane, and without further rows, it would have left by {}", utc(*at_ns))
         }
-        Otherwise::FullWith(rows) => format!("with {rows} rows more it would have been full"),
+        Otherwise::FullWith(rows) => {
+            format!("with {} more it would have been full", numbered(*rows, "row", "rows"))
+        }
         Otherwise::With(condition) => with(condition),
     }
 }
@@ -270,7 +272,7 @@ fn with(condition: &Condition) -> String {
     };
     let instead = match instead {
         Instead::Nothing => "it would not have been decided".to_owned(),
-        Instead::Lanes(lanes) => format!("{lanes} lanes would have been wanted"),
+        Instead::Lanes(lanes) => format!("{} would have been wanted", numbered(*lanes, "lane", "lanes")),
         Instead::WeightPercent(percent) => format!("the lane would count with {percent} % of its weight"),
     };
     format!("with {} {is} {}, {instead}", titled(name), valued(name, *value))

@@ -12,7 +12,7 @@ use warptape_schemas::journal::{BreakerState, ExclusionReason, ReleaseReason};
 
 use super::chain::{milliseconds, push_line, push_paragraph};
 use crate::cli::{VerifyFormat, WhyNotArgs};
-use crate::commands::columns::{facts, utc};
+use crate::commands::columns::{facts, numbered, utc};
 use crate::commands::tail::reasons;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -63,11 +63,13 @@ fn text(found: &LaneWhy) -> String {
         (
             "in flight",
             format!(
-                "{} of {} batches, {} rows",
-                load.in_flight_batches, lane.batches_max, load.in_flight_rows
+                "{} of {}, {}",
+                load.in_flight_batches,
+                numbered(lane.batches_max, "batch", "batches"),
+                numbered(load.in_flight_rows, "row", "rows")
             ),
         ),
-        ("waiting", format!("{} rows", load.waiting_rows)),
+        ("waiting", numbered(load.waiting_rows, "row", "rows")),
         ("a row takes", row_times(found)),
         ("slice", load.slice.map_or_else(|| "none".to_owned(), |slice| slice.to_string())),
     ]);

@@ -22,8 +22,11 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
     match &entry.input {
         Input::Started(started) => of_start(started),
         Input::PartitionAssigned(assigned) => format!(
-            "PartitionAssigned: partition {} with {} groups came to the process, read from offset {} on; {} is committed",
-            assigned.partition, assigned.groups, assigned.snapshot_offset, assigned.committed_offset
+            "PartitionAssigned: partition {} with {} came to the process, read from offset {} on; {} is committed",
+            assigned.partition,
+            numbered(assigned.groups, "group", "groups"),
+            assigned.snapshot_offset,
+            assigned.committed_offset
         ),
         Input::PartitionRevoked(revoked) => {
             format!("PartitionRevoked: partition {} left the process", revoked.partition)
@@ -52,7 +55,8 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
         Input::Woke(_) => "Woke: the time came that the scheduler asked to be woken at".to_owned(),
         Input::Draining(_) => "Draining: what waits goes out, because the process is about to end".to_owned(),
         Input::Measured(measured) => {
-            format!("Measured: {} was measured with {} batches", lane(measured.lane), measured.points.len())
+            let batches = numbered(measured.points.len() as u64, "batch", "batches");
+            format!("Measured: {} was measured with {batches}", lane(measured.lane))
         }
         Input::Released(released) => format!(
             "Released: {} gave back group {} of partition {}",
@@ -96,10 +100,10 @@ fn of_start(started: &Started) -> String {
     };
     let devices: Vec<String> = started.lanes.iter().map(device).collect();
     format!(
-        "Started: process {:?} began with warptape {} and {} lanes: {}",
+        "Started: process {:?} began with warptape {} and {}: {}",
         started.node,
         started.software,
-        devices.len(),
+        numbered(devices.len() as u64, "lane", "lanes"),
         devices.join(", ")
     )
 }
@@ -133,8 +137,13 @@ fn of_sample(sample: &DeviceSample) -> String {
 fn of_task(task: &TaskArrived) -> String {
     let deadline = task.deadline_ns.map_or_else(String::new, |at_ns| format!(", due by {}", utc(at_ns)));
     format!(
-        "TaskArrived: task {} of {} units is asked for by request {:?} of {:?}{deadline}; it lies at offset {} of partition {}",
-        task.task, task.units, task.request_id, task.tenant, task.offset, task.partition
+        "TaskArrived: task {} of {} is asked for by request {:?} of {:?}{deadline}; it lies at offset {} of partition {}",
+        task.task,
+        numbered(task.units, "unit", "units"),
+        task.request_id,
+        task.tenant,
+        task.offset,
+        task.partition
     )
 }
 
@@ -144,8 +153,11 @@ fn of_seal(sealed: &Sealed) -> String {
         .iter()
         .map(|part| {
             format!(
-                "partition {} offsets {} to {} with {} signals",
-                part.partition, part.first_offset, part.next_offset, part.signals
+                "partition {} offsets {} to {} with {}",
+                part.partition,
+                part.first_offset,
+                part.next_offset,
+                numbered(part.signals, "signal", "signals")
             )
         })
         .collect();

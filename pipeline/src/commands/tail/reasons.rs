@@ -42,9 +42,9 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.text("low_water_rows"),
         ),
         "Fence" => format!(
-            "lane {} is cut off, and {} groups lose it: {}",
+            "lane {} is cut off from {}: {}",
             of.text("lane"),
-            of.text("groups"),
+            of.numbered("groups", "group", "groups"),
             of.text("reason"),
         ),
         "Restore" => format!(
@@ -61,10 +61,10 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.release(),
         ),
         "Assign" => format!(
-            "task {} joins the queue of lane {}, which has {} tasks that take {}{}",
+            "task {} joins the queue of lane {} behind {}, which take {}{}",
             of.text("task"),
             of.text("lane"),
-            of.text("tasks"),
+            of.numbered("tasks", "task", "tasks"),
             milliseconds(of.number("backlog_ns")),
             match of.fields["reason"].as_str() {
                 Some("EXPLORED") => ", because it was drawn at random",
@@ -101,15 +101,15 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
         ),
         "RunSlice" => of.run_slice(),
         "Expire" => format!(
-            "task {} is given up, with {} slices running: its deadline {} has passed",
+            "task {} is given up, with {} running: its deadline {} has passed",
             of.text("task"),
-            of.text("slices_running"),
+            of.numbered("slices_running", "slice", "slices"),
             of.time("deadline_ns"),
         ),
         "Finish" => format!(
-            "task {} is done, in {} slices and {} of lanes' time, where {} were predicted",
+            "task {} is done, in {} and {} of lanes' time, where {} were predicted",
             of.text("task"),
-            of.text("slices"),
+            of.numbered("slices", "slice", "slices"),
             milliseconds(of.number("service_ns")),
             milliseconds(of.number("predicted_ns")),
         ),
@@ -160,6 +160,13 @@ impl Fields<'_> {
 
     fn number(&self, name: &str) -> i64 {
         self.fields[name].as_i64().unwrap_or(0)
+    }
+
+    fn numbered(&self, name: &str, one: &str, many: &str) -> String {
+        match self.fields[name].as_i64() {
+            Some(number) => numbered(number, one, many),
+            None => format!("{} {many}", self.text(name)),
+        }
     }
 
     fn fell_back(&self) -> String {

@@ -67,7 +67,11 @@ impl LaneWorker {
         self.work.on_other(self.clock.now_ns());
         let mut stages = self.config.lane_stages(self.lane)?;
         if self.life == 0 && self.config.is_measured(self.lane) {
-            let points = measure(&mut stages, &self.config, self.clock)?;
+            let mut points = measure(&mut stages, &self.config, self.clock)?;
+            for point in &mut points {
+                let handicap_ns = i64::try_from(self.handicap_ns(point.rows as u64)).unwrap_or(i64::MAX);
+                point.service_ns = point.service_ns.saturating_add(handicap_ns);
+            }
             if self.tell(LaneNews::Measured { points }).is_err() {
                 return Ok(());
             }
@@ -145,12 +149,16 @@ impl LaneWorker {
     /// Does nothing for as long as a test asks for.
     #[expect(clippy::disallowed_methods, reason = "a lane that is slow waits for nothing")]
     fn be_slow(&self, command: &LaneCommand) {
-        let handicap = self.config.lane_handicaps.iter().find(|handicap| handicap.lane == self.lane);
-        if let (LaneCommand::Run(batch), Some(handicap)) = (command, handicap) {
+        if let LaneCommand::Run(batch) = command {
             let rows: usize = batch.parts.iter().map(|part| part.input.rows.len()).sum();
-            let row_ns = handicap.row_ns.load(Ordering::Relaxed);
-            std::thread::sleep(Duration::from_nanos(row_ns.saturating_mul(rows as u64)));
+            std::thread::sleep(Duration::from_nanos(self.handicap_ns(rows as u64)));
         }
+    }
+
+    /// How much longer the lane takes for so many rows, which is nothing but in tests.
+    fn handicap_ns(&self, rows: u64) -> u64 {
+        let handicap = self.config.lane_handicaps.iter().find(|handicap| handicap.lane == self.lane);
+        handicap.map_or(0, |handicap| handicap.row_ns.load(Ordering::Relaxed).saturating_mul(rows))
     }
 
     fn fail_if_due(&mut self, command: &LaneCommand) {
