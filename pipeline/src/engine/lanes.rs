@@ -36,7 +36,7 @@ pub struct LaneFault {
     pub after_batches: u64,
 }
 
-/// A lane's handicap for tests: it takes so much longer for each row of a batch, also when it is measured at its start; which may change while it works.
+/// A lane's handicap for tests: it takes so much longer for each row of a batch, also when it is measured at its start. The time may change while it works.
 #[derive(Clone, Debug)]
 pub struct LaneHandicap {
     /// The lane.

@@ -135,6 +135,13 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     assert_eq!(signals(&balanced), signals(&fixed));
     assert_identical(&balanced, "warptape");
     let (hashed, journal) = (journal(&fixed), journal(&balanced));
+    // What a lane takes for a row counts when it is measured, before there are ticks.
+    let points = journal.iter().find_map(|entry| match &entry.input {
+        Input::Measured(measured) => Some(&measured.points),
+        _ => None,
+    });
+    let points = points.expect("a lane is measured");
+    assert!(points.iter().all(|point| point.service_ns >= point.rows * ROW_NS as i64), "{points:?}");
     let gain = fixed_took.as_secs_f64() / balanced_took.as_secs_f64();
     println!(
         "{fixed_took:?} by hashing, {balanced_took:?} balanced with {} moves: {gain:.2} times",

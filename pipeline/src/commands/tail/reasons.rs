@@ -61,7 +61,7 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.release(),
         ),
         "Assign" => format!(
-            "task {} joins the queue of lane {} behind {}, which take {}{}",
+            "task {} joins the queue of lane {} behind {} ({} of work){}",
             of.text("task"),
             of.text("lane"),
             of.numbered("tasks", "task", "tasks"),
