@@ -79,6 +79,8 @@ coverage! {
     snapshots_compacted,
     /// Partitions restored from a snapshot that had gone out in several transactions, beside the one before.
     snapshots_beside,
+    /// States of partitions that went while they were read.
+    restores_outlived,
     /// Partitions restored with a tail whose outputs existed.
     tails_replayed,
     /// Risk requests answered.

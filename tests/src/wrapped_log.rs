@@ -1,4 +1,4 @@
-//! An embedded log of which a test replaces some parts: the consumers of groups, and producers.
+//! An embedded log of which a test replaces some parts: consumers of groups, readers and producers.
 
 use warptape_eventlog::{
     Consumer, EventLog, LogError, Producer, RecordClock, SqliteLog, TopicInfo, TopicPartition, TopicSpec,
@@ -6,25 +6,38 @@ use warptape_eventlog::{
 
 /// What a test makes of the consumer of a group's member.
 pub type WrapConsumer = Box<dyn Fn(Box<dyn Consumer>) -> Box<dyn Consumer> + Send + Sync>;
+/// What a test makes of a reader outside of groups, by the partitions that it reads.
+pub type WrapReader = Box<dyn Fn(&[TopicPartition], Box<dyn Consumer>) -> Box<dyn Consumer> + Send + Sync>;
 /// What a test makes of a producer, by its transactional id.
 pub type WrapProducer = Box<dyn Fn(&str, Box<dyn Producer>) -> Box<dyn Producer> + Send + Sync>;
 
-/// The log. Readers outside of groups are those of the log itself.
+/// The log.
 pub struct WrappedLog {
     log: SqliteLog,
     consumer: WrapConsumer,
+    reader: WrapReader,
     producer: WrapProducer,
 }
 
 impl WrappedLog {
     /// A log that is like `log` so far.
     pub fn new(log: SqliteLog) -> Self {
-        Self { log, consumer: Box::new(|consumer| consumer), producer: Box::new(|_, producer| producer) }
+        Self {
+            log,
+            consumer: Box::new(|consumer| consumer),
+            reader: Box::new(|_, reader| reader),
+            producer: Box::new(|_, producer| producer),
+        }
     }
 
     /// The same with other consumers.
     pub fn with_consumers(self, consumer: WrapConsumer) -> Self {
         Self { consumer, ..self }
+    }
+
+    /// The same with other readers.
+    pub fn with_readers(self, reader: WrapReader) -> Self {
+        Self { reader, ..self }
     }
 
     /// The same with other producers.
@@ -47,7 +60,7 @@ impl EventLog for WrappedLog {
     }
 
     fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
-        self.log.reader(partitions)
+        self.log.reader(partitions).map(|reader| (self.reader)(partitions, reader))
     }
 
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {

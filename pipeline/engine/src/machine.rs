@@ -88,8 +88,10 @@ pub enum Command {
         /// What [`Core::on_records`] is given with the records.
         generation: u64,
     },
-    /// Restore a partition from its snapshot, and hand it to [`Core::on_restored`].
+    /// Restore a partition from its snapshot beside the engine, and hand it to [`Core::on_restored`].
     Restore {
+        /// Its number, counted over all restores.
+        number: u64,
         /// The partition.
         partition: i32,
         /// Outputs of records before this offset exist, or are in the commit in flight.
@@ -423,10 +425,8 @@ impl Core {
             Decision::Restore(restore) => {
                 let partition = restore.partition;
                 let owned = self.partitions.remove(&partition).expect("only owned partitions are restored");
-                self.membership.await_restore(partition, owned.reached());
                 self.drop_groups(partition);
-                let sealed_offset = owned.sealed_offset;
-                self.commands.push(Command::Restore { partition, sealed_offset, is_new: false });
+                self.restore_lost(partition, owned.reached(), owned.sealed_offset);
             }
             Decision::WakeAt(wake) => self.wake_at_ns = Some(wake.at_ns),
             Decision::Release(release) => {

@@ -100,8 +100,7 @@ fn silence_s(view: &View<'_>) -> Option<f64> {
 
 fn is_live(view: &View<'_>) -> bool {
     let engine = &view.engine;
-    let is_busy = engine.doing.is_some() || silence_s(view).is_none();
-    !engine.has_ended && (is_busy || silence_s(view).is_some_and(|silent_s| silent_s < LIVE_MAX_S))
+    !engine.has_ended && silence_s(view).is_none_or(|silent_s| silent_s < LIVE_MAX_S)
 }
 
 fn engine(view: &View<'_>) -> Component {
@@ -109,9 +108,6 @@ fn engine(view: &View<'_>) -> Component {
     let engine = &view.engine;
     if engine.has_ended {
         return of(State::Down, "the engine has ended".to_owned());
-    }
-    if let Some(doing) = &engine.doing {
-        return of(State::Down, format!("the engine {doing}"));
     }
     let Some(silent_s) = silence_s(view) else {
         return of(State::Down, "the engine starts".to_owned());
@@ -455,17 +451,14 @@ mod tests {
     #[test]
     fn a_silent_engine_is_not_ready_and_later_not_alive() {
         let watched = watched();
-        let of = |silent_s: i64, doing: Option<&str>| {
+        let of = |silent_s: i64| {
             let mut view = view(&watched);
             view.engine.at_ns = NOW_NS - silent_s * S;
-            view.engine.doing = doing.map(str::to_owned);
             let health = assess(&view);
             (health.ready, health.live)
         };
-        assert_eq!(of(5, None), (true, true));
-        assert_eq!(of(11, None), (false, true));
-        assert_eq!(of(61, None), (false, false));
-        // A restore takes as long as it takes.
-        assert_eq!(of(600, Some("restores partition 3")), (false, true));
+        assert_eq!(of(5), (true, true));
+        assert_eq!(of(11), (false, true));
+        assert_eq!(of(61), (false, false));
     }
 }

@@ -323,10 +323,8 @@ impl Looking {
 
     fn stalls(&mut self, now_ns: i64) -> Vec<f64> {
         let engine = self.progress.engine();
-        // An engine that restores a partition hears nothing of its lanes meanwhile.
-        let is_heard = engine.doing.is_none();
-        let lanes = engine.status.lanes.iter();
-        let in_flight: Vec<bool> = lanes.map(|lane| is_heard && lane.load.in_flight_batches > 0).collect();
+        let in_flight: Vec<bool> =
+            engine.status.lanes.iter().map(|lane| lane.load.in_flight_batches > 0).collect();
         self.lanes.resize(in_flight.len(), Stall::default());
         let rows =
             |lane: usize| self.progress.lanes.get(lane).map_or(0, |of| of.rows.load(Ordering::Relaxed));

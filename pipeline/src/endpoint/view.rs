@@ -57,11 +57,9 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// For how long something has lasted of which the engine spoke last, in seconds. While it does what takes long it says nothing, and what it
-    /// said then may be over.
+    /// For how long something has lasted, in seconds.
     pub(super) fn lasts_s(&self, since_ns: i64) -> f64 {
-        let until_ns = if self.engine.doing.is_some() { self.engine.at_ns } else { self.now_ns };
-        (until_ns - since_ns).max(0) as f64 / 1e9
+        (self.now_ns - since_ns).max(0) as f64 / 1e9
     }
 }
 

@@ -69,12 +69,6 @@ impl Figures {
         });
     }
 
-    /// Says that the engine begins what takes long, and what it is at meanwhile, or that it has ended that.
-    pub(super) fn tell_doing(&mut self, now_ns: i64, core: &Core, doing: Option<String>) {
-        self.show_now(now_ns, core);
-        self.progress.change_engine(|view| view.doing = doing);
-    }
-
     /// Keeps how a device fares.
     pub(super) fn count_sample(&self, device: &str, sample: &Sample) {
         self.progress.change_engine(|view| {

@@ -52,7 +52,6 @@ pub(crate) use failpoint::faulty;
 pub use lanes::{DeviceSlices, LaneFault, LaneHandicap, LaneResult, LaneStages};
 pub use progress::{Committed, EngineView, LaneProgress, Latencies, Progress};
 pub use requests::read_request;
-pub use restore::restore;
 pub use run::run;
 pub use summary::Summary;
 pub use warptape_engine::{Stop, Topics};

@@ -62,7 +62,7 @@ pub(super) fn command(command: &Command, config: &Config) {
         &Command::Seek { partition, offset, generation } => {
             debug!(partition, offset, generation, "a partition is read from here");
         }
-        &Command::Restore { partition, sealed_offset, is_new } => {
+        &Command::Restore { partition, sealed_offset, is_new, .. } => {
             debug!(partition, sealed_offset, is_new, "the state of a partition is to be restored");
         }
         &Command::OpenRequests { partition, .. } => {

@@ -103,8 +103,6 @@ pub struct EngineView {
     pub committed: Committed,
     /// Half, 99 % and 99.9 % of all signals were committed within so many milliseconds after the read of their tick; `None` before the first.
     pub latency_ms: Option<[f64; 3]>,
-    /// What it does that takes long, so that it says nothing meanwhile.
-    pub doing: Option<String>,
     /// Whether it has ended.
     pub has_ended: bool,
     /// The last sample of each device.

@@ -1,12 +1,28 @@
-//! Reads the snapshots of a partition, of which the engine takes the newest good one.
+//! Restores partitions on a thread of its own, one after the other, so that the ticks of no other partition wait. Reads the snapshots of a
+//! partition, of which the newest good one is taken.
+//!
+//! ```text
+//!  engine's thread            restore thread
+//!  ───────────────            ──────────────
+//!  Command::Restore ────────► reads the topic of snapshots, builds the stages
+//!  Core::on_restored ◄─────── one state at a time: the next is read once this one is taken
+//!  Command::LetGo ──────────► a restore that nobody awaits any more is broken off
+//! ```
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use warptape_engine::{Restored, SnapshotPlace, restore_from};
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
-use warptape_kernels::Isa;
 use warptape_schemas::{Snapshot, decode_snapshot};
-use warptape_stages::StageConfig;
+
+use super::failpoint::{self, Failpoint};
+use super::segment::config_in_journal;
+use super::worker::Worker;
+use super::{EngineConfig, EngineError, process_log};
 
 /// Records and bytes of one read: a snapshot record is at most half a megabyte.
 const READ_RECORDS_MAX: usize = 64;
@@ -14,26 +30,128 @@ const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Wait between two looks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// Restores a partition from the newest snapshot at or before `committed`. One that is damaged or was taken under
-/// another configuration is passed over with a warning: the log itself is the truth.
-pub fn restore(
-    log: &dyn EventLog,
-    snapshots: &TopicPartition,
-    committed: i64,
-    config: &StageConfig,
-    isa: Isa,
-) -> Result<Restored, LogError> {
-    Ok(restore_from(read_parts(log, snapshots)?, committed, config, isa))
+/// A partition to restore.
+pub(super) struct Restore {
+    pub(super) number: u64,
+    pub(super) partition: i32,
+    pub(super) sealed_offset: i64,
+    pub(super) is_new: bool,
 }
 
+/// The number of a restore that has ended, with the state.
+pub(super) type RestoreEvent = Result<(u64, Restored), LogError>;
+
+/// Handle of the thread.
+pub(super) struct Restoring {
+    /// The core asks for one state of a partition at a time, so partitions bound how many wait.
+    jobs: Sender<(Restore, Weak<()>)>,
+    done: Receiver<RestoreEvent>,
+    /// By partition, what a job lives by: the thread breaks off one whose token is gone.
+    awaited: BTreeMap<i32, Arc<()>>,
+    worker: Worker,
+}
+
+impl Restoring {
+    pub(super) fn start(log: Arc<dyn EventLog>, config: EngineConfig) -> Self {
+        let (jobs, received) = unbounded();
+        let (sent, done) = bounded(1);
+        let mut restorer = Restorer { log, config, older_segment: None };
+        let worker = Worker::start("restore", move || {
+            for (job, awaited) in received {
+                let Some(restored) = restorer.restore(&job, &awaited).transpose() else { continue };
+                let event = restored.map(|restored| (job.number, restored));
+                // An engine that has ended reads no more.
+                if sent.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { jobs, done, awaited: BTreeMap::new(), worker }
+    }
+
+    /// Has a partition restored.
+    pub(super) fn run(&mut self, restore: Restore) -> Result<(), EngineError> {
+        let token = Arc::new(());
+        let job_lives_by = Arc::downgrade(&token);
+        self.awaited.insert(restore.partition, token);
+        self.jobs.send((restore, job_lives_by)).map_err(|_| self.gone())
+    }
+
+    /// Nobody awaits the state of a partition any more.
+    pub(super) fn abandon(&mut self, partition: i32) {
+        self.awaited.remove(&partition);
+    }
+
+    /// States that are there, in the order in which they were asked for.
+    pub(super) fn done(&self) -> &Receiver<RestoreEvent> {
+        &self.done
+    }
+
+    /// The error that the thread has ended, which it never does by itself.
+    pub(super) fn gone(&self) -> EngineError {
+        EngineError::ThreadGone { thread: "restore" }
+    }
+
+    /// Ends the thread, and waits for that.
+    pub(super) fn stop(self) {
+        let Self { jobs, done, awaited, worker } = self;
+        drop((jobs, done, awaited));
+        worker.join();
+    }
+}
+
+/// What the thread knows.
+struct Restorer {
+    log: Arc<dyn EventLog>,
+    config: EngineConfig,
+    /// The stage configuration that was in force before this process according to the journal; `None` until the journal was asked.
+    older_segment: Option<Option<String>>,
+}
+
+impl Restorer {
+    /// The state of a partition from the newest snapshot at or before an offset; of one that is new, also under which stage
+    /// configuration it was processed. `None` if nobody awaits it any more.
+    fn restore(&mut self, restore: &Restore, awaited: &Weak<()>) -> Result<Option<Restored>, LogError> {
+        let &Restore { partition, sealed_offset, is_new, .. } = restore;
+        let _span = tracing::debug_span!("restore", partition, sealed_offset).entered();
+        let began = Instant::now();
+        let snapshots = TopicPartition { topic: self.config.core.topics.snapshots.clone(), partition };
+        let is_awaited = || awaited.strong_count() > 0;
+        let Some(parts) = read_parts(self.log.as_ref(), &snapshots, is_awaited)? else { return Ok(None) };
+        let mut restored = restore_from(parts, sealed_offset, &self.config.core.stages, self.config.isa);
+        if is_new && restored.segment.is_none() && sealed_offset > 0 {
+            restored.older_segment = self.segment_in_journal()?;
+        }
+        process_log::restored(partition, sealed_offset, &restored, began.elapsed());
+        failpoint::reach(Failpoint::DuringRestore);
+        Ok(Some(restored))
+    }
+
+    /// The stage configuration of a log from before there were records of segments: its journal has it.
+    fn segment_in_journal(&mut self) -> Result<Option<String>, LogError> {
+        if let Some(known) = &self.older_segment {
+            return Ok(known.clone());
+        }
+        let journal = &self.config.core.topics.journal;
+        let found = config_in_journal(self.log.as_ref(), journal, self.config.ordinal)?;
+        Ok(self.older_segment.insert(found).clone())
+    }
+}
+
+/// The snapshots of a partition. One that is damaged is passed over with a warning: the log itself is the truth. `None` if nobody
+/// awaits them any more.
 fn read_parts(
     log: &dyn EventLog,
     snapshots: &TopicPartition,
-) -> Result<Vec<(SnapshotPlace, Snapshot)>, LogError> {
+    is_awaited: impl Fn() -> bool,
+) -> Result<Option<Vec<(SnapshotPlace, Snapshot)>>, LogError> {
     let mut parts = Vec::new();
     let mut reader = log.reader(std::slice::from_ref(snapshots))?;
     let range = reader.offsets(snapshots)?;
     while reader.position(snapshots)? < range.next {
+        if !is_awaited() {
+            return Ok(None);
+        }
         let Fetched::Records { records, .. } = reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
         else {
             continue;
@@ -47,5 +165,5 @@ fn read_parts(
             }
         }
     }
-    Ok(parts)
+    Ok(Some(parts))
 }

@@ -4,14 +4,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, never, select};
-use warptape_engine::{AfterAbort, Command, Config, Core, Restored, Stop};
+use warptape_engine::{AfterAbort, Command, Config, Core, Stop};
 use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::TickDecoder;
 
 use super::breaker;
 use super::commit::{CommitEvent, Committer};
 use super::controls::{ControlEvent, ControlSource};
-use super::failpoint::{self, Failpoint};
 use super::fence::Fence;
 use super::figures::Figures;
 use super::journal_tail::{last_entry, warn_of_missing};
@@ -20,8 +19,8 @@ use super::lanes::LaneEvent;
 use super::lifecycle::LifecycleLog;
 use super::preparing::{Concluding, Preparing, Pricing};
 use super::requests::{RequestCommand, RequestEvent, RequestNames, RequestSource};
-use super::restore::restore;
-use super::segment::{config_in_journal, new_segment};
+use super::restore::{Restore, RestoreEvent, Restoring};
+use super::segment::new_segment;
 use super::source::{SourceCommand, SourceEvent, SourceThread};
 use super::telemetry::Telemetry;
 use super::tracer::Tracer;
@@ -48,7 +47,6 @@ pub fn run(
 
 struct Shell {
     core: Core,
-    log: Arc<dyn EventLog>,
     config: EngineConfig,
     clock: Clock,
     fence: Fence,
@@ -56,8 +54,6 @@ struct Shell {
     tracer: Tracer,
     lanes: LaneThreads,
     threads: Threads,
-    /// The stage configuration that was in force before this life according to the journal; `None` until the journal was asked.
-    older_segment: Option<Option<String>>,
     /// When it began to end. Read by the commit thread, which is less patient from then on.
     stopping_since: Arc<OnceLock<Instant>>,
     /// The lock of the journal, held until this is dropped.
@@ -69,6 +65,7 @@ struct Threads {
     source: SourceThread,
     requests: RequestSource,
     controls: ControlSource,
+    restoring: Restoring,
     preparing: Preparing,
     concluding: Concluding,
     pricing: Pricing,
@@ -126,6 +123,7 @@ impl Shell {
             ),
             requests: RequestSource::start(log.clone(), names),
             controls: ControlSource::start(log.clone(), config.core.group.clone(), commands),
+            restoring: Restoring::start(log.clone(), config.clone()),
             preparing: Preparing::start(),
             concluding: Concluding::start(clock),
             pricing: Pricing::start(),
@@ -141,13 +139,11 @@ impl Shell {
             core,
             lanes: LaneThreads::new(&config),
             tracer: Tracer::new(&config),
-            log,
             config,
             clock,
             fence,
             figures: Figures::new(progress, clock.now_ns()),
             threads,
-            older_segment: None,
             stopping_since,
             _journal_owner: journal_owner,
         })
@@ -168,6 +164,7 @@ impl Shell {
                 controls,
                 committer,
                 telemetry,
+                restoring,
                 preparing,
                 concluding,
                 pricing,
@@ -202,6 +199,9 @@ impl Shell {
                 }
                 recv(told) -> event => {
                     self.on_controls(event.map_err(|_| EngineError::ThreadGone { thread: "control" })?)?;
+                }
+                recv(restoring.done()) -> restored => {
+                    self.on_restored(restored.map_err(|_| restoring.gone())?)?;
                 }
                 recv(preparing.done()) -> prepared => {
                     let prepared = prepared.map_err(|_| preparing.gone())?;
@@ -294,6 +294,7 @@ impl Shell {
             Command::LetGo { partition } => {
                 self.figures.forget(partition);
                 self.fence.close(partition);
+                self.threads.restoring.abandon(partition);
             }
             Command::ReleaseSource => self.command_source(SourceCommand::Release)?,
             Command::Pause(partition) => self.command_source(SourceCommand::Pause(partition))?,
@@ -301,13 +302,8 @@ impl Shell {
             Command::Seek { partition, offset, generation } => {
                 self.command_source(SourceCommand::Seek { partition, offset, generation })?;
             }
-            Command::Restore { partition, sealed_offset, is_new } => {
-                let doing = Some(format!("restores partition {partition}"));
-                self.figures.tell_doing(self.clock.now_ns(), &self.core, doing);
-                let restored = self.read_state(partition, sealed_offset, is_new)?;
-                self.figures.tell_doing(self.clock.now_ns(), &self.core, None);
-                failpoint::reach(Failpoint::DuringRestore);
-                self.core.on_restored(self.clock.now_ns(), partition, restored, sealed_offset)?;
+            Command::Restore { number, partition, sealed_offset, is_new } => {
+                self.threads.restoring.run(Restore { number, partition, sealed_offset, is_new })?;
             }
             Command::OpenRequests { partition, assignment } => {
                 self.command_requests(RequestCommand::Open { partition, assignment })?;
@@ -362,35 +358,6 @@ impl Shell {
         })
     }
 
-    /// Reads the state of a partition; of one that is new, also under which stage configuration it was processed.
-    fn read_state(
-        &mut self,
-        partition: i32,
-        sealed_offset: i64,
-        is_new: bool,
-    ) -> Result<Restored, EngineError> {
-        let _span = tracing::debug_span!("restore", partition, sealed_offset).entered();
-        let began = Instant::now();
-        let snapshots = TopicPartition { topic: self.config.core.topics.snapshots.clone(), partition };
-        let (stages, isa) = (&self.config.core.stages, self.config.isa);
-        let mut restored = restore(self.log.as_ref(), &snapshots, sealed_offset, stages, isa)?;
-        if is_new && restored.segment.is_none() && sealed_offset > 0 {
-            restored.older_segment = self.segment_in_journal()?;
-        }
-        process_log::restored(partition, sealed_offset, &restored, began.elapsed());
-        Ok(restored)
-    }
-
-    /// The stage configuration of a log from before there were records of segments: its journal has it.
-    fn segment_in_journal(&mut self) -> Result<Option<String>, EngineError> {
-        if let Some(known) = &self.older_segment {
-            return Ok(known.clone());
-        }
-        let found =
-            config_in_journal(self.log.as_ref(), &self.config.core.topics.journal, self.config.ordinal)?;
-        Ok(self.older_segment.insert(found).clone())
-    }
-
     fn on_lane(&mut self, event: LaneEvent) -> Result<(), EngineError> {
         process_log::lane_event(&event);
         let LaneEvent { lane, life, news } = event;
@@ -428,6 +395,12 @@ impl Shell {
             }
         }
         Ok(())
+    }
+
+    fn on_restored(&mut self, event: RestoreEvent) -> Result<(), EngineError> {
+        let (number, restored) = event?;
+        self.core.on_restored(self.clock.now_ns(), number, restored)?;
+        self.obey()
     }
 
     fn on_requests(&mut self, event: RequestEvent) -> Result<(), EngineError> {
@@ -514,6 +487,7 @@ impl Shell {
             source,
             requests,
             controls,
+            restoring,
             preparing,
             concluding,
             pricing,
@@ -524,6 +498,7 @@ impl Shell {
         source.stop();
         requests.stop();
         controls.stop();
+        restoring.stop();
         preparing.stop();
         concluding.stop();
         pricing.stop();

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use warptape_engine::{Command, CommitRequest, Conclusion, Core, CoreError, Doing, Preparation, Stop};
+use warptape_engine::{
+    Command, CommitRequest, Conclusion, Core, CoreError, Doing, Preparation, Restored, Stop,
+};
 use warptape_pipeline::engine::EngineConfig;
 use warptape_schemas::journal::AskPrices;
 use warptape_schemas::{LifecycleEvent, TickDecoder, decode_journal_entry};
 
 use super::lane::SimulatedLane;
 use super::risk::RequestReader;
+use super::snapshots::Restore;
 use super::source::SimulatedSource;
 use super::{Failure, Plant, World};
 use crate::random::Random;
@@ -23,8 +26,10 @@ pub(super) struct Process {
     /// Devices that a lane of this process has broken.
     pub(super) broken_devices: BTreeSet<String>,
     pub(super) source: SimulatedSource,
-    /// Restores that the shell has not come to yet.
-    pub(super) restores: VecDeque<(i32, i64)>,
+    /// Restores that their thread has not begun.
+    pub(super) restores: VecDeque<Restore>,
+    /// States that are read and that the core has not taken, with the partition and the number.
+    pub(super) restored: VecDeque<(i32, u64, Restored)>,
     pub(super) requests: RequestReader,
     pub(super) background: BackgroundWork,
     /// By partition for which transactions may commit: the assignment.
@@ -71,6 +76,7 @@ impl Process {
             broken_devices: BTreeSet::new(),
             source: SimulatedSource::new(world.source.len()),
             restores: VecDeque::new(),
+            restored: VecDeque::new(),
             requests: RequestReader::default(),
             background: BackgroundWork::default(),
             fence: BTreeMap::new(),
@@ -115,7 +121,7 @@ impl Process {
     /// Where it stands, for the report of a seed that does not end.
     pub(super) fn describe(&self) -> String {
         format!(
-            "process {}: {} rows wait, has to commit {}, commits {}, stands still {}, ends {:?}, restores {:?}, {} source events, \
+            "process {}: {} rows wait, has to commit {}, commits {}, stands still {}, ends {:?}, {} restores, {} source events, \
              lanes {:?}, reads {:?}, {} tasks",
             self.ordinal,
             self.core.waiting_rows(),
@@ -123,7 +129,7 @@ impl Process {
             self.in_flight.is_some(),
             self.source.stands_still,
             self.ending,
-            self.restores,
+            self.restores.len() + self.restored.len(),
             self.source.events_waiting(),
             self.lanes.iter().map(Option::is_some).collect::<Vec<_>>(),
             self.source
@@ -202,7 +208,9 @@ impl Process {
             Command::LetGo { partition } => {
                 self.fence.remove(&partition);
                 self.source.reading.remove(&partition);
-                self.restores.retain(|&(restored, _)| restored != partition);
+                self.restores.retain(|restore| restore.partition != partition);
+                let outlived = self.restored.iter().filter(|(restored, ..)| *restored == partition);
+                world.coverage.restores_outlived += outlived.count();
             }
             Command::ReleaseSource => {
                 self.source.stands_still = false;
@@ -222,9 +230,9 @@ impl Process {
                 let next = if world.plant == Plant::TailSkipped { committed.max(offset) } else { offset };
                 self.source.seek(partition, next, generation);
             }
-            Command::Restore { partition, sealed_offset, .. } => {
+            Command::Restore { number, partition, sealed_offset, .. } => {
                 self.source.reading.remove(&partition);
-                self.restores.push_back((partition, sealed_offset));
+                self.restores.push_back(Restore { number, partition, sealed_offset });
             }
             Command::OpenRequests { partition, assignment } => self.requests.open(partition, assignment),
             Command::ReadRequests { partition, offset, generation } => {

@@ -43,10 +43,34 @@ impl SnapshotTopic {
     }
 }
 
+/// A partition that is to be restored.
+pub(super) struct Restore {
+    pub(super) number: u64,
+    pub(super) partition: i32,
+    pub(super) sealed_offset: i64,
+}
+
+/// States that are read at most before the core takes one: one in the channel, and one behind it.
+const RESTORED_MAX: usize = 2;
+
 impl Process {
-    /// The shell comes to a partition that is to be restored.
+    /// The thread of restores reads a state, and the core mostly takes one.
     pub(super) fn restore(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some((partition, sealed_offset)) = self.restores.pop_front() else { return Ok(()) };
+        if self.restored.len() < RESTORED_MAX {
+            self.read_state(world)?;
+        }
+        if world.random.one_in(4) {
+            return Ok(());
+        }
+        match self.restored.pop_front() {
+            Some((_, number, restored)) => Ok(self.core.on_restored(world.now_ns, number, restored)?),
+            None => Ok(()),
+        }
+    }
+
+    fn read_state(&mut self, world: &mut World) -> Result<(), Failure> {
+        let Some(restore) = self.restores.pop_front() else { return Ok(()) };
+        let Restore { number, partition, sealed_offset } = restore;
         let mut restored = self.restored(partition, sealed_offset, world);
         if world.random.one_in(2) && world.snapshots.compact(partition) {
             world.coverage.snapshots_compacted += 1;
@@ -62,7 +86,8 @@ impl Process {
         world.coverage.snapshots_used += usize::from(restored.offset > 0);
         world.coverage.snapshots_beside += usize::from(restored.place == SnapshotPlace::Second);
         world.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);
-        Ok(self.core.on_restored(world.now_ns, partition, restored, sealed_offset)?)
+        self.restored.push_back((partition, number, restored));
+        Ok(())
     }
 
     fn restored(&self, partition: i32, sealed_offset: i64, world: &World) -> Restored {

@@ -1,18 +1,28 @@
 //! The real engine on an embedded log, in the corners that recordings do not reach.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use crossbeam_channel::{RecvError, bounded};
 use warptape_engine::{SnapshotPlace, restore_from};
-use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
+use warptape_eventlog::{Durability, EventLog, Record, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::LaneFault;
 use warptape_schemas::{LifecycleEvent, decode_lifecycle, decode_snapshot};
 use warptape_sources::synth::{SynthConfig, SynthSource};
+use warptape_stages::StageConfig;
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
+use warptape_tests::wrapped_log::WrappedLog;
 
 use super::recordings::stage_config;
 
 const PARTITIONS: i32 = 2;
+/// Longer than 60,000 ticks take on any machine.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+/// Where the default seed places the group of partition 0, if partitions have one group each and lanes at most one.
+const LANE_OF_PARTITION_0: i32 = 1;
 
 fn new_log(folder: &tempfile::TempDir, name: &str, ticks: u64) -> Arc<dyn EventLog> {
     let log = SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log");
@@ -65,6 +75,59 @@ fn a_lane_that_fails_does_not_show() {
         event.event == warptape_schemas::LifecycleEvent::LaneLost
     };
     assert_eq!(lifecycle.iter().filter(|record| lost(record)).count(), 1);
+}
+
+/// While the state of a partition is read, records of the others are processed and committed.
+#[test]
+fn a_restore_holds_up_no_other_partition() {
+    const TICKS: u64 = 60_000;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = || {
+        let mut config = engine_config(StageConfig { groups_per_partition: 1, ..stage_config() }, 2);
+        // Each lane has one of the two groups.
+        config.core.scheduler.load_factor_percent = 100;
+        config.core.scheduler.batch_rows_max = 1_000;
+        config.core.times.commit_interval_ns = 1_000_000;
+        config
+    };
+    let plain = new_log(&folder, "plain.db", TICKS);
+    run_to_end(&plain, config());
+
+    new_log(&folder, "held.db", TICKS);
+    let log = SqliteLog::open(folder.path().join("held.db"), Durability::Process).expect("the log");
+    let (release, released) = bounded::<()>(0);
+    let reads = AtomicUsize::new(0);
+    let log: Arc<dyn EventLog> = Arc::new(WrappedLog::new(log).with_readers(Box::new(move |of, reader| {
+        // The first is that of the assignment.
+        let is_held = of[0].topic == "snapshots" && of[0].partition == 0;
+        if is_held && reads.fetch_add(1, Ordering::Relaxed) == 1 {
+            assert_eq!(released.recv(), Err(RecvError), "the test only drops the other end");
+        }
+        reader
+    })));
+    let mut faulty = config();
+    faulty.lane_faults = vec![LaneFault { lane: LANE_OF_PARTITION_0, after_batches: 3 }];
+    let running = {
+        let log = log.clone();
+        thread::spawn(move || run_to_end(&log, faulty))
+    };
+    let ends = topic_ends(log.as_ref(), "ticks");
+    let committed = |partition: i32| {
+        let source = TopicPartition { topic: "ticks".to_owned(), partition };
+        log.committed("warptape", &source).expect("the log is readable").unwrap_or(0)
+    };
+    let since = Instant::now();
+    while committed(1) < ends[1].1 {
+        assert!(!running.is_finished(), "the engine ends before the restore does");
+        assert!(since.elapsed() < WAIT_MAX, "partition 1 waits for the restore of partition 0");
+        thread::yield_now();
+    }
+    assert!(committed(0) < ends[0].1, "the state of partition 0 is being read");
+    drop(release);
+    assert_eq!(running.join().expect("the engine works").ticks, TICKS);
+    assert_eq!(signals(&log), signals(&plain));
+    let restored = restored_from(log.as_ref());
+    assert_eq!(restored.len(), PARTITIONS as usize + 1, "partition 0 alone is restored again: {restored:?}");
 }
 
 fn restored_from(log: &dyn EventLog) -> Vec<String> {

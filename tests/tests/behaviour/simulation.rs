@@ -35,7 +35,9 @@ fn outputs_equal_the_sequential_run_whatever_happens() {
     let coverage = rotating(seeds).chain(FAILED_ONCE).map(check).fold(Coverage::default(), Coverage::plus);
     println!("{seeds} seeds met {coverage:?}");
     let (count, least) = coverage.least();
-    assert!(least as u64 >= seeds / 10, "the seeds meet too little of {count}: {coverage:?}");
+    // Few seeds meet what is rare by chance only.
+    let expected = seeds / if quick { 20 } else { 10 };
+    assert!(least as u64 >= expected, "the seeds meet too little of {count}: {coverage:?}");
 }
 
 /// Runs seeds until one fails in its outputs.

@@ -36,8 +36,9 @@ pub(super) struct Membership {
     assignments_total: u64,
     /// Partitions that were assigned together, until the states of all of them are there.
     assigning: Vec<Assigning>,
-    /// Partitions whose state was lost and is not restored yet, with how far they had come.
-    restoring: BTreeMap<i32, Reached>,
+    /// Partitions whose state was lost and is not restored yet.
+    restoring: BTreeMap<i32, Restoring>,
+    restores_total: u64,
     /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
     /// partition came is in the market then.
     requests_wait: BTreeMap<i32, i64>,
@@ -46,7 +47,19 @@ pub(super) struct Membership {
 
 struct Assigning {
     all: Vec<Assigned>,
+    /// Number of the restore that is awaited, by partition.
+    awaited: BTreeMap<i32, u64>,
     restored: BTreeMap<i32, Restored>,
+}
+
+/// A partition whose state was lost.
+struct Restoring {
+    /// Number of the restore that is awaited.
+    number: u64,
+    /// How far the partition had come.
+    reached: Reached,
+    /// Outputs of records before this offset exist, or are in a commit.
+    sealed_offset: i64,
 }
 
 /// Partitions that the source wants to hand over.
@@ -78,9 +91,10 @@ impl Membership {
         owned.into_iter()
     }
 
-    /// The state of a partition is lost, which had come so far.
-    pub(super) fn await_restore(&mut self, partition: i32, reached: Reached) {
-        self.restoring.insert(partition, reached);
+    /// Counts a restore. Its number tells its state from one that was asked for before the partition went and came again.
+    fn next_restore(&mut self) -> u64 {
+        self.restores_total += 1;
+        self.restores_total
     }
 
     /// Whether no partition waits for its state.
@@ -102,30 +116,40 @@ impl Core {
 
     /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over together.
     pub fn on_assigned(&mut self, now_ns: i64, all: Vec<Assigned>) -> Result<(), CoreError> {
+        let mut awaited = BTreeMap::new();
         for &Assigned { partition, committed, .. } in &all {
-            let sealed_offset = committed.unwrap_or(0);
-            self.commands.push(Command::Restore { partition, sealed_offset, is_new: true });
+            let (number, sealed_offset) = (self.membership.next_restore(), committed.unwrap_or(0));
+            awaited.insert(partition, number);
+            self.commands.push(Command::Restore { number, partition, sealed_offset, is_new: true });
         }
-        self.membership.assigning.push(Assigning { all, restored: BTreeMap::new() });
+        self.membership.assigning.push(Assigning { all, awaited, restored: BTreeMap::new() });
         self.take_over(now_ns)
     }
 
-    /// A partition's state was restored; outputs of records before `sealed_offset` exist already. What nobody waits for any more is
-    /// ignored.
-    pub fn on_restored(
-        &mut self,
-        now_ns: i64,
-        partition: i32,
-        restored: Restored,
-        sealed_offset: i64,
-    ) -> Result<(), CoreError> {
-        let is_of = |assigning: &&mut Assigning| assigning.all.iter().any(|one| one.partition == partition);
-        if let Some(assigning) = self.membership.assigning.iter_mut().find(is_of) {
-            assigning.restored.insert(partition, restored);
-            return self.take_over(now_ns);
+    /// The state of a partition is lost, which had come so far: it is asked for again.
+    pub(super) fn restore_lost(&mut self, partition: i32, reached: Reached, sealed_offset: i64) {
+        let number = self.membership.next_restore();
+        self.membership.restoring.insert(partition, Restoring { number, reached, sealed_offset });
+        self.commands.push(Command::Restore { number, partition, sealed_offset, is_new: false });
+    }
+
+    /// The restore of this number has ended. Ignores one that nobody awaits any more, because its partition has gone since.
+    pub fn on_restored(&mut self, now_ns: i64, number: u64, restored: Restored) -> Result<(), CoreError> {
+        let partition_of = |awaited: &BTreeMap<i32, u64>| {
+            awaited.iter().find(|&(_, awaited)| *awaited == number).map(|(&partition, _)| partition)
+        };
+        for assigning in &mut self.membership.assigning {
+            if let Some(partition) = partition_of(&assigning.awaited) {
+                assigning.restored.insert(partition, restored);
+                return self.take_over(now_ns);
+            }
         }
-        match self.membership.restoring.remove(&partition) {
-            Some(reached) => Ok(self.admit(now_ns, partition, restored, sealed_offset, reached)?),
+        let mut lost = self.membership.restoring.extract_if(.., |_, restoring| restoring.number == number);
+        match lost.next() {
+            Some((partition, Restoring { reached, sealed_offset, .. })) => {
+                drop(lost);
+                Ok(self.admit(now_ns, partition, restored, sealed_offset, reached)?)
+            }
             None => Ok(()),
         }
     }
@@ -134,7 +158,7 @@ impl Core {
     fn take_over(&mut self, now_ns: i64) -> Result<(), CoreError> {
         let is_complete = |assigning: &mut Assigning| assigning.restored.len() == assigning.all.len();
         let complete: Vec<Assigning> = self.membership.assigning.extract_if(.., is_complete).collect();
-        for Assigning { all, mut restored } in complete {
+        for Assigning { all, mut restored, .. } in complete {
             self.allow_segments(&all, &restored)?;
             for Assigned { partition, committed, end } in all {
                 let restored = restored.remove(&partition).expect("the states of all are there");
@@ -260,6 +284,7 @@ impl Core {
         requests_wait.remove(&partition);
         for assigning in assigning {
             assigning.all.retain(|one| one.partition != partition);
+            assigning.awaited.remove(&partition);
             assigning.restored.remove(&partition);
         }
         self.commands.push(Command::LetGo { partition });

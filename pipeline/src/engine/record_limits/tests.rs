@@ -316,9 +316,7 @@ impl Driven {
                         let attempt = CommitAttempt { sent_ns, ended_ns, looked_up: false };
                         self.core.on_committed(self.now_ns, attempt).expect("the core takes it");
                     }
-                    Command::Restore { partition, sealed_offset, .. } => {
-                        self.restore(partition, sealed_offset)
-                    }
+                    Command::Restore { number, .. } => self.restore(number),
                     Command::Lifecycle(_, detail) => assert!(detail.len() <= LOST_REASON_BYTES_MAX + 100),
                     _ => {}
                 }
@@ -334,9 +332,9 @@ impl Driven {
         }
     }
 
-    fn restore(&mut self, partition: i32, sealed_offset: i64) {
+    fn restore(&mut self, number: u64) {
         let beginning = Restored::beginning(&self.config.core.stages, self.config.isa);
-        self.core.on_restored(self.now_ns, partition, beginning, sealed_offset).expect("it is taken");
+        self.core.on_restored(self.now_ns, number, beginning).expect("it is taken");
     }
 
     fn look_at(&mut self, request: &CommitRequest) {

@@ -138,9 +138,9 @@ impl Shell {
                         self.core.on_committed(now_ns, written(now_ns)).expect(TOLD);
                         self.commits.push(*request);
                     }
-                    Command::Restore { partition, sealed_offset, .. } => {
+                    Command::Restore { number, .. } => {
                         let beginning = Restored::beginning(&self.config.core.stages, Isa::Baseline);
-                        self.core.on_restored(now_ns, partition, beginning, sealed_offset).expect(TOLD);
+                        self.core.on_restored(now_ns, number, beginning).expect(TOLD);
                     }
                     Command::Seek { generation, .. } => self.generations[0] = generation,
                     Command::OpenRequests { partition, assignment } => {

@@ -21,10 +21,11 @@ fn assigned(is_allowed: bool) -> (Core, EngineConfig, Result<(), CoreError>) {
     let mut former = config.core.stages.clone();
     former.allowed_lateness_ns += 1;
     let mut result = Ok(());
-    for (partition, sealed_offset) in [(0, PROCESSED), (1, 0)] {
+    for command in core.take_commands() {
+        let Command::Restore { number, sealed_offset, .. } = command else { continue };
         let segment = (sealed_offset > 0).then(|| former.to_json());
         let beginning = Restored::beginning(&config.core.stages, Isa::Baseline);
-        result = core.on_restored(0, partition, Restored { segment, ..beginning }, sealed_offset);
+        result = core.on_restored(0, number, Restored { segment, ..beginning });
     }
     (core, config, result)
 }
