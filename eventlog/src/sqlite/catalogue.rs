@@ -67,11 +67,41 @@ pub(super) fn topic_rows(file: &LogFile, connection: &Connection) -> Result<Vec<
             let (partitions, compacted) = (row.get(2)?, row.get(3)?);
             let sum = checksum::of_topic(topic_id, &name, partitions, compacted);
             let is_whole = !has_checksums || row.get::<_, i64>(4)? == sum;
-            Ok(TopicRow { topic_id, name, partitions, compacted, is_whole })
+            let mut row = TopicRow { topic_id, name, partitions, compacted, is_whole };
+            row.is_whole &= topic_id > 0 && check_spec(&file.url, &row.spec()).is_ok();
+            Ok(row)
         })?;
-        rows.collect::<rusqlite::Result<Vec<_>>>()
+        ascending(rows, |one, other| one.topic_id < other.topic_id)
     };
-    query().map_err(|error| file.failure(DOING, error))
+    ascended(file, "topics", query().map_err(|error| file.failure(DOING, error))?)
+}
+
+impl TopicRow {
+    fn spec(&self) -> TopicSpec {
+        let &Self { partitions, compacted, .. } = self;
+        TopicSpec { name: self.name.clone(), partitions, compacted, ..TopicSpec::default() }
+    }
+}
+
+/// The rows of a table, if they ascend by their key; `None` if not. A tree that leads to the same pages again and again has rows
+/// without end.
+fn ascending<T>(
+    rows: impl Iterator<Item = rusqlite::Result<T>>,
+    is_before: impl Fn(&T, &T) -> bool,
+) -> rusqlite::Result<Option<Vec<T>>> {
+    let mut ascending: Vec<T> = Vec::new();
+    for row in rows {
+        let row = row?;
+        if ascending.last().is_some_and(|last| !is_before(last, &row)) {
+            return Ok(None);
+        }
+        ascending.push(row);
+    }
+    Ok(Some(ascending))
+}
+
+fn ascended<T>(file: &LogFile, what: &str, rows: Option<Vec<T>>) -> Result<Vec<T>, LogError> {
+    rows.ok_or_else(|| file.damaged(format!("the tree of {what} leads around in circles")))
 }
 
 impl Catalogue {
@@ -84,7 +114,11 @@ impl Catalogue {
         }
         if let Some(row) = rows.iter().find(|row| !row.is_whole) {
             let TopicRow { topic_id, name, .. } = row;
-            return Err(file.damaged(format!("topic number {topic_id}, {name:?}, does not fit its checksum")));
+            let found = match check_spec(&file.url, &row.spec()) {
+                Err(LogError::TopicConflict { found, .. }) => found,
+                _ => "does not fit its checksum".to_owned(),
+            };
+            return Err(file.damaged(format!("topic number {topic_id}, {name:?}, {found}")));
         }
         Ok(Self::new(file, rows))
     }
@@ -268,9 +302,10 @@ impl GivenUp {
             let rows = statement.query_map(params![topic_id, partition], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
             })?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
+            ascending(rows, |one, other| one.0 < other.0)
         };
         let rows = query().map_err(|error| file.failure("reading what was given up", error))?;
+        let rows = ascended(file, "what was given up", rows)?;
         let mut ranges: Vec<(i64, i64)> = Vec::with_capacity(rows.len());
         for (first, next, sum) in rows {
             if sum != checksum::of_given_up(topic_id, partition, first, next) {
@@ -335,8 +370,13 @@ pub(super) struct CommittedRow {
 pub(super) fn committed_rows(file: &LogFile, connection: &Connection) -> Result<Vec<CommittedRow>, LogError> {
     let has_checksums = file.format().has_checksums();
     let checksum = if has_checksums { "checksum" } else { "0" };
-    let sql =
-        format!("SELECT group_name, topic_id, partition, next_offset, {checksum} FROM committed_offsets");
+    let sql = format!(
+        "SELECT group_name, topic_id, partition, next_offset, {checksum} FROM committed_offsets
+             ORDER BY group_name, topic_id, partition"
+    );
+    fn key(row: &CommittedRow) -> (&str, i64, i32) {
+        (&row.group, row.topic_id, row.partition)
+    }
     let query = || {
         let mut statement = connection.prepare_cached(&sql)?;
         let rows = statement.query_map([], |row| {
@@ -346,9 +386,10 @@ pub(super) fn committed_rows(file: &LogFile, connection: &Connection) -> Result<
             let is_whole = !has_checksums || row.get::<_, i64>(4)? == sum;
             Ok(CommittedRow { group, topic_id, partition, next, is_whole })
         })?;
-        rows.collect::<rusqlite::Result<Vec<_>>>()
+        ascending(rows, |one, other| key(one) < key(other))
     };
-    query().map_err(|error| file.failure(READING_COMMITTED, error))
+    let rows = query().map_err(|error| file.failure(READING_COMMITTED, error))?;
+    ascended(file, "committed offsets", rows)
 }
 
 /// Next-to-read offset that a group committed.

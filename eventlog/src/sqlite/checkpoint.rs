@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, InterruptHandle};
 
+use super::bounded::Bounded;
 use super::disk;
 use super::file::LogFile;
 use super::format::PAGE_BYTES;
@@ -92,7 +93,7 @@ struct Fold {
     limits: WalLimits,
     /// Length from which a commit waits; more than the limit after a reader prevented it.
     wait_bytes: AtomicI64,
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<Bounded>>,
     /// Breaks off what the connection is at, while that yields to commits.
     yields: Mutex<Option<InterruptHandle>>,
 }
@@ -158,10 +159,10 @@ impl Drop for Checkpointer {
 }
 
 /// A connection comes back from what was done with it.
-type Folded = (Connection, rusqlite::Result<()>);
+type Folded = (Bounded, rusqlite::Result<()>);
 
 /// Folds whenever asked to.
-fn serve(fold: &Fold, background: &BackgroundThread<Connection, Folded>, requests: &Receiver<()>) {
+fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
         fold.with_connection(|connection| {
             *lock(&fold.yields) = Some(connection.get_interrupt_handle());
@@ -174,7 +175,7 @@ fn serve(fold: &Fold, background: &BackgroundThread<Connection, Folded>, request
 }
 
 /// Leaves little to be done while commits wait.
-fn fold_beside_commits(connection: Connection) -> Folded {
+fn fold_beside_commits(connection: Bounded) -> Folded {
     let pass = || {
         WalLength::query(&connection, "PASSIVE")?;
         // Starting over waits for the disk.
@@ -209,7 +210,7 @@ impl Fold {
     }
 
     /// The connection, once nobody else is at it. What yields is broken off: who is here waits for its turn.
-    fn take_connection(&self) -> MutexGuard<'_, Option<Connection>> {
+    fn take_connection(&self) -> MutexGuard<'_, Option<Bounded>> {
         loop {
             match self.connection.try_lock() {
                 Ok(connection) => return connection,
@@ -223,17 +224,18 @@ impl Fold {
         }
     }
 
-    fn with_connection(&self, run: impl FnOnce(Connection) -> Folded) {
+    fn with_connection(&self, run: impl FnOnce(Bounded) -> Folded) {
         let mut connection = self.take_connection();
         let opened = match connection.take() {
-            Some(connection) => Ok(connection),
+            Some(connection) => self.file.begin(&connection).map(|()| connection),
             None => self.file.connect_waiting(self.limits.reader_wait_max),
         };
-        let done = opened.and_then(|opened| {
-            let (opened, done) = run(opened);
-            *connection = Some(opened);
-            done
-        });
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.warn(&error),
+        };
+        let (opened, done) = run(opened);
+        *connection = Some(opened);
         match done {
             Ok(()) => {}
             // Another process is at it, or a commit does it itself.
@@ -246,7 +248,7 @@ impl Fold {
         }
     }
 
-    fn warn(&self, error: &rusqlite::Error) {
+    fn warn(&self, error: &dyn std::error::Error) {
         tracing::warn!(log = self.file.url, %error, "the write-ahead log cannot be folded back");
     }
 }
@@ -316,7 +318,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (log, mut producer, wal_bytes) = open(&directory, LIMITS);
         commit(&mut *producer);
-        let mut blocker = log.connection();
+        let mut blocker = log.connection().unwrap();
         let blocking = blocker.transaction().unwrap();
         let topics: i64 = blocking.query_row("SELECT count(*) FROM topics", [], |row| row.get(0)).unwrap();
         assert_eq!(topics, 1);

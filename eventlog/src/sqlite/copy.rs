@@ -111,7 +111,7 @@ fn fill(
         }
     }
     own.committed_rows = committed(source, &file, &connection, &target, damage)?;
-    producers(source, &connection)?;
+    producers(source, &connection, damage)?;
     own.write(&file, &connection, &before)?;
     connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL").map_err(failed)
 }
@@ -329,15 +329,36 @@ fn committed(
     Ok(rows)
 }
 
-fn producers(source: &CopiedLog<'_>, connection: &Connection) -> Result<(), LogError> {
+/// Copies producers with their epochs, up to the first that is not behind the one before it.
+fn producers(
+    source: &CopiedLog<'_>,
+    connection: &Connection,
+    damage: &mut Damage<'_>,
+) -> Result<(), LogError> {
     let copy = || {
-        let mut statement = source.connection.prepare("SELECT transactional_id, epoch FROM producers")?;
+        let sql = "SELECT transactional_id, epoch FROM producers ORDER BY transactional_id";
+        let mut statement = source.connection.prepare(sql)?;
         let mut rows = statement.query([])?;
+        let mut last: Option<String> = None;
         while let Some(row) = rows.next()? {
             let (name, epoch): (String, i64) = (row.get(0)?, row.get(1)?);
-            connection.execute("INSERT INTO producers VALUES (?1, ?2)", (name, epoch))?;
+            if last.as_ref().is_some_and(|last| *last >= name) {
+                return Ok(false);
+            }
+            connection.execute("INSERT INTO producers VALUES (?1, ?2)", (&name, epoch))?;
+            last = Some(name);
         }
-        Ok(())
+        Ok(true)
     };
-    copy().map_err(|error| source.file.failure(DOING, error))
+    if copy().map_err(|error| source.file.failure(DOING, error))? {
+        return Ok(());
+    }
+    let found = "the tree of producers leads around in circles".to_owned();
+    match damage {
+        Damage::Refuse => Err(source.file.damaged(found)),
+        Damage::LeaveOut { losses, .. } => {
+            losses.push(Loss::Unnamed { found });
+            Ok(())
+        }
+    }
 }

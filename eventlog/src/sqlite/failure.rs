@@ -6,6 +6,7 @@ use rusqlite::{ErrorCode, ffi};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+use super::bounded::STEPS_MAX;
 use super::file::{Access, LOCK_WAIT_MAX};
 use crate::LogError;
 
@@ -67,6 +68,17 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
         },
         ErrorCode::SystemIoFailure if let Some(cause) = limits(&error) => {
             LogError::Limit { url, doing, cause }
+        }
+        // Only the progress handler of a log's connection ends what is explained here.
+        ErrorCode::OperationInterrupted => unreadable(
+            format!(
+                "the log is damaged, or made to hold up who reads it: {doing} takes more steps than any log needs ({STEPS_MAX}, \
+                 STEPS_MAX, or by the size of the file)"
+            ),
+            DAMAGED_ACTION,
+        ),
+        ErrorCode::TooBig => {
+            unreadable(format!("the log is damaged: {error} (while {doing})"), DAMAGED_ACTION)
         }
         ErrorCode::DiskFull => LogError::Full { url, doing },
         ErrorCode::ReadOnly => LogError::ReadOnly { url, doing },

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+use super::beside::Beside;
+use super::bounded::Bounded;
 use super::checkpoint::WAL_BYTES_DUE;
 use super::ends::Own;
 use super::format::Format;
@@ -51,6 +52,8 @@ pub(super) struct LogFile {
     pub(super) access: Access,
     /// Producers notify after each commit, polling consumers wait for it.
     pub(super) wakes: Arc<Wakes>,
+    /// The write-ahead log and its index while connections have them open.
+    pub(super) beside: Arc<Beside>,
     /// Found out when the file is opened.
     format: OnceLock<Format>,
     /// Held by the writer of this process whose turn it is. SQLite's own lock is between processes, where waiting means
@@ -69,7 +72,8 @@ pub(super) struct Writing<'a> {
 impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
         let (wakes, format) = (Arc::new(Wakes::default()), OnceLock::new());
-        Self { path, url, access, wakes, format, turn: Mutex::new(None) }
+        let beside = Arc::new(Beside::new(path.clone()));
+        Self { path, url, access, wakes, beside, format, turn: Mutex::new(None) }
     }
 
     /// The format of the file.
@@ -83,12 +87,17 @@ impl LogFile {
     }
 
     /// A connection of its own for each consumer and producer.
-    pub(super) fn connect(&self) -> Result<Connection, LogError> {
-        self.connect_waiting(LOCK_WAIT_MAX).map_err(|error| self.failure("opening the log", error))
+    pub(super) fn connect(&self) -> Result<Bounded, LogError> {
+        self.connect_waiting(LOCK_WAIT_MAX)
     }
 
     /// A connection that waits for locks at most `lock_wait_max`.
-    pub(super) fn connect_waiting(&self, lock_wait_max: Duration) -> rusqlite::Result<Connection> {
+    pub(super) fn connect_waiting(&self, lock_wait_max: Duration) -> Result<Bounded, LogError> {
+        self.check_before_connecting()?;
+        self.connect_unchecked(lock_wait_max).map_err(|error| self.failure("opening the log", error))
+    }
+
+    fn connect_unchecked(&self, lock_wait_max: Duration) -> rusqlite::Result<Bounded> {
         let mut connection = self.connect_bare()?;
         let wakes = Arc::clone(&self.wakes);
         let mut started = Instant::now();
@@ -100,8 +109,7 @@ impl LogFile {
             started.elapsed() < lock_wait_max
         }))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
-        // A log from elsewhere is data: nothing in its schema may run code, and cells are checked as pages are read.
-        connection.pragma_update(None, "trusted_schema", false)?;
+        // Cells are checked as pages are read.
         connection.pragma_update(None, "cell_size_check", true)?;
         connection.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
         // Memory-mapped pages would turn a truncation by someone else into a signal instead of an error.
@@ -116,33 +124,26 @@ impl LogFile {
         Ok(connection)
     }
 
-    /// A connection without any settings.
-    pub(super) fn connect_bare(&self) -> rusqlite::Result<Connection> {
+    /// A connection without any settings but those that bound what a file can do.
+    pub(super) fn connect_bare(&self) -> rusqlite::Result<Bounded> {
         // Each connection belongs to one thread at a time, so SQLite's own mutexes are not needed.
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let files = Arc::clone(&self.beside);
         match self.access {
-            Access::Write(_) => {
-                Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
+            Access::Write(_) => Bounded::open(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE, files),
+            Access::Read => Bounded::open(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY, files),
+            Access::ReadFrozen => {
+                let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                Bounded::open(frozen_uri(&self.path), flags, files)
             }
-            Access::Read => Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY),
-            Access::ReadFrozen => Connection::open_with_flags(
-                frozen_uri(&self.path),
-                flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
-            ),
         }
-    }
-
-    /// Has the connection leave the write-ahead log as it is when it closes.
-    pub(super) fn leave_as_it_is(&self, connection: &Connection) {
-        // It fails for no connection that is open.
-        let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 
     /// Runs `write` in a transaction that holds the write lock from the start. All or nothing; after an error the
     /// connection is outside any transaction.
     pub(super) fn write<T>(
         &self,
-        connection: &Connection,
+        connection: &Bounded,
         doing: &str,
         write: impl FnOnce(&mut Writing<'_>) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
@@ -150,10 +151,11 @@ impl LogFile {
             return Err(LogError::ReadOnly { url: self.url.clone(), doing: doing.to_owned() });
         }
         let result = {
-            self.check_in_place(connection)?;
             let mut turn = self.take_turn();
+            self.begin(connection)?;
             let head = match &mut *turn {
-                Some(head) => head,
+                Some(head) if head.is_in_place(&self.path) => head,
+                Some(_) => return Err(self.head_gone()),
                 none => none.insert(self.begin_writing(connection, doing)?),
             };
             self.transact(connection, head, doing, write)?
@@ -240,13 +242,8 @@ impl LogFile {
 
     /// Has the file say that it is written. A reader that stays holds that up, and then a later checkpoint does it.
     fn fold_all(&self, connection: &Connection) {
-        let fold = || {
-            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-                Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
-            })
-        };
         for _ in 0..FOLD_TRIES_MAX {
-            match fold() {
+            match self.fold(connection) {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => return tracing::debug!(log = self.url, %error, "the log was not folded"),
@@ -255,15 +252,24 @@ impl LogFile {
         }
     }
 
+    /// Folds what no reader needs of the write-ahead log into the file; whether that is all.
+    pub(super) fn fold(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok(row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+        })
+    }
+
     /// Makes the file the whole log again, if nobody else writes it: it may be copied alone then.
     fn close(&self, head: &HeadFile) -> Result<(), LogError> {
         const DOING: &str = "closing the log";
-        if !head.is_alone() {
+        if !head.is_alone() || self.beside.is_cut() {
             return Ok(());
         }
+        // No connection has the files open that were noted.
+        self.beside.forget();
         let connection = self.connect()?;
         // Another log may be in its place by now.
-        opening::compare(self, &connection)?;
+        opening::compare_with(self, &connection, head)?;
         if Own::read(self, &connection)?.is_open {
             self.transact(&connection, head, DOING, |writing| {
                 writing.own.is_open = false;
@@ -273,26 +279,6 @@ impl LogFile {
         connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
             .map_err(|error| self.failure(DOING, error))
-    }
-
-    /// SQLite would go on reading and writing a file that is gone, where nobody else sees it.
-    pub(super) fn check_in_place(&self, connection: &Connection) -> Result<(), LogError> {
-        #[cfg(unix)]
-        {
-            let mut moved = 0;
-            connection
-                .file_control(Some("main"), rusqlite::FileControl::HasMoved(&mut moved))
-                .map_err(|error| self.failure("looking for the log's file", error))?;
-            if moved != 0 {
-                return Err(LogError::Unreadable {
-                    url: self.url.clone(),
-                    found: "the file was deleted, moved or replaced while it was open".to_owned(),
-                    action: "put it back with its -wal file if you can, and start this process again"
-                        .to_owned(),
-                });
-            }
-        }
-        Ok(())
     }
 
     /// The write turn of this process.

@@ -22,11 +22,13 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
+use super::beside::{self, beside};
+use super::bounded::Bounded;
 use super::failure::{DAMAGED_ACTION, no_log_action};
 use super::file::{Access, LogFile};
 use super::head::Found;
 use super::table::Layout;
-use super::{ends, opening};
+use super::{ends, head, opening, schema};
 use crate::LogError;
 
 /// Marks a file as a log of ours: "WTLG".
@@ -62,30 +64,10 @@ impl Format {
 }
 
 const DOING: &str = "opening the log";
+/// Bytes of a file that SQLite takes for an empty one.
+const REMNANT_BYTES: u64 = 1;
 /// Three records of 5 KB fill a page of this size, and a transaction of a few small records rewrites few of them.
 pub(super) const PAGE_BYTES: i64 = 16 * 1024;
-
-const TABLES: &str = "
-    CREATE TABLE topics(
-        topic_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compacted INTEGER NOT NULL,
-        checksum INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE partitions(
-        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL, rows INTEGER NOT NULL,
-        checksum INTEGER NOT NULL, PRIMARY KEY(topic_id, partition)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE committed_offsets(
-        group_name TEXT NOT NULL, topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
-        checksum INTEGER NOT NULL, PRIMARY KEY(group_name, topic_id, partition)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE given_up(
-        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, first_offset INTEGER NOT NULL,
-        next_offset INTEGER NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY(topic_id, partition, first_offset)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE producers(
-        transactional_id TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-";
 
 /// The canonical path of a log that exists, or of one to be made in a directory that exists.
 pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf, LogError> {
@@ -102,6 +84,9 @@ pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
             Err(unreadable("a directory is not a log".to_owned(), "name a file in it"))
+        }
+        Ok(metadata) if !metadata.is_file() => {
+            Err(unreadable("a pipe, a socket or a device is not a log".to_owned(), "name a file"))
         }
         Ok(metadata) if must_exist && metadata.len() == 0 && !has_wal(path) => {
             Err(unreadable("the file is empty".to_owned(), "name a file that warptape made"))
@@ -136,18 +121,18 @@ pub(super) fn has_wal(path: &Path) -> bool {
 
 /// Where SQLite keeps the write-ahead log of a file.
 pub(super) fn wal_path(path: &Path) -> PathBuf {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    wal.into()
+    beside(path, "-wal")
 }
 
 /// A first connection, after making sure that the file is a complete log of a known format, and that nothing of it is lost. A
 /// missing or empty file becomes a new log when it may be written.
-pub(super) fn open(file: &LogFile) -> Result<Connection, LogError> {
+pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
+    refuse_neighbours(file)?;
     // SQLite would remove a write-ahead log without a file.
     opening::refuse_in_place_of_a_log(file, || {
-        Ok(std::fs::metadata(&file.path).map_or(true, |metadata| metadata.len() == 0))
+        Ok(std::fs::metadata(&file.path).map_or(true, |metadata| metadata.len() <= REMNANT_BYTES))
     })?;
+    refuse_remnant(file)?;
     if let Some(found) = truncation(file) {
         return Err(LogError::Unreadable { url: file.url.clone(), found, action: DAMAGED_ACTION.to_owned() });
     }
@@ -157,13 +142,45 @@ pub(super) fn open(file: &LogFile) -> Result<Connection, LogError> {
     let mut connection = file.connect()?;
     if let Err(error) = make_sure(file, &mut connection) {
         // What is refused stays as it is: SQLite would fold what it can read of the write-ahead log, and remove the rest.
-        file.leave_as_it_is(&connection);
+        connection.leave_as_it_is();
         return Err(error);
     }
+    file.beside.note();
     Ok(connection)
 }
 
-fn make_sure(file: &LogFile, connection: &mut Connection) -> Result<(), LogError> {
+/// Refuses what lies beside the log if it is no file of a log, or would end this process.
+pub(super) fn refuse_neighbours(file: &LogFile) -> Result<(), LogError> {
+    let odd = beside::odd(&file.path).map_err(|cause| LogError::Denied {
+        url: file.url.clone(),
+        doing: "looking at the files beside it".to_owned(),
+        cause: cause.to_string(),
+    })?;
+    if let Some(found) = odd {
+        let action = "no log has that: remove it, if nobody needs it".to_owned();
+        return Err(LogError::Unreadable { url: file.url.clone(), found, action });
+    }
+    if beside::is_index_cut(&file.path) && head::is_held(&file.path) {
+        let found = format!(
+            "the index of its write-ahead log, {}, was cut while another process writes the log",
+            beside(&file.path, "-shm").display()
+        );
+        let action = "stop every process that uses the log, and start again".to_owned();
+        return Err(LogError::Unreadable { url: file.url.clone(), found, action });
+    }
+    Ok(())
+}
+
+/// SQLite takes a file of one byte for an empty one, and would begin a new log in its place.
+pub(super) fn refuse_remnant(file: &LogFile) -> Result<(), LogError> {
+    if std::fs::metadata(&file.path).is_ok_and(|metadata| metadata.len() == REMNANT_BYTES) {
+        let found = "the log is truncated: one byte is left of it".to_owned();
+        return Err(LogError::Unreadable { url: file.url.clone(), found, action: DAMAGED_ACTION.to_owned() });
+    }
+    Ok(())
+}
+
+fn make_sure(file: &LogFile, connection: &mut Bounded) -> Result<(), LogError> {
     if matches!(file.access, Access::Write(_)) {
         if connection.is_readonly("main").map_err(|error| file.failure(DOING, error))? {
             return Err(LogError::ReadOnly { url: file.url.clone(), doing: DOING.to_owned() });
@@ -180,8 +197,16 @@ fn make_sure(file: &LogFile, connection: &mut Connection) -> Result<(), LogError
     opening::compare(file, connection)
 }
 
-/// Finds out the format of a file, which must be a log.
-pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+/// Finds out the format of a file, which must be a log and nothing else.
+fn identify(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+    let format = find_out(file, connection)?;
+    schema::check(file, connection, format)?;
+    file.set_format(format);
+    Ok(())
+}
+
+/// The format that a file says it has. No table of it was looked at.
+pub(super) fn find_out(file: &LogFile, connection: &Connection) -> Result<Format, LogError> {
     let (application_id, version) = identity(connection).map_err(|error| file.failure(DOING, error))?;
     if application_id != APPLICATION_ID {
         return Err(LogError::Unreadable {
@@ -192,30 +217,18 @@ pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), Lo
             action: no_log_action(file.access).to_owned(),
         });
     }
-    let Some(format) = Format::of(version) else {
+    Format::of(version).ok_or_else(|| {
         let newest = Format::NEW as i32;
-        return Err(LogError::Unreadable {
+        LogError::Unreadable {
             url: file.url.clone(),
             found: format!("the log has format version {version}, this program reads versions 1 to {newest}"),
             action: "use the version of warptape that wrote it, or a newer one".to_owned(),
-        });
-    };
-    let has_checksums: bool = connection
-        .query_row(
-            "SELECT EXISTS (SELECT 1 FROM pragma_table_info('partitions') WHERE name = 'checksum')",
-            [],
-            |row| row.get(0),
-        )
-        .map_err(|error| file.failure(DOING, error))?;
-    if has_checksums != format.has_checksums() {
-        return Err(file.damaged(format!("its header says format version {version}, its tables another one")));
-    }
-    file.set_format(format);
-    Ok(())
+        }
+    })
 }
 
 /// Makes a database without any content a log; leaves every other one as it is, but for WAL mode in a log of ours.
-fn begin(connection: &mut Connection) -> rusqlite::Result<()> {
+fn begin(connection: &mut Bounded) -> rusqlite::Result<()> {
     if identity(connection)?.0 == 0 && is_blank(connection)? {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     } else if identity(connection)?.0 != APPLICATION_ID {
@@ -233,7 +246,7 @@ fn begin(connection: &mut Connection) -> rusqlite::Result<()> {
 
 /// Makes the tables of a new log.
 pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(TABLES)?;
+    connection.execute_batch(schema::TABLES)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", Format::NEW as i32)?;
     ends::make(connection)
@@ -257,7 +270,7 @@ fn truncation(file: &LogFile) -> Option<String> {
         return None;
     }
     let connection = file.connect_bare().ok()?;
-    file.leave_as_it_is(&connection);
+    connection.leave_as_it_is();
     let (page_bytes, page_count) = match page_counts(&connection) {
         Ok(counts) => counts,
         // SQLite refuses a file that lacks whole pages, without saying how many.

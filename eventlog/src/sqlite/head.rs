@@ -13,10 +13,11 @@
 //! The file is locked as well, shared by those who write the log. Who finds itself alone when it ends closes the log.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::beside::{NONBLOCK, beside, kind_of, open_file};
 use super::checksum;
 use super::file::NOFOLLOW;
 
@@ -27,6 +28,8 @@ const SLOT_STRIDE: usize = 64;
 const SLOTS: u64 = 2;
 const ENTRIES_AT: u64 = SLOT_STRIDE as u64 * SLOTS;
 const ENTRY_BYTES: usize = 32;
+/// Bytes that are read: more partitions than any log has.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// Where a partition ends, as the head has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,19 +62,30 @@ pub(super) enum Found {
 
 /// Where the head of a log is.
 pub(super) fn head_path(log: &Path) -> PathBuf {
-    let mut path = log.as_os_str().to_owned();
-    path.push("-head");
-    path.into()
+    beside(log, "-head")
+}
+
+/// Whether some process writes the log.
+pub(super) fn is_held(log: &Path) -> bool {
+    let held =
+        open_file(&head_path(log)).map(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)));
+    held.unwrap_or(false)
 }
 
 /// Reads the head of a log. Who may not read it is told nothing by it.
 pub(super) fn read(log: &Path) -> io::Result<Found> {
-    let bytes = match std::fs::read(head_path(log)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Absent),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(Found::Forbidden),
-        Err(error) => return Err(error),
-    };
+    match open_file(&head_path(log)) {
+        Ok(file) => read_from(&file),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Absent),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(Found::Forbidden),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_from(mut file: &File) -> io::Result<Found> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
     let slot = |slot: u64| {
         let at = slot as usize * SLOT_STRIDE;
         let bytes = checked(bytes.get(at..at + SLOT_BYTES)?)?;
@@ -118,9 +132,18 @@ impl HeadFile {
         let path = head_path(log);
         let mode = std::fs::metadata(log)?.mode() & 0o666;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(mode).custom_flags(NOFOLLOW);
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(mode)
+            .custom_flags(NOFOLLOW | NONBLOCK);
         let file = options.open(path)?;
         let metadata = file.metadata()?;
+        if let Some(kind) = kind_of(&metadata) {
+            return Err(io::Error::other(format!("it is {kind}, not a file")));
+        }
         // The mask of this process does not count, nor what the log's permissions were before.
         if metadata.mode() & 0o666 != mode && metadata.uid() == rustix::process::geteuid().as_raw() {
             file.set_permissions(PermissionsExt::from_mode(mode))?;
@@ -145,6 +168,18 @@ impl HeadFile {
     /// Waits until the disk has it.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
+    }
+
+    /// What it holds.
+    pub(super) fn read(&self) -> io::Result<Found> {
+        read_from(&self.file)
+    }
+
+    /// Whether it has its name still.
+    pub(super) fn is_in_place(&self, log: &Path) -> bool {
+        let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let named = std::fs::symlink_metadata(head_path(log)).map(place);
+        self.file.metadata().map(place).is_ok_and(|own| named.is_ok_and(|named| named == own))
     }
 
     /// Whether no other process has it open, which is kept so until this is dropped.

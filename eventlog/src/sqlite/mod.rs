@@ -15,11 +15,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::Connection;
-
 use crate::{Consumer, EventLog, LogError, Producer, RecordClock, TopicInfo, TopicPartition, TopicSpec};
 
+mod beside;
 mod block;
+mod bounded;
 mod catalogue;
 mod check;
 mod checkpoint;
@@ -33,12 +33,14 @@ mod file;
 mod format;
 mod head;
 mod headers;
+mod in_place;
 mod member;
 mod opening;
 mod portable;
 mod producer;
 mod recover;
 mod scan;
+mod schema;
 mod table;
 mod wake;
 
@@ -50,6 +52,7 @@ pub use portable::PortableFile;
 pub use producer::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
 pub use recover::{Loss, Recovered};
 
+use bounded::Bounded;
 use catalogue::Catalogue;
 use checkpoint::{Checkpointer, WalLimits};
 use consumer::SqliteConsumer;
@@ -80,7 +83,7 @@ impl Durability {
 pub struct SqliteLog {
     file: Arc<LogFile>,
     /// For what is neither consuming nor producing.
-    connection: Arc<Mutex<Connection>>,
+    connection: Arc<Mutex<Bounded>>,
     /// `None` for a log that is only read.
     checkpointer: Option<Arc<Checkpointer>>,
 }
@@ -123,9 +126,12 @@ impl SqliteLog {
         Ok(Self { file, connection, checkpointer })
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    /// The connection, for an operation that begins.
+    fn connection(&self) -> Result<MutexGuard<'_, Bounded>, LogError> {
         // A panic elsewhere leaves the connection outside any transaction: dropping a transaction ends it.
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        self.file.begin(&connection)?;
+        Ok(connection)
     }
 
     /// Reads the whole file; the first damage is an error.
@@ -138,7 +144,8 @@ impl SqliteLog {
 
     /// Reads the whole file and says all that is damaged.
     pub fn check_all(&self, progress: &mut dyn FnMut(LogProgress)) -> Result<Checked, LogError> {
-        check::check(&self.file, &self.file.connect()?, progress)
+        let connection = self.connect_to_read_all()?;
+        check::check(&self.file, &connection, progress)
     }
 
     /// Makes a whole copy of the newest format, as of now, while others read and write. There must be no such file yet.
@@ -147,7 +154,7 @@ impl SqliteLog {
         to: impl AsRef<Path>,
         progress: &mut dyn FnMut(LogProgress),
     ) -> Result<(), LogError> {
-        let connection = self.file.connect()?;
+        let connection = self.connect_to_read_all()?;
         let reading =
             connection.unchecked_transaction().map_err(|error| self.file.failure("copying", error))?;
         let transactions = ends::Own::read(&self.file, &reading)?.transactions;
@@ -164,6 +171,12 @@ impl SqliteLog {
         recover::recover(path.as_ref(), progress)
     }
 
+    fn connect_to_read_all(&self) -> Result<Bounded, LogError> {
+        let connection = self.file.connect()?;
+        self.file.begin_reading_all(&connection)?;
+        Ok(connection)
+    }
+
     fn read_only(&self, doing: &str) -> LogError {
         LogError::ReadOnly { url: self.url(), doing: doing.to_owned() }
     }
@@ -171,13 +184,13 @@ impl SqliteLog {
 
 impl EventLog for SqliteLog {
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError> {
-        self.file.write(&self.connection(), "creating topics", |writing| {
-            catalogue::create(&self.file, writing, topics)
-        })
+        let connection = self.connection()?;
+        self.file
+            .write(&connection, "creating topics", |writing| catalogue::create(&self.file, writing, topics))
     }
 
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
-        let connection = self.connection();
+        let connection = self.connection()?;
         Catalogue::load(&self.file, &connection)?.describe(&self.file, &connection)
     }
 
@@ -185,21 +198,24 @@ impl EventLog for SqliteLog {
         if self.checkpointer.is_none() {
             return Err(self.read_only("joining a consumer group"));
         }
+        drop(self.connection()?);
         let membership = member::join(&self.file.url, &self.file.path, group)?;
         Ok(Box::new(SqliteConsumer::member(Arc::clone(&self.file), group, membership, topics)?))
     }
 
     fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
+        drop(self.connection()?);
         Ok(Box::new(SqliteConsumer::reader(Arc::clone(&self.file), partitions)?))
     }
 
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError> {
+        drop(self.connection()?);
         let checkpointer = self.checkpointer.as_ref().ok_or_else(|| self.read_only("starting a producer"))?;
         Ok(Box::new(SqliteProducer::new(Arc::clone(&self.file), Arc::clone(checkpointer), transactional_id)?))
     }
 
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
-        let connection = self.connection();
+        let connection = self.connection()?;
         let catalogue = Catalogue::load(&self.file, &connection)?;
         let topic_id = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?.topic_id;
         catalogue::committed(&self.file, &connection, group, topic_id, partition)
@@ -207,7 +223,7 @@ impl EventLog for SqliteLog {
 
     /// Readers see whole transactions alone.
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
-        let connection = self.connection();
+        let connection = self.connection()?;
         let catalogue = Catalogue::load(&self.file, &connection)?;
         let topic = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?;
         let table = topic.table(partition.partition);
@@ -219,7 +235,7 @@ impl EventLog for SqliteLog {
     }
 
     fn record_clock(&self, topic: &str) -> Result<Option<RecordClock>, LogError> {
-        let connection = self.connection();
+        let connection = self.connection()?;
         let catalogue = Catalogue::load(&self.file, &connection)?;
         match catalogue.topics().find(|found| found.spec.name == topic) {
             Some(found) => ends::clock(&self.file, &connection, found.topic_id),

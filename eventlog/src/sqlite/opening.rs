@@ -9,7 +9,7 @@ use super::catalogue::Catalogue;
 use super::ends::{self, Own};
 use super::file::LogFile;
 use super::format;
-use super::head::{self, Found, Head, head_path};
+use super::head::{self, Found, Head, HeadFile, head_path};
 use crate::LogError;
 
 /// Partitions that a message names.
@@ -27,11 +27,15 @@ pub(super) struct Lost {
 
 /// The head of the log's file.
 pub(super) fn read_head(file: &LogFile) -> Result<Found, LogError> {
-    head::read(&file.path).map_err(|cause| LogError::Denied {
+    head::read(&file.path).map_err(|cause| head_denied(file, &cause))
+}
+
+fn head_denied(file: &LogFile, cause: &std::io::Error) -> LogError {
+    LogError::Denied {
         url: file.url.clone(),
         doing: format!("reading its head {}", head_path(&file.path).display()),
         cause: cause.to_string(),
-    })
+    }
 }
 
 /// Makes a file where there is none, for its owner alone; its write-ahead log gets the same permissions.
@@ -81,13 +85,23 @@ pub(super) fn refuse_in_place_of_a_log(
 /// Refuses a log that lacks what was committed.
 pub(super) fn compare(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let (found, own) = look(&mut || read_head(file), &mut || Own::read(file, connection))?;
+    judge(file, connection, &found, &own)
+}
+
+/// Refuses a log that lacks what a head knows of that may have lost its name.
+pub(super) fn compare_with(file: &LogFile, connection: &Connection, head: &HeadFile) -> Result<(), LogError> {
+    let found = head.read().map_err(|cause| head_denied(file, &cause))?;
+    judge(file, connection, &found, &Own::read(file, connection)?)
+}
+
+fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> Result<(), LogError> {
     let path = head_path(&file.path);
     let action = |how: &str| {
         format!("{how}, or go on from what is whole with `warptape log recover --log {}`", file.url)
     };
     let (found, action) = match found {
         Found::Head(head) if head.transactions > own.transactions => {
-            let lost = lost_ends(file, connection, &head);
+            let lost = lost_ends(file, connection, head);
             let missing = match head.transactions - own.transactions {
                 1 => "1 transaction is lost".to_owned(),
                 count => format!("{count} transactions are lost"),

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::beside::beside;
 use super::block::{Blocks, StoredRecord};
 use super::catalogue::{self, GivenUp};
 use super::ends::{self, End, Own};
-use super::file::{Access, LogFile};
+use super::file::{Access, LogFile, NOFOLLOW};
 use super::format::{self, Format};
-use super::recover::beside;
 use super::table::Table;
 use super::{head, headers};
 use crate::topic::check_spec;
@@ -24,7 +24,7 @@ use crate::{LogError, Record, RecordClock, TopicPartition, TopicSpec};
 
 const DOING: &str = "writing a copy of records";
 /// How the file is called until it is whole, behind its name.
-const UNFINISHED: &str = "unfinished";
+const UNFINISHED: &str = "-unfinished";
 
 /// A file on its way to be a log. Dropped before [`PortableFile::finish`] it is removed.
 pub struct PortableFile {
@@ -259,7 +259,13 @@ fn refuse_taken(url: &str, to: &Path) -> Result<(), LogError> {
 /// Begins the file anew and holds it against other processes.
 fn lock(url: &str, unfinished: &Path) -> Result<File, LogError> {
     let failed = |cause: io::Error| storage(url, &cause);
-    let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(unfinished);
+    let open = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(NOFOLLOW)
+        .open(unfinished);
     let file = open.map_err(failed)?;
     let is_held = match file.try_lock() {
         Ok(()) => {

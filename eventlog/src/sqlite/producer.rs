@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{OptionalExtension, Transaction};
 
 use super::block::Blocks;
+use super::bounded::Bounded;
 use super::catalogue::{self, Catalogue, Topic};
 use super::checkpoint::Checkpointer;
 use super::ends::{self, End};
@@ -62,7 +63,7 @@ impl Open {
 pub(super) struct SqliteProducer {
     file: Arc<LogFile>,
     checkpointer: Arc<Checkpointer>,
-    connection: Connection,
+    connection: Bounded,
     catalogue: Catalogue,
     transactional_id: String,
     epoch: i64,
@@ -117,6 +118,7 @@ impl SqliteProducer {
     /// A topic that has the partition. Topics may be newer than the catalogue.
     fn find(&mut self, topic: &str, partition: i32) -> Result<&Topic, LogError> {
         if let Err(LogError::UnknownTopic { .. }) = self.catalogue.topic(&self.file, topic) {
+            self.file.begin(&self.connection)?;
             self.catalogue = Catalogue::load(&self.file, &self.connection)?;
         }
         self.catalogue.topic_of(&self.file, topic, partition)

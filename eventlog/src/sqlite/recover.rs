@@ -5,17 +5,20 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
+
+use super::beside::beside;
 use super::check::LogProgress;
 use super::copy::{CopiedLog, Damage, copy};
 use super::ends::Own;
 use super::file::{Access, LogFile};
 use super::head::{Found, Head, HeadFile};
-use super::{Durability, format, opening};
+use super::{Durability, format, opening, schema};
 use crate::LogError;
 
 const DOING: &str = "recovering the log";
 /// The ending of the copy until it takes the place of the log.
-const COPIED: &str = "recovering";
+const COPIED: &str = "-recovering";
 
 /// Something that a recovery gave up. It displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,11 @@ pub enum Loss {
         /// The offset it has now; without one the group reads from the beginning.
         set_to: Option<i64>,
     },
+    /// Something that no log has.
+    Foreign {
+        /// What it is, with its name.
+        what: String,
+    },
     /// Something of which no more is known.
     Unnamed {
         /// What was found in its place.
@@ -78,6 +86,7 @@ impl fmt::Display for Loss {
                 f,
                 "group {group:?} reads {place} from the beginning: its committed offset, {next} as found, is damaged"
             ),
+            Self::Foreign { what } => write!(f, "{what} is left out: it is no part of a log"),
             Self::Unnamed { found } => write!(f, "something is given up that cannot be named: {found}"),
         }
     }
@@ -96,6 +105,8 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     let url = format!("sqlite:{}", path.display());
     let path = format::locate(&url, path, true)?;
     let file = LogFile::new(path.clone(), url.clone(), Access::Write(Durability::Process));
+    format::refuse_neighbours(&file)?;
+    format::refuse_remnant(&file)?;
     // Kept to the end, so that nobody begins to write meanwhile.
     let head_file = HeadFile::open(&path).map_err(|cause| storage(&url, cause))?;
     if !head_file.as_ref().is_some_and(HeadFile::is_alone) {
@@ -108,10 +119,19 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     put_back(&path).map_err(|cause| storage(&url, cause))?;
     let is_refused = super::SqliteLog::open_existing(&path).is_err();
     let connection = file.connect()?;
-    file.leave_as_it_is(&connection);
-    // Without it SQLite reads nothing of a file that is cut.
-    connection.pragma_update(None, "writable_schema", true).map_err(|error| file.failure(DOING, error))?;
-    format::identify(&file, &connection)?;
+    connection.leave_as_it_is();
+    // Without it SQLite reads nothing of a file that is cut. Nothing is written to this one.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)
+        .and_then(|_| connection.pragma_update(None, "writable_schema", true))
+        .map_err(|error| file.failure(DOING, error))?;
+    let format = format::find_out(&file, &connection)?;
+    let mut losses: Vec<_> = schema::left_out(&file, &connection, format)?
+        .into_iter()
+        .map(|foreign| Loss::Foreign { what: foreign.what })
+        .collect();
+    file.set_format(format);
+    file.begin_reading_all(&connection)?;
     let head = match opening::read_head(&file)? {
         Found::Head(head) => head,
         Found::Absent | Found::Forbidden | Found::Damaged => Head::default(),
@@ -119,7 +139,6 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
     let copied = beside(&path, COPIED);
     // What a recovery that was killed left.
     remove(&copied).map_err(|cause| storage(&url, cause))?;
-    let mut losses = Vec::new();
     {
         let reading = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
         // Where the log cannot say, its head can.
@@ -150,14 +169,6 @@ fn storage(url: &str, cause: std::io::Error) -> LogError {
     LogError::Storage { url: url.to_owned(), doing: DOING.to_owned(), cause: cause.to_string() }
 }
 
-/// The path with an ending of its own.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-");
-    name.push(ending);
-    name.into()
-}
-
 fn remove(path: &Path) -> std::io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -167,7 +178,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
 
 /// Paths under which a damaged log may be kept, the first choice first.
 fn kept_paths(path: &Path) -> impl Iterator<Item = PathBuf> {
-    (1..).map(|number| beside(path, &format!("damaged-{number}")))
+    (1..).map(|number| beside(path, &format!("-damaged-{number}")))
 }
 
 /// Undoes what a recovery did that was killed in [`replace`] before it moved the log: its copy is there still, and the write-ahead
@@ -188,7 +199,7 @@ fn put_back(path: &Path) -> std::io::Result<()> {
         .filter(|(changed, _)| *changed >= (copied.mtime(), copied.mtime_nsec()))
         .max();
     let Some((_, wal)) = moved else { return Ok(()) };
-    remove(&beside(path, "shm"))?;
+    remove(&beside(path, "-shm"))?;
     fs::rename(wal, format::wal_path(path))
 }
 
@@ -202,7 +213,7 @@ fn replace(path: &Path, copied: &Path) -> std::io::Result<PathBuf> {
     if wal.exists() {
         fs::rename(&wal, format::wal_path(&kept))?;
     }
-    remove(&beside(path, "shm"))?;
+    remove(&beside(path, "-shm"))?;
     fs::rename(path, &kept)?;
     fs::rename(copied, path)?;
     Ok(kept)

@@ -42,21 +42,32 @@ impl Table {
 
     /// Makes it, with what it needs to be compacted.
     pub(super) fn create(&self, connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute_batch(&self.sql())?;
+        if self.compacted {
+            connection.execute_batch(&self.index_sql())?;
+        }
+        Ok(())
+    }
+
+    /// The statement that makes it.
+    pub(super) fn sql(&self) -> String {
         let checksum = if self.has_checksums { "checksum INTEGER NOT NULL, " } else { "" };
         // The offset of a block is that of its first record.
         let columns = match self.layout {
             Layout::Rows => "timestamp_ns INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB NOT NULL",
             Layout::Blocks => "count INTEGER NOT NULL, block BLOB NOT NULL",
         };
-        let name = self.name();
-        connection.execute_batch(&format!(
-            "CREATE TABLE {name}(offset INTEGER PRIMARY KEY, {checksum}{columns}) STRICT"
-        ))?;
-        if self.compacted {
-            connection
-                .execute_batch(&format!("CREATE INDEX {name}_keys ON {name}(key) WHERE key IS NOT NULL"))?;
-        }
-        Ok(())
+        format!("CREATE TABLE {}(offset INTEGER PRIMARY KEY, {checksum}{columns}) STRICT", self.name())
+    }
+
+    /// The name of the index by which records of a key are found that compaction takes away.
+    pub(super) fn index_name(&self) -> String {
+        format!("{}_keys", self.name())
+    }
+
+    /// The statement that makes the index.
+    pub(super) fn index_sql(&self) -> String {
+        format!("CREATE INDEX {} ON {}(key) WHERE key IS NOT NULL", self.index_name(), self.name())
     }
 
     /// Adds records from an offset on.

@@ -471,3 +471,144 @@ fn older_formats_are_protected_against_loss_and_copied_into_the_newest() {
     let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
     assert!(error.contains(" lost: the log has ") && error.contains("events/0 offsets 6 to 6"), "{error}");
 }
+
+/// Runs a command on a file as another process: to close a file of the log here would take the locks of this process from it.
+fn run(program: &str, arguments: &[&str], path: &Path) {
+    assert!(std::process::Command::new(program).args(arguments).arg(path).status().unwrap().success());
+}
+
+#[test]
+fn what_happens_to_files_beside_an_open_log_is_said_at_once_and_loses_nothing() {
+    let became = "was deleted, moved or replaced while it was open";
+    for (ending, program, arguments, words) in [
+        (
+            "-wal",
+            "rm",
+            &[][..],
+            &["log.db-wal", became, "all that it had is in the file now", "start again"][..],
+        ),
+        ("-shm", "rm", &[], &["log.db-shm", became, "is in the write-ahead log", "start again"]),
+        (
+            "-shm",
+            "truncate",
+            &["-s", "0"],
+            &["log.db-shm", "was cut while it was open", "is in the write-ahead log"],
+        ),
+        ("-shm", "truncate", &["-s", "100"], &["log.db-shm", "was cut while it was open"]),
+        ("-head", "rm", &[], &["log.db-head", became, "start again"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
+        let log = open(&path);
+        topic(&log, "t", 1);
+        let mut producer = log.producer("p").unwrap();
+        let reading = SqliteLog::open_existing(&path).unwrap();
+        let mut readers = [log.reader(&[at("t", 0)]).unwrap(), reading.reader(&[at("t", 0)]).unwrap()];
+        for number in 0..50 {
+            commit(&mut *producer, [record("t", 0, number.to_string())]);
+        }
+        readers.iter_mut().for_each(|reader| assert_eq!(drain(&mut **reader).len(), 50));
+        run(program, arguments, &beside(&path, ending));
+        let what = format!("{program} {arguments:?} {ending}");
+        let check = |error: LogError| {
+            let message = error.to_string();
+            for word in words {
+                assert!(message.contains(word), "{what}: {word:?} is missing in: {message}");
+            }
+        };
+        producer.begin().unwrap();
+        producer.send(record("t", 0, "one more")).unwrap();
+        check(producer.commit().unwrap_err());
+        if ending != "-head" {
+            readers.iter_mut().for_each(|reader| check(reader.poll(Duration::ZERO, 1, 1).unwrap_err()));
+            check(log.topics().unwrap_err());
+            check(log.producer("q").err().unwrap());
+        }
+        // As if all were killed now.
+        let left = files(&path);
+        let killed = folder.path().join("killed.db");
+        place(&killed, &left);
+        match ending {
+            "-head" => assert!(read(&killed).unwrap_err().to_string().contains("head"), "{what}"),
+            _ => assert_eq!(read(&killed).unwrap().0, 50, "{what}"),
+        }
+        drop((producer, readers, log, reading));
+        assert_eq!(read(&path).unwrap().0, 50, "{what}");
+        open(&path).check().unwrap();
+    }
+}
+
+#[test]
+fn an_index_that_was_cut_in_use_is_not_touched_by_who_opens_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let log = open(&path);
+    topic(&log, "t", 1);
+    let mut producer = log.producer("p").unwrap();
+    commit(&mut *producer, [record("t", 0, "x")]);
+    run("truncate", &["-s", "0"], &beside(&path, "-shm"));
+    for opened in [SqliteLog::open(&path, Durability::Process), SqliteLog::open_existing(&path)] {
+        let error = opened.err().unwrap().to_string();
+        assert!(error.contains("was cut while another process writes the log"), "{error}");
+    }
+    drop((producer, log));
+    assert_eq!(read(&path).unwrap().0, 1);
+}
+
+#[test]
+fn a_write_ahead_log_may_become_shorter_and_must_not_be_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let log = open(&path);
+    topic(&log, "t", 1);
+    let mut producer = log.producer("p").unwrap();
+    let mut reader = log.reader(&[at("t", 0)]).unwrap();
+    for _ in 0..20 {
+        commit(&mut *producer, [record("t", 0, "x".repeat(1000))]);
+    }
+    assert_eq!(drain(&mut *reader).len(), 20);
+    let wal = beside(&path, "-wal");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    assert_eq!(fs::metadata(&wal).unwrap().len(), 0);
+    drop(other);
+    for _ in 0..20 {
+        commit(&mut *producer, [record("t", 0, "y".repeat(1000))]);
+    }
+    assert_eq!(drain(&mut *reader).len(), 20);
+    let half = (fs::metadata(&wal).unwrap().len() / 2).to_string();
+    run("truncate", &["-s", &half], &wal);
+    producer.begin().unwrap();
+    for _ in 0..2 {
+        let error = producer.commit().unwrap_err().to_string();
+        assert!(
+            error.contains("log.db-wal was cut while it was open") && error.contains("recover"),
+            "{error}"
+        );
+        assert!(reader.poll(Duration::ZERO, 1, 1).is_err());
+    }
+    drop((producer, reader, log));
+    check_refused(&path, &["are lost", "t/0 offsets"]);
+    let losses = SqliteLog::recover(&path, &mut |_| {}).unwrap().losses;
+    assert!(matches!(losses[..], [Loss::Transactions(_), Loss::Records { .. }]), "{losses:?}");
+}
+
+#[test]
+fn a_log_of_one_byte_is_not_an_empty_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let (whole, closed) = crashed(folder.path());
+    for files in [&whole, &closed] {
+        let mut cut = files.clone();
+        cut.get_mut("").unwrap().truncate(1);
+        place(&path, &cut);
+        check_refused(&path, &["missing or empty, but its head"]);
+        assert!(SqliteLog::recover(&path, &mut |_| {}).is_err());
+        cut.retain(|ending, _| ending.is_empty());
+        place(&path, &cut);
+        check_refused(&path, &["truncated: one byte is left of it"]);
+        let error = SqliteLog::recover(&path, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("one byte is left"), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"S");
+}

@@ -10,6 +10,7 @@ mod broker;
 mod damage;
 mod damages;
 mod format;
+mod hostile;
 mod kafka;
 mod loss;
 mod model;

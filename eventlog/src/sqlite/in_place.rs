@@ -1,0 +1,119 @@
+//! That the files of an open log are still those that have its names, whole: looked at before each operation.
+//!
+//! What is found is an error from then on, until every process that uses the log has ended. Nothing is lost by then, as far as this crate
+//! can help it: a write-ahead log without a name is folded into the file while it is open, and what was cut is not folded at all.
+
+use rusqlite::Connection;
+
+use super::beside::{Harm, beside};
+use super::bounded::{Bounded, STEPS_MAX};
+use super::file::LogFile;
+use super::head::head_path;
+use crate::LogError;
+
+const BECAME: &str = "was deleted, moved or replaced while it was open";
+const START_AGAIN: &str = "stop every process that uses the log, and start again";
+/// Bytes before the first page of a write-ahead log, and before each page, as SQLite's format has them.
+const WAL_HEADER_BYTES: u64 = 32;
+const WAL_FRAME_BYTES: u64 = 24;
+
+impl LogFile {
+    /// Begins an operation: the log's files are in place, and it takes no more than its share.
+    pub(super) fn begin(&self, connection: &Bounded) -> Result<(), LogError> {
+        self.check_in_place(connection)?;
+        connection.allow(STEPS_MAX);
+        Ok(())
+    }
+
+    /// Begins an operation that reads all of the log.
+    pub(super) fn begin_reading_all(&self, connection: &Bounded) -> Result<(), LogError> {
+        self.check_in_place(connection)?;
+        let bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
+        connection.allow_reading(bytes + self.beside.wal_bytes());
+        Ok(())
+    }
+
+    /// A connection would come to other files than those that are open, and would read an index that was cut.
+    pub(super) fn check_before_connecting(&self) -> Result<(), LogError> {
+        match self.beside.harm() {
+            None | Some(Harm::WalShorter) => Ok(()),
+            Some(harm) => Err(self.harmed(harm, false)),
+        }
+    }
+
+    /// SQLite would go on reading and writing files that are gone, where nobody else sees them.
+    fn check_in_place(&self, connection: &Bounded) -> Result<(), LogError> {
+        let mut moved = 0;
+        connection
+            .file_control(Some("main"), rusqlite::FileControl::HasMoved(&mut moved))
+            .map_err(|error| self.failure("looking for the log's file", error))?;
+        if moved != 0 {
+            return Err(LogError::Unreadable {
+                url: self.url.clone(),
+                found: "the file was deleted, moved or replaced while it was open".to_owned(),
+                action: "put it back with its -wal file if you can, and start this process again".to_owned(),
+            });
+        }
+        match self.beside.harm() {
+            None => Ok(()),
+            Some(Harm::WalShorter) if self.is_wal_whole(connection) => {
+                self.beside.accept_wal();
+                Ok(())
+            }
+            // It ends with the last process that has it open.
+            Some(Harm::WalGone) => Err(self.harmed(Harm::WalGone, self.fold(connection).unwrap_or(false))),
+            Some(harm) => Err(self.harmed(harm, false)),
+        }
+    }
+
+    /// Whether the write-ahead log has all that its index knows of: it gets shorter when it begins again.
+    fn is_wal_whole(&self, connection: &Connection) -> bool {
+        let query = || -> rusqlite::Result<u64> {
+            let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+            let pages: u32 = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+            let frame = WAL_FRAME_BYTES + u64::from(page);
+            Ok(if pages == 0 { 0 } else { WAL_HEADER_BYTES + u64::from(pages) * frame })
+        };
+        query().is_ok_and(|bytes| bytes <= self.beside.wal_bytes())
+    }
+
+    /// What became of a file beside the log, and what to do.
+    fn harmed(&self, harm: Harm, is_folded: bool) -> LogError {
+        let [wal, index] = ["-wal", "-shm"].map(|ending| beside(&self.path, ending));
+        let (wal, index) = (wal.display(), index.display());
+        let whole = "all that was committed is in the write-ahead log";
+        let (found, action) = match harm {
+            Harm::WalGone if is_folded => (
+                format!("its write-ahead log {wal} {BECAME}; all that it had is in the file now"),
+                START_AGAIN.to_owned(),
+            ),
+            Harm::WalGone => (
+                format!("its write-ahead log {wal} {BECAME}, and is not folded into the file"),
+                format!("{START_AGAIN}; what is lost is named then, and `warptape log recover` goes on without it"),
+            ),
+            Harm::WalShorter => (
+                format!("its write-ahead log {wal} was cut while it was open"),
+                "stop every process that uses the log, and go on from what is whole with `warptape log recover`"
+                    .to_owned(),
+            ),
+            Harm::IndexGone => (
+                format!("the index of its write-ahead log, {index}, {BECAME}; {whole}"),
+                START_AGAIN.to_owned(),
+            ),
+            Harm::IndexCut => (
+                format!("the index of its write-ahead log, {index}, was cut while it was open; {whole}"),
+                START_AGAIN.to_owned(),
+            ),
+        };
+        LogError::Unreadable { url: self.url.clone(), found, action }
+    }
+
+    /// The head of the log has no name any more, or its name is another file's.
+    pub(super) fn head_gone(&self) -> LogError {
+        LogError::Unreadable {
+            url: self.url.clone(),
+            found: format!("its head {} {BECAME}", head_path(&self.path).display()),
+            action: format!("{START_AGAIN}: the last of them closes the log, which needs no head then"),
+        }
+    }
+}

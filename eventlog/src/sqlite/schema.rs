@@ -1,0 +1,275 @@
+//! The tables that a log has, word for word, and that its file has nothing else.
+//!
+//! A log from elsewhere is data. SQLite would run what a schema holds besides tables: views, triggers, expressions of defaults, checks,
+//! indices and generated columns. So no statement touches a table before the whole schema was compared with what this crate writes.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use super::file::LogFile;
+use super::format::Format;
+use super::table::Table;
+use crate::LogError;
+use crate::topic::PARTITIONS_MAX;
+
+const DOING: &str = "reading what the file has beside tables";
+/// Things that a message names, and characters of each name.
+const NAMED_MAX: usize = 8;
+const NAME_CHARS_MAX: usize = 64;
+
+/// The tables of a new log without topics.
+pub(super) const TABLES: &str = "
+    CREATE TABLE topics(
+        topic_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compacted INTEGER NOT NULL,
+        checksum INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE partitions(
+        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL, rows INTEGER NOT NULL,
+        checksum INTEGER NOT NULL, PRIMARY KEY(topic_id, partition)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE committed_offsets(
+        group_name TEXT NOT NULL, topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
+        checksum INTEGER NOT NULL, PRIMARY KEY(group_name, topic_id, partition)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE given_up(
+        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, first_offset INTEGER NOT NULL,
+        next_offset INTEGER NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY(topic_id, partition, first_offset)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE producers(
+        transactional_id TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Those of formats 1 and 2.
+const OLD_TABLES: &str = "
+    CREATE TABLE topics(
+        topic_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compacted INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE partitions(
+        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
+        PRIMARY KEY(topic_id, partition)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE committed_offsets(
+        group_name TEXT NOT NULL, topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
+        PRIMARY KEY(group_name, topic_id, partition)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE producers(
+        transactional_id TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Something that no log has.
+pub(super) struct Foreign {
+    /// What it is, with its name.
+    pub(super) what: String,
+    /// Whether it stands where a log has a table or an index of its own.
+    is_in_place: bool,
+}
+
+/// Refuses a file whose schema is not that of a log of its format.
+pub(super) fn check(file: &LogFile, connection: &Connection, format: Format) -> Result<(), LogError> {
+    let (foreign, tables) = read(file, connection, format)?;
+    if !foreign.is_empty() {
+        for other in [Format::NEW, Format::One].into_iter().filter(|other| *other != format) {
+            if read(file, connection, other)?.0.is_empty() {
+                let version = format as i32;
+                return Err(
+                    file.damaged(format!("its header says format version {version}, its tables another one"))
+                );
+            }
+        }
+        let action = "nothing of it was touched; have the log from who wrote it, or leave out what is no part of it with \
+             `warptape log recover`";
+        return Err(refused(file, &foreign, action));
+    }
+    let missing = statements(format).map(name_of).find(|name| !tables.contains(*name));
+    missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is not there"))))
+}
+
+/// What a recovery leaves out of a log: all that no log has. Refuses a file that has something else in place of a table of the log.
+pub(super) fn left_out(
+    file: &LogFile,
+    connection: &Connection,
+    format: Format,
+) -> Result<Vec<Foreign>, LogError> {
+    let (foreign, _) = read(file, connection, format)?;
+    let (in_place, beside): (Vec<_>, Vec<_>) = foreign.into_iter().partition(|foreign| foreign.is_in_place);
+    match in_place.is_empty() {
+        true => Ok(beside),
+        false => Err(refused(file, &in_place, "nothing of it was touched; have the log from who wrote it")),
+    }
+}
+
+fn refused(file: &LogFile, foreign: &[Foreign], action: &str) -> LogError {
+    let named: Vec<_> = foreign.iter().take(NAMED_MAX).map(|foreign| foreign.what.as_str()).collect();
+    let more = match foreign.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let verb = if foreign.len() == 1 { "is" } else { "are" };
+    LogError::Unreadable {
+        url: file.url.clone(),
+        found: format!("{}{more} {verb} no part of a log", named.join(", ")),
+        action: action.to_owned(),
+    }
+}
+
+/// What no log has, and the names of the tables that are as a log has them.
+fn read(
+    file: &LogFile,
+    connection: &Connection,
+    format: Format,
+) -> Result<(Vec<Foreign>, BTreeSet<String>), LogError> {
+    let (mut foreign, mut tables) = (Vec::new(), BTreeSet::new());
+    let mut query = || {
+        let sql = "SELECT rowid, type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid";
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        let mut last = i64::MIN;
+        while let Some(row) = rows.next()? {
+            let rowid: i64 = row.get(0)?;
+            if rowid <= last {
+                return Ok(false);
+            }
+            last = rowid;
+            let text = |column: usize| row.get_ref(column).map(text);
+            let [kind, name, table, sql] = [text(1)?, text(2)?, text(3)?, text(4)?];
+            let item = Item { kind: &kind, name: &name, table: &table, sql: &sql };
+            match item.is_of_a_log(format) {
+                true if kind == "table" => drop(tables.insert(name)),
+                true => {}
+                false => foreign.push(item.foreign(format)),
+            }
+        }
+        Ok(true)
+    };
+    match query() {
+        Ok(true) => Ok((foreign, tables)),
+        Ok(false) => Err(file.damaged("the tree of its schema leads around in circles".to_owned())),
+        Err(error) => Err(file.failure(DOING, error)),
+    }
+}
+
+/// A value of the schema; whatever is no text is none of a log's.
+fn text(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => String::new(),
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => "?".to_owned(),
+    }
+}
+
+/// A row of the schema.
+struct Item<'a> {
+    kind: &'a str,
+    name: &'a str,
+    table: &'a str,
+    /// Empty for an index that follows from a table.
+    sql: &'a str,
+}
+
+impl Item<'_> {
+    fn is_of_a_log(&self, format: Format) -> bool {
+        let &Self { kind, name, table, sql } = self;
+        let is = |expected: &str| words(sql) == words(expected);
+        match kind {
+            "table" if name == table => match statements(format).find(|statement| name_of(statement) == name)
+            {
+                Some(expected) => is(expected),
+                None => tables(name, format).iter().any(|table| is(&table.sql())),
+            },
+            "index" if name == "sqlite_autoindex_topics_1" => table == "topics" && sql.is_empty(),
+            "index" => {
+                tables(table, format).iter().any(|table| table.index_name() == name && is(&table.index_sql()))
+            }
+            _ => false,
+        }
+    }
+
+    fn foreign(&self, format: Format) -> Foreign {
+        let shown = |name: &str| -> String { name.chars().take(NAME_CHARS_MAX).collect() };
+        let name = self.name.strip_suffix("_keys").unwrap_or(self.name);
+        let is_own = |name: &str| {
+            statements(format).any(|statement| name_of(statement).eq_ignore_ascii_case(name))
+                || !tables(&name.to_ascii_lowercase(), format).is_empty()
+        };
+        Foreign {
+            what: format!("the {} {:?}", shown(self.kind), shown(self.name)),
+            // A trigger or an index is found by nobody who reads a table.
+            is_in_place: is_own(name) && !matches!(self.kind, "trigger" | "index"),
+        }
+    }
+}
+
+/// Statements that make the tables of a format.
+fn statements(format: Format) -> impl Iterator<Item = &'static str> {
+    let tables = if format.has_checksums() { TABLES } else { OLD_TABLES };
+    tables.split(';').map(str::trim).filter(|statement| !statement.is_empty())
+}
+
+fn name_of(statement: &str) -> &str {
+    let rest = statement.strip_prefix("CREATE TABLE ").expect("there are tables alone");
+    rest.split_once('(').expect("a table has columns").0
+}
+
+/// What a table of this name may be: that of a partition whose topic is compacted, or not.
+fn tables(name: &str, format: Format) -> Vec<Table> {
+    let numbers = name.strip_prefix("records_").and_then(|numbers| numbers.split_once('_'));
+    let parsed = numbers.and_then(|(topic, partition)| Some((topic.parse().ok()?, partition.parse().ok()?)));
+    let Some((topic_id, partition)) = parsed else { return Vec::new() };
+    if !(1..).contains(&topic_id) || !(0..PARTITIONS_MAX).contains(&partition) {
+        return Vec::new();
+    }
+    let table = |compacted| {
+        let (layout, has_checksums) = (format.layout(compacted), format.has_checksums());
+        Table { topic_id, partition, layout, has_checksums, compacted }
+    };
+    // Other spellings of the numbers are other names.
+    [false, true].map(table).into_iter().filter(|table| table.name() == name).collect()
+}
+
+/// The words and signs of a statement, whatever space is between them. Statements of logs have no texts and no comments.
+fn words(sql: &str) -> String {
+    let mut words = String::with_capacity(sql.len());
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    let mut was_space = false;
+    for character in sql.chars() {
+        if character.is_ascii_whitespace() {
+            was_space = true;
+            continue;
+        }
+        if was_space && is_word(character) && words.ends_with(is_word) {
+            words.push(' ');
+        }
+        words.push(character);
+        was_space = false;
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_between_words_does_not_count() {
+        assert_eq!(
+            words("CREATE  TABLE t(\n a INTEGER ,b TEXT )  STRICT"),
+            "CREATE TABLE t(a INTEGER,b TEXT)STRICT"
+        );
+        assert_ne!(words("a b"), words("ab"));
+    }
+
+    #[test]
+    fn names_of_partitions_have_one_spelling() {
+        let is_table = |name: &str| !tables(name, Format::NEW).is_empty();
+        assert!(is_table("records_1_0") && is_table("records_12_4095"));
+        for name in
+            ["records_01_0", "records_+1_0", "records_1_4096", "records_0_0", "records_1", "Records_1_0"]
+        {
+            assert!(!is_table(name), "{name}");
+        }
+    }
+}
