@@ -11,8 +11,8 @@ pub(crate) fn is_older_dead_letter(
     of: &Record,
     error: &DecodeError,
 ) -> bool {
-    let is_current = fingerprint_of(&found.value) == Some(known::DEAD_LETTER.fingerprint);
-    !is_current
+    let mut current = known::written(known::DEAD_LETTER);
+    !current.any(|schema| fingerprint_of(&found.value) == Some(schema.fingerprint))
         && found.key.is_none()
         && decode_dead_letter(&found.value).is_ok_and(|letter| letter == dead_letter_of(source, of, error))
 }

@@ -43,5 +43,6 @@ pub fn dead_letter_of(source: &TopicPartition, record: &Record, error: &DecodeEr
         key: record.key.clone(),
         value: record.value.clone(),
         cut: None,
+        rows: Vec::new(),
     }
 }

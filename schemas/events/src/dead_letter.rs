@@ -5,6 +5,7 @@ use std::fmt;
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
 use crate::hex;
+use crate::known::{self, KnownSchema};
 use crate::shape::{Content, Named, Shape, Shaped};
 use crate::wire::Wire;
 
@@ -94,8 +95,8 @@ impl DeadLetterReason {
     }
 }
 
-/// A record that could not be used, with the reason and its original bytes, or as many of them as a letter holds. A function of the source
-/// record alone: a rerun writes the same bytes.
+/// A record that could not be used, with the reason and its original bytes, or as many of them as a letter holds. A
+/// function of the log before the record and of the record: a rerun writes the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct DeadLetter {
     /// Source topic.
@@ -110,11 +111,15 @@ pub struct DeadLetter {
     pub detail: String,
     /// Key of the record, if it had one: its first 4,096 bytes.
     pub key: Option<Vec<u8>>,
-    /// Value of the record, unchanged: its first 524,288 bytes.
+    /// Value of the record, unchanged: its first 524,288 bytes. Where `rows` are named, a record of those alone.
     pub value: Vec<u8>,
     /// What is not whole; `None` where key and value are.
     #[wire(default = "null")]
     pub cut: Option<DeadLetterCut>,
+    /// Rows of the record that were rejected, from 0; its other rows were accepted. Empty: the whole record was rejected, and the letter is
+    /// written with version 2 of this schema.
+    #[wire(since = 3, default = "[]")]
+    pub rows: Vec<i32>,
 }
 
 /// What a letter does not hold whole.
@@ -145,6 +150,11 @@ impl DeadLetter {
     pub const VALUE_BYTES_MAX: usize = 512 << 10;
     /// Most bytes of the detail.
     pub const DETAIL_BYTES_MAX: usize = 1 << 10;
+
+    /// The first version of the schema that can hold it.
+    pub fn schema(&self) -> KnownSchema {
+        if self.rows.is_empty() { known::DEAD_LETTER_2 } else { known::DEAD_LETTER }
+    }
 
     /// The letter as it is written: no longer than topics and clients take by their defaults, however large the record was. The original is in its
     /// topic as long as that keeps it.

@@ -41,9 +41,11 @@ pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a dead letter.
+/// Appends a dead letter, with the first version of its schema that can hold it.
 pub fn encode_dead_letter(dead_letter: &DeadLetter, out: &mut Vec<u8>) {
-    encode(known::DEAD_LETTER, dead_letter, out);
+    let schema = dead_letter.schema();
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    dead_letter.put_version(schema.version, out);
 }
 
 /// Appends a lifecycle event.

@@ -65,7 +65,8 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "DeadLetter" => {
             let letters = DeadLetterReason::ALL.map(|reason| samples::dead_letter(reason, Some(b"key")));
             let others = [samples::dead_letter(DeadLetterReason::Other, None), samples::cut_dead_letter()];
-            each(others.into_iter().chain(letters), encode_dead_letter)
+            let of_rows = [&[3][..], &[0, 7, 65_535]].map(samples::dead_letter_of_rows);
+            each(others.into_iter().chain(letters).chain(of_rows), encode_dead_letter)
         }
         "Lifecycle" => each(samples::LIFECYCLE_EVENTS.map(samples::lifecycle), encode_lifecycle),
         "Feed" => each(samples::feeds(), encode_feed),

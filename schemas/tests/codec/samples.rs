@@ -723,7 +723,13 @@ pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {
         key: key.map(<[u8]>::to_vec),
         value: vec![0xc3, 0x01, 0xff],
         cut: None,
+        rows: Vec::new(),
     }
+}
+
+/// A letter of rows of a record.
+pub fn dead_letter_of_rows(rows: &[i32]) -> DeadLetter {
+    DeadLetter { rows: rows.to_vec(), ..dead_letter(DeadLetterReason::BadPrice, Some(b"key")) }
 }
 
 /// A letter of a record that is too large for one.
