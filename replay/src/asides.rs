@@ -11,7 +11,8 @@ pub(crate) fn is_older_dead_letter(
     of: &Record,
     error: &DecodeError,
 ) -> bool {
-    let is_current = fingerprint_of(&found.value) == Some(known::DEAD_LETTER.fingerprint);
+    let written = known::written(known::DEAD_LETTER).map(|schema| schema.fingerprint);
+    let is_current = written.map(Some).any(|fingerprint| fingerprint == fingerprint_of(&found.value));
     !is_current
         && found.key.is_none()
         && decode_dead_letter(&found.value).is_ok_and(|letter| letter == dead_letter_of(source, of, error))

@@ -56,6 +56,8 @@ enum Content {
     Double,
     String,
     Bytes,
+    /// So many bytes.
+    Fixed(usize),
     /// By the writer's index: the reader's.
     Enum(Vec<usize>),
     Array(Box<Part>),
@@ -120,6 +122,9 @@ impl Versions<'_> {
             (Schema::Double, Schema::Double) => (true, Content::Double),
             (Schema::String, Schema::String) => (true, Content::String),
             (Schema::Bytes, Schema::Bytes) => (true, Content::Bytes),
+            (Schema::Fixed(writer), Schema::Fixed(reader)) if writer.size == reader.size => {
+                (true, Content::Fixed(reader.size))
+            }
             (Schema::Enum(writer), Schema::Enum(reader)) => {
                 let index_of = |symbol: &String| {
                     let index = reader.symbols.iter().position(|other| other == symbol);
@@ -228,6 +233,7 @@ impl Rewriting<'_> {
             Content::Double => _ = self.cursor.double()?,
             Content::String => _ = self.cursor.string()?,
             Content::Bytes => _ = self.cursor.bytes()?,
+            Content::Fixed(size) => _ = self.cursor.take(*size)?,
             Content::Enum(readers) => {
                 let start = self.cursor.position();
                 let index = self.index("no such symbol of an enum", readers)?;

@@ -46,11 +46,13 @@ pub enum DeadLetterReason {
     Checksum,
     /// See the detail.
     Other,
+    /// A batch of records that cannot be unpacked, or takes too much memory when it is.
+    UnreadableBatch,
 }
 
 impl DeadLetterReason {
     /// Every reason, in the order of the schema.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NotFramed,
         Self::UnknownSchema,
         Self::WrongSchema,
@@ -68,6 +70,7 @@ impl DeadLetterReason {
         Self::WrongFields,
         Self::Checksum,
         Self::Other,
+        Self::UnreadableBatch,
     ];
 
     /// Its name in the schema.
@@ -90,6 +93,7 @@ impl DeadLetterReason {
             Self::WrongFields => "WRONG_FIELDS",
             Self::Checksum => "CHECKSUM",
             Self::Other => "OTHER",
+            Self::UnreadableBatch => "UNREADABLE_BATCH",
         }
     }
 }
@@ -102,7 +106,7 @@ pub struct DeadLetter {
     pub topic: String,
     /// Partition of the source topic.
     pub partition: i32,
-    /// Offset of the record.
+    /// Offset of the record; of the first one where the letter is of a batch.
     pub offset: i64,
     /// Why it was rejected.
     pub reason: DeadLetterReason,
@@ -115,6 +119,10 @@ pub struct DeadLetter {
     /// What is not whole; `None` where key and value are.
     #[wire(default = "null")]
     pub cut: Option<DeadLetterCut>,
+    /// Offset of the last record of a batch that cannot be read; key and value are empty then. Null where the letter is of one record: such
+    /// letters are written with version 2 of this schema.
+    #[wire(since = 3, default = "null")]
+    pub last_offset: Option<i64>,
 }
 
 /// What a letter does not hold whole.

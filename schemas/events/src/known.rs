@@ -63,7 +63,7 @@ known!(
 );
 known!(
     /// A record that could not be used.
-    DEAD_LETTER, "DeadLetter", "dead_letter", 2, 0x8510_0246_48e9_90ac
+    DEAD_LETTER, "DeadLetter", "dead_letter", 3, 0x167e_ef00_66b0_8c46
 );
 known!(
     /// An event in the life of a process.
@@ -118,6 +118,15 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/late_tick_1.avsc"),
 };
 
+/// So are dead letters of single records.
+pub const DEAD_LETTER_2: KnownSchema = KnownSchema {
+    name: "DeadLetter",
+    file: "dead_letter",
+    version: 2,
+    fingerprint: 0x8510_0246_48e9_90ac,
+    text: include_str!("../../avro/old/dead_letter_2.avsc"),
+};
+
 /// So are requests of the kinds that there were before digital options.
 pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
     name: "RiskRequest",
@@ -155,10 +164,11 @@ pub const CURRENT: [KnownSchema; 14] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 18] = [
+pub const OLD: [KnownSchema; 19] = [
     SIGNAL_1,
     SIGNAL_2,
     LATE_TICK_1,
+    DEAD_LETTER_2,
     RISK_REQUEST_3,
     RISK_RESULT_2,
     KnownSchema {
@@ -256,7 +266,8 @@ pub const OLD: [KnownSchema; 18] = [
 
 /// Versions before the current one that are still written, where they have all that is to be said. The fields that came later have
 /// `#[wire(since = N)]`, and who encodes the record chooses the version.
-const STILL_WRITTEN: [KnownSchema; 5] = [SIGNAL_1, SIGNAL_2, LATE_TICK_1, RISK_REQUEST_3, RISK_RESULT_2];
+const STILL_WRITTEN: [KnownSchema; 6] =
+    [SIGNAL_1, SIGNAL_2, LATE_TICK_1, DEAD_LETTER_2, RISK_REQUEST_3, RISK_RESULT_2];
 
 /// The versions of a record that are written, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {

@@ -43,7 +43,12 @@ pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
 
 /// Appends a dead letter.
 pub fn encode_dead_letter(dead_letter: &DeadLetter, out: &mut Vec<u8>) {
-    encode(known::DEAD_LETTER, dead_letter, out);
+    if dead_letter.last_offset.is_some() {
+        encode(known::DEAD_LETTER, dead_letter, out);
+    } else {
+        out.extend_from_slice(&frame::header(known::DEAD_LETTER_2.fingerprint));
+        dead_letter.put_version(known::DEAD_LETTER_2.version, out);
+    }
 }
 
 /// Appends a lifecycle event.

@@ -65,7 +65,9 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "DeadLetter" => {
             let letters = DeadLetterReason::ALL.map(|reason| samples::dead_letter(reason, Some(b"key")));
             let others = [samples::dead_letter(DeadLetterReason::Other, None), samples::cut_dead_letter()];
-            each(others.into_iter().chain(letters), encode_dead_letter)
+            // Those of single records are written with version 2.
+            let of_batch = |letter| DeadLetter { last_offset: Some(90), ..letter };
+            each(others.into_iter().chain(letters).map(of_batch), encode_dead_letter)
         }
         "Lifecycle" => each(samples::LIFECYCLE_EVENTS.map(samples::lifecycle), encode_lifecycle),
         "Feed" => each(samples::feeds(), encode_feed),
