@@ -12,7 +12,7 @@ use crate::risk::{RiskRequest, RiskResult};
 use crate::signal::Signal;
 use crate::snapshot::{self, Snapshot};
 use crate::wire::Wire;
-use crate::{DeadLetter, Feed, Lifecycle, frame, resolve};
+use crate::{DeadLetter, DeadLetterReason, Feed, Lifecycle, frame, resolve};
 
 /// Reads a signal; its texts are borrowed from `payload`.
 pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
@@ -47,7 +47,18 @@ pub fn decode_late_tick(payload: &[u8]) -> Result<LateTick, DecodeError> {
 
 /// Reads a dead letter.
 pub fn decode_dead_letter(payload: &[u8]) -> Result<DeadLetter, DecodeError> {
-    decode(known::DEAD_LETTER, payload)
+    let Some(datum) = datum_of(known::DEAD_LETTER_2, payload) else {
+        return decode(known::DEAD_LETTER, payload);
+    };
+    whole(datum, |cursor| {
+        let letter = DeadLetter::get_version(cursor, known::DEAD_LETTER_2.version)?;
+        match letter.reason {
+            DeadLetterReason::UnreadableBatch => {
+                Err(cursor.malformed("a reason that this version of the schema does not have"))
+            }
+            _ => Ok(letter),
+        }
+    })
 }
 
 /// Reads a lifecycle event.

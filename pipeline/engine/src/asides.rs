@@ -34,15 +34,20 @@ pub fn encode_dead_letter_of(
 
 /// The dead letter of a record of `source` that was rejected with `error`, whole.
 pub fn dead_letter_of(source: &TopicPartition, record: &Record, error: &DecodeError) -> DeadLetter {
+    let (offset, last_offset) = match error {
+        DecodeError::UnreadableBatch { first_offset, .. } => (*first_offset, Some(record.offset)),
+        _ => (record.offset, None),
+    };
     DeadLetter {
         topic: source.topic.clone(),
         partition: source.partition,
-        offset: record.offset,
+        offset,
         reason: error.reason(),
         detail: error.to_string(),
         key: record.key.clone(),
         value: record.value.clone(),
         cut: None,
+        last_offset,
         rows: Vec::new(),
     }
 }

@@ -204,6 +204,7 @@ fn expected_letters(source: &Source, partition: i32, found: &[DeadLetter]) -> Ve
         key: Some(format!("key {offset}").into_bytes()),
         value,
         cut: None,
+        last_offset: None,
         rows: Vec::new(),
     };
     poisonous.enumerate().map(letter).collect()

@@ -171,6 +171,7 @@ fn forge(log: &SqliteLog, topic: &str, partition: i32, detail: &str) {
         key: None,
         value: b"forged".to_vec(),
         cut: None,
+        last_offset: None,
         rows: Vec::new(),
     };
     encode_dead_letter(&letter, &mut value);

@@ -116,8 +116,8 @@ pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
         }
         Reason::BadSize => vec![trade_with(7, long(-1)), trade_with(7, long(i64::MAX))],
         Reason::WrongFields => vec![trade_with(8, long(1))],
-        // Ticks have no checksum; nothing is rejected without a better reason.
-        Reason::Checksum | Reason::Other => Vec::new(),
+        // Ticks have no checksum; nothing is rejected without a better reason; a record is no batch.
+        Reason::Checksum | Reason::Other | Reason::UnreadableBatch => Vec::new(),
     }
 }
 

@@ -87,8 +87,13 @@ fn foreign_schema() -> String {
 }
 
 /// Of these several versions are written: so many.
-const VERSIONS: [(&str, usize); 4] =
-    [("late-value", 2), ("risk.requests-value", 2), ("risk.results-value", 2), ("signals-value", 3)];
+const VERSIONS: [(&str, usize); 5] = [
+    ("dead-letter-value", 2),
+    ("late-value", 2),
+    ("risk.requests-value", 2),
+    ("risk.results-value", 2),
+    ("signals-value", 3),
+];
 
 #[test]
 fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
@@ -202,7 +207,7 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
     let letters: Vec<_> = all(&log, "dead-letter")
         .into_iter()
         .map(|mut record| {
-            to_single_object(&mut record.value, known::DEAD_LETTER.fingerprint);
+            to_single_object(&mut record.value, known::DEAD_LETTER_2.fingerprint);
             decode_dead_letter(&record.value).expect("a dead letter")
         })
         .collect();

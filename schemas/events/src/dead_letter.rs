@@ -47,11 +47,13 @@ pub enum DeadLetterReason {
     Checksum,
     /// See the detail.
     Other,
+    /// A batch of records that cannot be unpacked, or takes too much memory when it is.
+    UnreadableBatch,
 }
 
 impl DeadLetterReason {
     /// Every reason, in the order of the schema.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NotFramed,
         Self::UnknownSchema,
         Self::WrongSchema,
@@ -69,6 +71,7 @@ impl DeadLetterReason {
         Self::WrongFields,
         Self::Checksum,
         Self::Other,
+        Self::UnreadableBatch,
     ];
 
     /// Its name in the schema.
@@ -91,6 +94,7 @@ impl DeadLetterReason {
             Self::WrongFields => "WRONG_FIELDS",
             Self::Checksum => "CHECKSUM",
             Self::Other => "OTHER",
+            Self::UnreadableBatch => "UNREADABLE_BATCH",
         }
     }
 }
@@ -103,7 +107,7 @@ pub struct DeadLetter {
     pub topic: String,
     /// Partition of the source topic.
     pub partition: i32,
-    /// Offset of the record.
+    /// Offset of the record; of the first one where the letter is of a batch.
     pub offset: i64,
     /// Why it was rejected.
     pub reason: DeadLetterReason,
@@ -116,8 +120,11 @@ pub struct DeadLetter {
     /// What is not whole; `None` where key and value are.
     #[wire(default = "null")]
     pub cut: Option<DeadLetterCut>,
-    /// Rows of the record that were rejected, from 0; its other rows were accepted. Empty: the whole record was rejected, and the letter is
-    /// written with version 2 of this schema.
+    /// Offset of the last record of a batch that cannot be read; key and value are empty then. Null where the letter is of one record.
+    #[wire(since = 3, default = "null")]
+    pub last_offset: Option<i64>,
+    /// Rows of the record that were rejected, from 0; its other rows were accepted. Empty: the whole record was
+    /// rejected.
     #[wire(since = 3, default = "[]")]
     pub rows: Vec<i32>,
 }
@@ -153,7 +160,8 @@ impl DeadLetter {
 
     /// The first version of the schema that can hold it.
     pub fn schema(&self) -> KnownSchema {
-        if self.rows.is_empty() { known::DEAD_LETTER_2 } else { known::DEAD_LETTER }
+        let is_of_whole_record = self.rows.is_empty() && self.last_offset.is_none();
+        if is_of_whole_record { known::DEAD_LETTER_2 } else { known::DEAD_LETTER }
     }
 
     /// The letter as it is written: no longer than topics and clients take by their defaults, however large the record was. The original is in its

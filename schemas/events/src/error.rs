@@ -100,6 +100,14 @@ pub enum DecodeError {
     /// A value that a tick must not have.
     #[error(transparent)]
     Invalid(#[from] InvalidTick),
+    /// A batch of records, in whose place one stands.
+    #[error("{detail}")]
+    UnreadableBatch {
+        /// Offset of its first record.
+        first_offset: i64,
+        /// What it is, and why it cannot be read.
+        detail: String,
+    },
     /// A damaged snapshot.
     #[error("the checksum of the snapshot does not fit its bytes: use the one before it")]
     Checksum,
@@ -118,6 +126,7 @@ impl DecodeError {
             Self::TooManyRows { .. } | Self::NoRows => DeadLetterReason::TooManyRows,
             Self::LengthsDiffer { .. } => DeadLetterReason::LengthsDiffer,
             Self::Invalid(invalid) => invalid.reason(),
+            Self::UnreadableBatch { .. } => DeadLetterReason::UnreadableBatch,
             Self::Checksum => DeadLetterReason::Checksum,
         }
     }

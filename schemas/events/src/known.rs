@@ -63,7 +63,7 @@ known!(
 );
 known!(
     /// A record that could not be used.
-    DEAD_LETTER, "DeadLetter", "dead_letter", 3, 0x82ec_46ba_d5d2_5ebd
+    DEAD_LETTER, "DeadLetter", "dead_letter", 3, 0xc8bd_88c3_81c9_307c
 );
 known!(
     /// An event in the life of a process.
@@ -117,7 +117,8 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     fingerprint: 0xcb1d_27a8_de32_83fa,
     text: include_str!("../../avro/old/late_tick_1.avsc"),
 };
-/// Dead letters of whole records are still written with this version.
+
+/// So are dead letters of single whole records.
 pub const DEAD_LETTER_2: KnownSchema = KnownSchema {
     name: "DeadLetter",
     file: "dead_letter",

@@ -65,8 +65,11 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "DeadLetter" => {
             let letters = DeadLetterReason::ALL.map(|reason| samples::dead_letter(reason, Some(b"key")));
             let others = [samples::dead_letter(DeadLetterReason::Other, None), samples::cut_dead_letter()];
+            // Those of single records are written with version 2.
+            let of_batch = |letter| DeadLetter { last_offset: Some(90), ..letter };
             let of_rows = [&[3][..], &[0, 7, 65_535]].map(samples::dead_letter_of_rows);
-            each(others.into_iter().chain(letters).chain(of_rows), encode_dead_letter)
+            let batches = others.into_iter().chain(letters).map(of_batch);
+            each(batches.chain(of_rows), encode_dead_letter)
         }
         "Lifecycle" => each(samples::LIFECYCLE_EVENTS.map(samples::lifecycle), encode_lifecycle),
         "Feed" => each(samples::feeds(), encode_feed),

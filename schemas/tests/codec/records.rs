@@ -345,7 +345,7 @@ fn dead_letters() {
             let letter = samples::dead_letter(reason, key);
             let payload = encoded(&letter, encode_dead_letter);
             assert_eq!(decode_dead_letter(&payload), Ok(letter.clone()));
-            let record = Published::new(known::DEAD_LETTER_2).read(&payload);
+            let record = Published::of(&payload).read(&payload);
             assert_eq!((record.text("reason"), record.text("detail")), (reason.name(), &*letter.detail));
             assert_eq!(record.optional("key"), key.map(|key| Value::Bytes(key.to_vec())).as_ref());
             assert_eq!(record.bytes("value"), letter.value);
@@ -390,7 +390,7 @@ fn dead_letters_are_bounded_and_know_their_originals() {
         let mut other = whole.value.clone();
         other.push(0);
         assert!(!cut.is_of(whole.key.as_deref(), &other) && !cut.is_of(Some(b"other"), &whole.value));
-        let record = Published::new(known::DEAD_LETTER_2).read(&payload);
+        let record = Published::of(&payload).read(&payload);
         assert!(record.optional("cut").is_some());
     }
     let long = DeadLetter { detail: "\u{20ac}".repeat(1_000), ..letter(None, 1) }.bounded();

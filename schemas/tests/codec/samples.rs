@@ -723,6 +723,7 @@ pub fn dead_letter(reason: DeadLetterReason, key: Option<&[u8]>) -> DeadLetter {
         key: key.map(<[u8]>::to_vec),
         value: vec![0xc3, 0x01, 0xff],
         cut: None,
+        last_offset: (reason == DeadLetterReason::UnreadableBatch).then_some(90),
         rows: Vec::new(),
     }
 }
