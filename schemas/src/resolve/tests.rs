@@ -98,6 +98,7 @@ impl Draw<'_> {
             Schema::Double => Value::Double(self.below(1 << 20) as f64 / 7.0),
             Schema::String => Value::String("ä".repeat(self.below(50))),
             Schema::Bytes => Value::Bytes(vec![7; self.below(200)]),
+            Schema::Fixed(fixed) => Value::Fixed(fixed.size, vec![self.below(256) as u8; fixed.size]),
             Schema::Enum(enumeration) => {
                 let index = self.below(enumeration.symbols.len());
                 Value::Enum(index as u32, enumeration.symbols[index].clone())
