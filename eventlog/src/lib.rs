@@ -19,7 +19,7 @@ pub use kafka::{KafkaLog, KafkaOptions};
 pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};
-pub use warptape_record::{Record, TopicPartition};
+pub use warptape_record::{Record, TopicPartition, UNREADABLE_BATCH_HEADER, UnreadableBatch};
 
 /// A topic with its storage rules. What is `None` is left to the log; a log that keeps everything once ignores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub enum Fetched {
 pub trait EventLog: Send + Sync {
     /// Creates missing topics. One that exists with other partitions or another rule is an error.
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError>;
-    /// All topics, by name.
+    /// All topics, by name. On a cluster of others' topics that is a question for each of them: for those who list topics.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
     /// Number of partitions of a topic as it is now: some may have been added. 0 where there is no such topic.
     fn partitions(&self, topic: &str) -> Result<i32, LogError> {

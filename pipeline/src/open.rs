@@ -123,6 +123,7 @@ fn kafka_options(settings: &Settings, brokers: &str, purpose: Purpose) -> KafkaO
         transaction_timeout: transaction_timeout(kafka.session_timeout),
         request_timeout: kafka.request_timeout,
         stall_timeout: kafka.request_timeout,
+        unpacked_bytes_max: kafka.unpacked_bytes_max,
         figures_interval: (purpose == Purpose::Run).then_some(CLIENT_FIGURES_INTERVAL),
         extra: properties.map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect(),
         ..KafkaOptions::new(brokers)

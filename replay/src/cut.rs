@@ -169,7 +169,7 @@ pub(crate) fn decided(log: &dyn EventLog, written: &[&str]) -> Result<Shelf, Rep
             is_quiet = false;
         }
         thread::park_timeout(UNDECIDED_PAUSE);
-        shelf = self::shelf(log)?;
+        shelf = self::shelf(log, topics)?;
     }
 }
 

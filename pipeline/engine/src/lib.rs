@@ -23,6 +23,7 @@ mod lanes;
 mod machine;
 mod outage;
 mod partition;
+mod payload;
 mod recorder;
 mod restore;
 mod risk;
@@ -46,6 +47,7 @@ pub use machine::{
 };
 pub use outage::Outage;
 pub use partition::Accepted;
+pub use payload::payload_of;
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Preparation, Prepared};

@@ -15,6 +15,7 @@ use warptape_stages::{
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
 use crate::commit::{Aside, AsideTopic, Receipt, Sealed};
 use crate::lanes::{GroupId, GroupState};
+use crate::payload::payload_of;
 use crate::restore::Restored;
 use crate::tick_digest::tick_record_digest;
 
@@ -114,7 +115,8 @@ impl Partition {
             }
             self.columns.clear();
             self.late.clear();
-            let decoded = decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns);
+            let decoded = payload_of(record)
+                .and_then(|payload| decoder.decode(payload, self.intake.symbols_mut(), &mut self.columns));
             let dealt = decoded.and_then(|rows| {
                 let (offset, written_ns) = (record.offset, record.timestamp_ns);
                 let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);

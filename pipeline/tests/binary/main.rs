@@ -25,6 +25,7 @@ mod history;
 mod hot;
 mod hot_results;
 mod incidents;
+mod kafka_bombs;
 mod kafka_clients;
 mod kafka_clocks;
 mod kafka_crash;

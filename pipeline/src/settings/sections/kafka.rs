@@ -44,6 +44,10 @@ section! {
         /// Replicas that must have a record before it counts as written, for topics that are created; 0 leaves it to the
         /// broker (min.insync.replicas). 2 of 3 replicas survive the loss of one broker.
         min_insync_replicas: Option<i16> = integer(0, 0..=15, replicas);
+        /// Memory that one batch of records may take when it is unpacked, with what is kept for each of its records, in bytes. A
+        /// batch that is larger becomes one dead letter, and reading goes on behind it. All processes that read a log, and
+        /// those that verify it, have the same value.
+        unpacked_bytes_max: usize = integer(268_435_456, 16_777_216..=1_000_000_000, |bytes| bytes as usize);
         /// Handed to librdkafka as they are: `"security.protocol" = "SASL_SSL"`. Passwords and private keys come
         /// from the environment: WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or
         /// WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE for the path of a file that holds it.
