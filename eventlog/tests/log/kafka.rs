@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+
 use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{
     Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, PartitionEnd, Record,
@@ -888,7 +891,107 @@ fn a_batch_of_too_many_records_is_the_same_from_each_of_them() {
             let first = read_all(&strict, &source, from).into_iter().next();
             assert_eq!(first, Some(batch.record()), "{codec} from {from}");
         }
-    };
-    assert!(matches!(error, LogError::UnreadableBatch { partition: 0, offset: 2, .. }), "{error}");
-    assert!(error.to_string().contains("receive.message.max.bytes"), "{error}");
+        assert_eq!(read_all(&log, &source, 0).len(), COUNT + 1, "{codec}");
+    }
+}
+
+#[test]
+fn no_stranger_s_record_stands_for_a_batch() {
+    let log = shared_log();
+    let name = unique("pretender");
+    topic(&log, &name, 1);
+    let batch = UnreadableBatch::parse("first=0 last=0 records=1 bytes=1 codec=4 limit=1 time_ms=1").unwrap();
+    let header = |name: &str| (name.to_owned(), batch.record().headers[0].1.clone());
+    let headers = [header("theirs"), header(UNREADABLE_BATCH_HEADER)];
+    let pretender = NewRecord { headers: headers.to_vec().into(), ..record(&name, 0, "behind") };
+    commit(&mut *log.producer(&name).unwrap(), [pretender]);
+    let read = read_all(&log, &at(&name, 0), 0);
+    assert_eq!(read[0].headers, headers[..1]);
+    assert_eq!(UnreadableBatch::of(&read[0]), None);
+}
+
+/// Has others create and remove topics beside a test until it is dropped.
+struct Neighbours {
+    stop: mpsc::Sender<()>,
+    thread: Option<std::thread::JoinHandle<usize>>,
+}
+
+impl Neighbours {
+    const TOPICS: usize = 12;
+
+    fn start(prefix: String) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let config = [("bootstrap.servers", shared().brokers)];
+        let config: ClientConfig = config.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
+        let churn = move || {
+            let admin: AdminClient<_> = config.create().unwrap();
+            let options = AdminOptions::new();
+            let mut rounds = 0;
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                let names: Vec<String> =
+                    (0..Self::TOPICS).map(|topic| format!("{prefix}-{rounds}-{topic}")).collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let new = |name| NewTopic::new(name, 8, TopicReplication::Fixed(1));
+                block_on(admin.create_topics(&names.iter().copied().map(new).collect::<Vec<_>>(), &options))
+                    .unwrap();
+                block_on(admin.delete_topics(&names, &options)).unwrap();
+                rounds += 1;
+            }
+            rounds
+        };
+        Self { stop, thread: Some(std::thread::spawn(churn)) }
+    }
+
+    /// How often all were created and removed.
+    fn end(mut self) -> usize {
+        self.stop.send(()).unwrap();
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+fn block_on<T>(answer: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut answer = pin!(answer);
+    loop {
+        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn topics_are_looked_up_while_those_of_others_come_and_go() {
+    let log = shared_log();
+    let (name, other) = (unique("own"), unique("own-too"));
+    topic(&log, &name, 3);
+    topic(&log, &other, 1);
+    commit(&mut *log.producer(&name).unwrap(), [record(&name, 1, "one")]);
+    let neighbours = Neighbours::start(unique("neighbour"));
+    let missing = unique("missing");
+    for _ in 0..20 {
+        let found = log.topics_named(&[&other, &missing, &name]).unwrap();
+        let names: Vec<_> = found.iter().map(|info| info.spec.name.as_str()).collect();
+        assert_eq!(names, [&name, &other]);
+        let ranges: Vec<_> = found[0].offsets.iter().map(|range| (range.first, range.next)).collect();
+        assert_eq!(ranges, [(0, 0), (0, 2), (0, 0)], "a record and the marker behind it");
+        assert_eq!(log.topic(&missing).unwrap(), None);
+        log.create_topics(&[warptape_eventlog::TopicSpec {
+            name: other.clone(),
+            partitions: 1,
+            ..Default::default()
+        }])
+        .unwrap();
+        // Who lists all topics gets those that stay.
+        let listed = log.topics().unwrap();
+        assert!([&name, &other].iter().all(|own| listed.iter().any(|info| info.spec.name == **own)));
+    }
+    let rounds = neighbours.end();
+    assert!(rounds >= 2, "{rounds}");
 }

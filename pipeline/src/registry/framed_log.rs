@@ -47,6 +47,14 @@ impl EventLog for FramedLog {
     fn subscribe(&self, group: &str, topics: &[&str]) -> Result<Box<dyn Consumer>, LogError> {
         Ok(self.framed(self.log.subscribe(group, topics)?))
     }
+    fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
+        self.log.topics_named(names)
+    }
+
+    fn topic_names(&self) -> Result<Vec<String>, LogError> {
+        self.log.topic_names()
+    }
+
 
     fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError> {
         Ok(self.framed(self.log.reader(partitions)?))
