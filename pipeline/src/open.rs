@@ -72,7 +72,8 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     ids.register(&written)?;
     // People are shown ticks as well; a decoder wants them as they were published.
     let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
-    let log = Arc::new(FramedLog::new(bare.clone(), ids.clone(), untouched));
+    let log = FramedLog::new(bare.clone(), ids.clone(), untouched);
+    let log = Arc::new(if purpose == Purpose::Run { log.waiting() } else { log });
     Ok(OpenLog { log, bare, schemas: Some(ids) })
 }
 

@@ -114,8 +114,9 @@ section! {
         username: String = text("", "a string without a colon", syntax::is_username, str::to_owned);
         /// Password for the registry.
         password: Option<Secret> = secret();
-        /// How long a registry that does not answer is asked again for the schema of a record, in milliseconds. Then the
-        /// process ends: the record may be a good one.
+        /// How long a registry that gives no answer for the schema of a record is asked again, in milliseconds. Then the record is a
+        /// dead letter if the registry answers for other schemas. If it answers for none, `run` has the record's partition wait,
+        /// and other commands end: the record may be a good one.
         retry as retry_ms: Duration = integer(10_000, 0..=600_000, milliseconds);
     }
 }
