@@ -52,7 +52,9 @@ impl Rerun {
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
             stages: (0..groups).map(|_| GroupStage::new(config, isa)).collect(),
             merge: SignalMerge::default(),
-            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
+            decoder: TickDecoder::with_source(options.schemas.clone())
+                .with_prices(config.numbers.prices())
+                .with_units(config.times.have_units()),
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),

@@ -427,6 +427,7 @@ mod tests {
             market: Default::default(),
             quotes: Default::default(),
             numbers: Default::default(),
+            times: Default::default(),
             future_max_ns: None,
             clock_skew_max_ns: None,
         };
