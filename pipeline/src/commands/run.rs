@@ -241,6 +241,9 @@ pub(super) fn write_summary(
     if !summary.repeated.is_empty() {
         writeln!(out, "trade ids  {}", summary.repeated)?;
     }
+    if summary.split_symbols.count > 0 {
+        writeln!(out, "split      {}", summary.split_symbols)?;
+    }
     if !summary.latency_ns.is_empty() {
         let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));
         writeln!(

@@ -41,6 +41,7 @@ mod monitoring;
 mod newcomer;
 mod otlp;
 mod outputs;
+mod partitioners;
 mod processes;
 mod prometheus;
 mod proxy;
