@@ -245,11 +245,10 @@ pub enum LogError {
         /// What the client says about it.
         cause: String,
     },
-    /// A batch of records that cannot be decompressed, or is too large when it is.
+    /// A batch of records that cannot be unpacked, and of which the client does not say where it ends.
     #[error(
-        "{url}: topic {topic:?} partition {partition} cannot be read at offset {offset}: {cause}. If the records there are larger than \
-         {limit} once they are decompressed, raise that (kafka.properties; up to 2147483647); otherwise have the records before the next \
-         offset removed (kafka-delete-records.sh)"
+        "{url}: topic {topic:?} partition {partition} cannot be read at offset {offset}: {cause}. Have the records before the next offset \
+         removed (kafka-delete-records.sh)"
     )]
     UnreadableBatch {
         /// The log.
@@ -262,8 +261,6 @@ pub enum LogError {
         offset: i64,
         /// What the client says about it.
         cause: String,
-        /// Option of librdkafka.
-        limit: &'static str,
     },
     /// A record that the log does not take. The transaction stays open without it.
     #[error("{url}: a record of {bytes} bytes for topic {topic:?} is over the limit; {action}")]

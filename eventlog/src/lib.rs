@@ -19,7 +19,7 @@ pub use kafka::{KafkaLog, KafkaOptions};
 pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};
-pub use warptape_record::{Record, TopicPartition};
+pub use warptape_record::{Record, TopicPartition, UNREADABLE_BATCH_HEADER, UnreadableBatch};
 
 /// A topic with its storage rules. What is `None` is left to the log; a log that keeps everything once ignores it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,12 +101,25 @@ pub enum Fetched {
 pub trait EventLog: Send + Sync {
     /// Creates missing topics. One that exists with other partitions or another rule is an error.
     fn create_topics(&self, topics: &[TopicSpec]) -> Result<(), LogError>;
-    /// All topics, by name.
+    /// All topics, by name. On a cluster of others' topics that is a question for each of them: for those who list topics.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError>;
+    /// The topics of these names, by name; those that do not exist are left out, and nothing is asked about any other.
+    fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
+        let mut topics = self.topics()?;
+        topics.retain(|topic| names.contains(&topic.spec.name.as_str()));
+        Ok(topics)
+    }
+    /// The topic of this name, if it exists.
+    fn topic(&self, name: &str) -> Result<Option<TopicInfo>, LogError> {
+        Ok(self.topics_named(&[name])?.pop())
+    }
+    /// The names of all topics, for whoever is told that there is none of another name.
+    fn topic_names(&self) -> Result<Vec<String>, LogError> {
+        Ok(self.topics()?.into_iter().map(|topic| topic.spec.name).collect())
+    }
     /// Number of partitions of a topic as it is now: some may have been added. 0 where there is no such topic.
     fn partitions(&self, topic: &str) -> Result<i32, LogError> {
-        let found = self.topics()?.into_iter().find(|info| info.spec.name == topic);
-        Ok(found.map_or(0, |info| info.spec.partitions))
+        Ok(self.topic(topic)?.map_or(0, |info| info.spec.partitions))
     }
     /// Whether all partitions of a topic can be reached now, with a wait of about `timeout` for each answer: the error names who
     /// does not answer. A log in a file is there.

@@ -19,8 +19,7 @@ impl SchemaSource for Recorded {
 
 /// The schemas that a log brings along; `None` where it is no exported file, or its ticks name none.
 pub fn recorded_schemas(log: &dyn EventLog) -> Result<Option<Arc<dyn SchemaSource>>, LogError> {
-    let topics = log.topics()?;
-    let Some(topic) = topics.iter().find(|topic| topic.spec.name == ABOUT_TOPIC) else { return Ok(None) };
+    let Some(topic) = log.topic(ABOUT_TOPIC)? else { return Ok(None) };
     let source = TopicPartition { topic: ABOUT_TOPIC.to_owned(), partition: 0 };
     let mut reader = PartitionReader::open(log, source, topic.offsets[0])?;
     let mut schemas = BTreeMap::new();

@@ -72,7 +72,8 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     ids.register(&written)?;
     // People are shown ticks as well; a decoder wants them as they were published.
     let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
-    let log = Arc::new(FramedLog::new(bare.clone(), ids.clone(), untouched));
+    let log = FramedLog::new(bare.clone(), ids.clone(), untouched);
+    let log = Arc::new(if purpose == Purpose::Run { log.waiting() } else { log });
     Ok(OpenLog { log, bare, schemas: Some(ids) })
 }
 
@@ -123,6 +124,7 @@ fn kafka_options(settings: &Settings, brokers: &str, purpose: Purpose) -> KafkaO
         transaction_timeout: transaction_timeout(kafka.session_timeout),
         request_timeout: kafka.request_timeout,
         stall_timeout: kafka.request_timeout,
+        unpacked_bytes_max: kafka.unpacked_bytes_max,
         figures_interval: (purpose == Purpose::Run).then_some(CLIENT_FIGURES_INTERVAL),
         extra: properties.map(|(name, value)| (name.clone(), value.reveal().to_owned())).collect(),
         ..KafkaOptions::new(brokers)

@@ -314,7 +314,8 @@ pub struct MissingTopics {
 impl MissingTopics {
     /// Compares the topics of the log with the plan.
     pub fn find(log: &dyn EventLog, names: &Topics, plan: &TopicPlan) -> Result<Self, LogError> {
-        let existing = log.topics()?;
+        let planned = topic_specs(names, plan);
+        let existing = log.topics_named(&planned.iter().map(|spec| &*spec.name).collect::<Vec<_>>())?;
         let ticks = existing.iter().find(|topic| topic.spec.name == names.ticks);
         let partitions = ticks.map_or(plan.partitions, |topic| topic.spec.partitions);
         let journal = existing.iter().find(|topic| topic.spec.name == names.journal);

@@ -14,8 +14,7 @@ pub const MODELLED: &str = "modelled";
 /// # Errors
 /// If the log cannot be read, or what it says is no JSON.
 pub(crate) fn about(log: &dyn EventLog) -> Result<Option<Value>, ReplayError> {
-    let topics = log.topics()?;
-    let Some(topic) = topics.iter().find(|topic| topic.spec.name == ABOUT_TOPIC) else { return Ok(None) };
+    let Some(topic) = log.topic(ABOUT_TOPIC)? else { return Ok(None) };
     let source = TopicPartition { topic: ABOUT_TOPIC.to_owned(), partition: 0 };
     let unreadable = |offset: i64, error: String| ReplayError::RecordUnreadable {
         url: log.url(),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use warptape_engine::ControlRefusal;
+use warptape_engine::{ControlRefusal, payload_of};
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_schemas::control::{Control, ControlOutcome, ControlResult};
 use warptape_schemas::journal::{self, Checkpoint, Controlled, Decision, Input, JournalEntry, Started};
@@ -193,7 +193,7 @@ impl<'a> ControlCheck<'a> {
             if let Some((offset, control)) = missing {
                 return Ok(Err(lacking(&source, *offset, control)));
             }
-            let command = decode_control(&record.value);
+            let command = payload_of(&record).and_then(decode_control);
             match given.remove(&record.offset) {
                 Some(control) => {
                     if let Some(problem) = other_command(control, &command) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 
+use crate::error::no_topic;
 use crate::{OutputOptions, ReplayError, VerifyOptions};
 
 /// Looks at the log before giving up: commits are some 100 ms apart, a look takes a few.
@@ -88,11 +89,12 @@ impl Cut {
             ];
             written.extend(topics.map(String::as_str));
         }
-        let mut shelf = decided(log, &written)?;
+        let topics = options.topics();
+        let mut shelf = decided(log, &topics, &written)?;
         for _ in 0..ATTEMPTS_MAX {
             let mut cut = Self::from_shelf(log, options, &shelf)?;
             // A group's offset may be known before the records of its transaction can be read.
-            let after = decided(log, &written)?;
+            let after = decided(log, &topics, &written)?;
             if written.iter().all(|topic| shelf.get(*topic) == after.get(*topic)) {
                 if options.outputs {
                     cut.take_inputs_of_risk(&options.sources, &after);
@@ -132,14 +134,14 @@ impl Cut {
     }
 }
 
-fn shelf(log: &dyn EventLog) -> Result<Shelf, LogError> {
-    Ok(log.topics()?.into_iter().map(|topic| (topic.spec.name, topic.offsets)).collect())
+fn shelf(log: &dyn EventLog, topics: &[&str]) -> Result<Shelf, LogError> {
+    Ok(log.topics_named(topics)?.into_iter().map(|topic| (topic.spec.name, topic.offsets)).collect())
 }
 
-/// How far each topic reaches once what was written to these until now can be read, or was aborted: a partition with an open
+/// How far each of `topics` reaches once what was written to some of them until now can be read, or was aborted: a partition with an open
 /// transaction hides all that was committed behind it, while the group's offsets are known.
-pub(crate) fn decided(log: &dyn EventLog, written: &[&str]) -> Result<Shelf, ReplayError> {
-    let mut shelf = shelf(log)?;
+pub(crate) fn decided(log: &dyn EventLog, topics: &[&str], written: &[&str]) -> Result<Shelf, ReplayError> {
+    let mut shelf = shelf(log, topics)?;
     let mut undecided = Vec::new();
     for topic in written {
         for partition in 0..shelf.get(*topic).map_or(0, Vec::len) {
@@ -169,19 +171,15 @@ pub(crate) fn decided(log: &dyn EventLog, written: &[&str]) -> Result<Shelf, Rep
             is_quiet = false;
         }
         thread::park_timeout(UNDECIDED_PAUSE);
-        shelf = self::shelf(log)?;
+        shelf = self::shelf(log, topics)?;
     }
 }
 
 fn ranges<'a>(log: &dyn EventLog, shelf: &'a Shelf, topic: &str) -> Result<&'a [OffsetRange], ReplayError> {
-    shelf.get(topic).map(Vec::as_slice).ok_or_else(|| ReplayError::NoTopic {
-        url: log.url(),
-        topic: topic.to_owned(),
-        known: match shelf.len() {
-            0 => "no topics".to_owned(),
-            _ => shelf.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
-        },
-    })
+    match shelf.get(topic) {
+        Some(ranges) => Ok(ranges),
+        None => Err(no_topic(log, topic)?),
+    }
 }
 
 /// Offsets of a topic that has as many partitions as the ticks.
@@ -290,7 +288,7 @@ fn check_ticks_end(
     partition: i32,
     committed: i64,
 ) -> Result<(), ReplayError> {
-    let end = shelf(log)?.get(&outputs.ticks).map_or(0, |ticks| ticks[partition as usize].next);
+    let end = log.topic(&outputs.ticks)?.map_or(0, |ticks| ticks.offsets[partition as usize].next);
     if committed <= end {
         return Ok(());
     }

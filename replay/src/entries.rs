@@ -11,6 +11,7 @@ use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, PartitionId, Pause, Started};
 
 use crate::ReplayError;
+use crate::error::no_topic;
 use crate::history::Moment;
 use crate::outside::JournalReach;
 use crate::partition_reader::PartitionReader;
@@ -62,10 +63,8 @@ impl<'a> Entries<'a> {
 
     /// Opens all partitions of a journal that have offsets.
     pub(crate) fn open_all(log: &'a dyn EventLog, topic: &str) -> Result<Vec<Self>, ReplayError> {
-        let topics = log.topics()?;
-        let known = || topics.iter().map(|topic| topic.spec.name.clone()).collect::<Vec<_>>().join(", ");
-        let Some(found) = topics.iter().find(|info| info.spec.name == topic) else {
-            return Err(ReplayError::NoTopic { url: log.url(), topic: topic.to_owned(), known: known() });
+        let Some(found) = log.topic(topic)? else {
+            return Err(no_topic(log, topic)?);
         };
         let of = |(partition, range): (i32, &OffsetRange)| {
             let source = TopicPartition { topic: topic.to_owned(), partition };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use warptape_eventlog::LogError;
+use warptape_eventlog::{EventLog, LogError};
 
 use crate::outside::JournalReach;
 
@@ -22,7 +22,7 @@ pub enum ReplayError {
         url: String,
         /// The topic.
         topic: String,
-        /// The topics that exist, for the message.
+        /// The topics that exist, or some of them, for the message.
         known: String,
     },
     /// Nothing was recorded yet.
@@ -359,4 +359,19 @@ pub enum ReplayError {
 
 fn listed(there: &[JournalReach]) -> String {
     there.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Names of other topics in a message.
+const KNOWN_MAX: usize = 20;
+
+/// The error of a log without a topic; others may have thousands there.
+pub(crate) fn no_topic(log: &dyn EventLog, topic: &str) -> Result<ReplayError, LogError> {
+    let names = log.topic_names()?;
+    let shown = names.iter().take(KNOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let known = match names.len() {
+        0 => "no topics".to_owned(),
+        count if count > KNOWN_MAX => format!("{shown} and {} more", count - KNOWN_MAX),
+        _ => shown,
+    };
+    Ok(ReplayError::NoTopic { url: log.url(), topic: topic.to_owned(), known })
 }

@@ -34,7 +34,7 @@ impl Fixture {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReplayError> {
         let log = open_url(&format!("sqlite:{}", path.as_ref().display()), OpenMode::Read)?;
         let Some(about) = about(&*log)? else {
-            let known: Vec<String> = log.topics()?.into_iter().map(|topic| topic.spec.name).collect();
+            let known = log.topic_names()?;
             let (url, topic) = (log.url(), ABOUT_TOPIC.to_owned());
             return Err(ReplayError::NoTopic { url, topic, known: known.join(", ") });
         };

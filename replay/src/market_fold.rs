@@ -72,7 +72,9 @@ impl PartitionFold {
             reader,
             intake: PartitionIntake::new(config),
             queues: (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect(),
-            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
+            decoder: TickDecoder::with_source(options.schemas.clone())
+                .with_prices(config.numbers.prices())
+                .with_units(config.times.have_units()),
             columns: TickColumns::default(),
             next_offset: 0,
         }

@@ -37,6 +37,11 @@ impl VerifyOptions {
         };
         Self { journal: topics.journal.clone(), sources, outputs: false }
     }
+
+    /// Every topic that is looked at.
+    pub(crate) fn topics(&self) -> Vec<&str> {
+        [&[self.journal.as_str()][..], &self.sources.topics()].concat()
+    }
 }
 
 /// Where ticks and outputs are, and who made them.
@@ -66,4 +71,22 @@ pub struct OutputOptions {
     pub schemas: Option<Arc<dyn SchemaSource>>,
     /// Instruction set of the stages; the results are the same for all.
     pub isa: Isa,
+}
+
+impl OutputOptions {
+    /// Every topic of ticks and outputs.
+    pub(crate) fn topics(&self) -> [&str; 9] {
+        [
+            &self.ticks,
+            &self.signals,
+            &self.late,
+            &self.dead_letter,
+            &self.snapshots,
+            &self.risk_requests,
+            &self.risk_results,
+            &self.control,
+            &self.control_results,
+        ]
+        .map(String::as_str)
+    }
 }

@@ -1,7 +1,7 @@
 //! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
 
 use warptape_engine::{
-    PendingSnapshot, Restored, encode_dead_letter_of, encode_late_tick_of, snapshot_records,
+    PendingSnapshot, Restored, encode_dead_letter_of, encode_late_tick_of, payload_of, snapshot_records,
 };
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{Snapshot, TickColumns, TickDecoder};
@@ -52,7 +52,9 @@ impl Rerun {
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
             stages: (0..groups).map(|_| GroupStage::new(config, isa)).collect(),
             merge: SignalMerge::default(),
-            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
+            decoder: TickDecoder::with_source(options.schemas.clone())
+                .with_prices(config.numbers.prices())
+                .with_units(config.times.have_units()),
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),
@@ -124,7 +126,8 @@ impl Rerun {
     fn accept(&mut self, record: &Record, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         self.columns.clear();
         self.late.clear();
-        let decoded = self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns);
+        let decoded = payload_of(record)
+            .and_then(|payload| self.decoder.decode(payload, self.intake.symbols_mut(), &mut self.columns));
         let dealt = decoded.and_then(|rows| {
             let (offset, written_ns) = (record.offset, record.timestamp_ns);
             let (columns, queues, late) = (&mut self.columns, &mut self.queues, &mut self.late);

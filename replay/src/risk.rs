@@ -17,6 +17,7 @@ mod answers;
 mod misplaced;
 mod rerun;
 
+use warptape_engine::payload_of;
 use warptape_eventlog::{EventLog, Record, TopicPartition};
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{
@@ -147,7 +148,7 @@ impl<'a> RiskCheck<'a> {
         let mut ids = RequestIds::default();
         let mut missing = Missing::default();
         while let Some(record) = requests.next()? {
-            let request = decode_risk_request(&record.value);
+            let request = payload_of(&record).and_then(decode_risk_request);
             let is_new = request.as_ref().map_or(true, |request| ids.insert(&request.request_id));
             match answers.take(record.offset) {
                 None if record.offset < cut.answered => missing.add(&record, request.ok()),
@@ -201,7 +202,7 @@ impl<'a> RiskCheck<'a> {
         }
         for Waiting { partition, request: offset, result, cancelled, .. } in waiting {
             let (requests, results) = &mut windows[partition as usize];
-            let request = decode_risk_request(&requests.at(offset)?.value);
+            let request = payload_of(requests.at(offset)?).and_then(decode_risk_request);
             let found = Found::of(results.at(result)?);
             let cancelled = cancelled.as_ref();
             let verdict = self.verdict(partition, offset, &request, true, cancelled, &found.result);

@@ -54,11 +54,10 @@ fn find(
     config: &StageConfig,
     isa: Isa,
 ) -> Result<Option<Restored>, LogError> {
-    let topics = log.topics()?;
-    let topic = topics.iter().find(|topic| topic.spec.name == source.topic);
-    let range = topic.and_then(|topic| topic.offsets.get(source.partition as usize));
+    let topic = log.topic(&source.topic)?;
+    let range = topic.and_then(|topic| topic.offsets.get(source.partition as usize).copied());
     let Some(range) = range.filter(|range| range.first < range.next) else { return Ok(None) };
-    let mut reader = PartitionReader::open(log, source.clone(), *range)?;
+    let mut reader = PartitionReader::open(log, source.clone(), range)?;
     let mut states = states(&mut reader, &within, wanted)?;
     let mut next = || match wanted {
         Wanted::Earliest => states.pop_first(),

@@ -52,6 +52,29 @@ impl Numbers {
     }
 }
 
+/// In which unit the times of foreign schemas are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Times {
+    /// As nanoseconds, whatever the schema says of them: a nullable `timestamp-millis` came out in 1970. Journals that record no rule were
+    /// written under this one, which is used only to run them again.
+    #[default]
+    AsWritten,
+    /// As what the schema says: one of another unit is refused.
+    Nanoseconds,
+}
+
+impl Times {
+    fn are_as_written(&self) -> bool {
+        *self == Self::AsWritten
+    }
+
+    /// Whether a decoder of ticks is to look at units.
+    pub fn have_units(self) -> bool {
+        self == Self::Nanoseconds
+    }
+}
+
 /// Everything besides the log that the outputs are a function of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +98,9 @@ pub struct StageConfig {
     /// Which prices and sizes there are.
     #[serde(default, skip_serializing_if = "Numbers::are_positive")]
     pub numbers: Numbers,
+    /// In which unit times are taken.
+    #[serde(default, skip_serializing_if = "Times::are_as_written")]
+    pub times: Times,
     /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds; journals that record none allow anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub future_max_ns: Option<i64>,

@@ -107,6 +107,11 @@ impl PartitionIntake {
         &mut self.symbols
     }
 
+    /// The symbols seen, numbered by first appearance.
+    pub fn symbols(&self) -> &SymbolTable {
+        &self.symbols
+    }
+
     /// What is known of a symbol, the records before `next_offset` being those accepted; `None` if none had it.
     pub fn market_of(&self, symbol: &str, partition: i32, next_offset: i64) -> Option<SymbolMarket> {
         let number = self.symbols.id(symbol).filter(|number| (*number as usize) < self.places.len())?;
@@ -427,6 +432,7 @@ mod tests {
             market: Default::default(),
             quotes: Default::default(),
             numbers: Default::default(),
+            times: Default::default(),
             future_max_ns: None,
             clock_skew_max_ns: None,
         };

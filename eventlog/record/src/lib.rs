@@ -2,6 +2,10 @@
 //!
 //! A crate of its own, so that the engine can be given records without depending on any log.
 
+mod unreadable;
+
+pub use unreadable::{UNREADABLE_BATCH_HEADER, UnreadableBatch};
+
 /// One partition of one topic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicPartition {
@@ -24,4 +28,11 @@ pub struct Record {
     pub timestamp_ns: i64,
     /// Payload.
     pub value: Vec<u8>,
+}
+
+impl Record {
+    /// Bytes of key and value.
+    pub fn bytes(&self) -> usize {
+        self.value.len() + self.key.as_ref().map_or(0, Vec::len)
+    }
 }

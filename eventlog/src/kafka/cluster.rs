@@ -27,6 +27,8 @@ const STEP: Duration = Duration::from_millis(500);
 const REPORTS_MAX: usize = 64;
 /// Longest wait for the first answer of a cluster: whoever names a wrong address shall not wait for long.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// Wait for the offsets of a topic after which it is looked whether it was removed.
+const GONE_AFTER: Duration = Duration::from_secs(2);
 /// Pause before a question is asked again.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -113,12 +115,8 @@ impl Cluster {
         match self.partitions_if_any(topic)? {
             Some(partitions) => Ok(partitions),
             None => {
-                let known: Vec<_> = self.names()?.into_keys().collect();
-                Err(LogError::UnknownTopic {
-                    url: self.url.clone(),
-                    topic: topic.to_owned(),
-                    known: if known.is_empty() { "no topics yet".to_owned() } else { known.join(", ") },
-                })
+                let known = shown(&self.topic_names()?);
+                Err(LogError::UnknownTopic { url: self.url.clone(), topic: topic.to_owned(), known })
             }
         }
     }
@@ -210,6 +208,23 @@ impl Cluster {
         Ok(OffsetRange { first, next })
     }
 
+    /// The same of all partitions of a topic.
+    fn all_offsets(
+        &self,
+        topic: &str,
+        partitions: i32,
+        time_max: Duration,
+    ) -> Result<Vec<OffsetRange>, LogError> {
+        let source = |partition| TopicPartition { topic: topic.to_owned(), partition };
+        let sources: Vec<TopicPartition> = (0..partitions).map(source).collect();
+        let doing = format!("looking up the offsets of {topic}");
+        let ask = |edge| {
+            self.ask_within(time_max, &doing, |client, timeout| edges(client, &sources, edge, timeout))
+        };
+        let (firsts, nexts) = (ask(Offset::Beginning)?, ask(Offset::End)?);
+        Ok(firsts.into_iter().zip(nexts).map(|(first, next)| OffsetRange { first, next }).collect())
+    }
+
     /// The offset behind the last record of a partition, whatever became of its transaction.
     pub(super) fn written_end(&self, source: &TopicPartition) -> Result<i64, LogError> {
         let doing = format!("looking up the end of {}/{}", source.topic, source.partition);
@@ -221,10 +236,10 @@ impl Cluster {
     /// Where partitions end: one request for each of their leaders, and another one for what transactions that have not ended wrote.
     pub(super) fn ends(&self, partitions: &[TopicPartition]) -> Result<Vec<PartitionEnd>, LogError> {
         let doing = format!("looking up where {} partitions end", partitions.len());
-        let readable = self.ask(&doing, |client, timeout| ends(client, partitions, timeout))?;
+        let readable = self.ask(&doing, |client, timeout| edges(client, partitions, Offset::End, timeout))?;
         let client = self.uncommitted()?;
         // Asked later, so that no partition is read further than it was written.
-        let written = self.ask(&doing, |_, timeout| ends(client, partitions, timeout))?;
+        let written = self.ask(&doing, |_, timeout| edges(client, partitions, Offset::End, timeout))?;
         let end = |(readable, written)| PartitionEnd { readable, written };
         Ok(readable.into_iter().zip(written).map(end).collect())
     }
@@ -242,16 +257,37 @@ impl Cluster {
 
     /// All topics of users. Whether one is compacted is told where the broker tells it to this user.
     pub(super) fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
-        let names = self.names()?;
+        self.described(self.names()?)
+    }
+
+    /// The topics of these names that exist.
+    pub(super) fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
+        self.described(self.existing(names.iter().copied())?)
+    }
+
+    pub(super) fn topic_names(&self) -> Result<Vec<String>, LogError> {
+        Ok(self.names()?.into_keys().collect())
+    }
+
+    /// The topics of these names that exist, with their numbers of partitions.
+    fn existing<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, i32>, LogError> {
+        let found = names.map(|name| Ok(self.partitions_if_any(name)?.map(|count| (name.to_owned(), count))));
+        found.filter_map(Result::transpose).collect()
+    }
+
+    /// What there is of each topic, with two questions for its offsets. One that is removed meanwhile is left out.
+    fn described(&self, names: BTreeMap<String, i32>) -> Result<Vec<TopicInfo>, LogError> {
         let compacted = self.compacted(names.keys().map(String::as_str)).unwrap_or_else(|error| {
             tracing::warn!(%error, "which topics are compacted is not known");
             BTreeMap::new()
         });
         let mut topics = Vec::with_capacity(names.len());
         for (name, partitions) in names {
-            let offsets = (0..partitions)
-                .map(|partition| self.offsets(&TopicPartition { topic: name.clone(), partition }))
-                .collect::<Result<_, _>>()?;
+            let offsets = match self.all_offsets(&name, partitions, GONE_AFTER) {
+                Ok(offsets) => offsets,
+                Err(_) if self.partitions_if_any(&name)?.is_none() => continue,
+                Err(_) => self.all_offsets(&name, partitions, self.options.request_timeout)?,
+            };
             let compacted = compacted.get(&name).copied().unwrap_or(false);
             topics.push(TopicInfo {
                 spec: TopicSpec { name, partitions, compacted, ..TopicSpec::default() },
@@ -278,7 +314,7 @@ impl Cluster {
         for spec in specs {
             check_spec(&self.url, spec)?;
         }
-        let names = self.names()?;
+        let names = self.existing(specs.iter().map(|spec| spec.name.as_str()))?;
         let (there, missing): (Vec<_>, Vec<_>) =
             specs.iter().partition(|spec| names.contains_key(&spec.name));
         self.check_same(&there, &names)?;
@@ -421,7 +457,11 @@ impl Cluster {
             .map_err(|error| self.admin_failure(DOING, &error))?;
         let mut found = BTreeMap::new();
         for result in results {
-            let resource = result.map_err(|code| failure(&self.url, DOING, code, "", None))?;
+            let resource = match result {
+                // It was removed meanwhile.
+                Err(RDKafkaErrorCode::UnknownTopicOrPartition) => continue,
+                result => result.map_err(|code| failure(&self.url, DOING, code, "", None))?,
+            };
             let value = resource.get(setting).and_then(|entry| entry.value.clone());
             if let rdkafka::admin::OwnedResourceSpecifier::Topic(name) = resource.specifier {
                 found.insert(name, value.unwrap_or_default());
@@ -492,6 +532,16 @@ impl Cluster {
     }
 }
 
+/// Names of topics in a message, which others on the cluster may have by the thousand.
+fn shown(names: &[String]) -> String {
+    const SHOWN_MAX: usize = 20;
+    match names.len().checked_sub(SHOWN_MAX) {
+        None if names.is_empty() => "no topics yet".to_owned(),
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..SHOWN_MAX].join(", ")),
+    }
+}
+
 /// A list for librdkafka.
 pub(super) fn list_of<'a>(
     partitions: impl IntoIterator<Item = (&'a TopicPartition, Offset)>,
@@ -537,16 +587,17 @@ fn watermarks(
     }
 }
 
-/// Where partitions end for a client, by its isolation level, in their order.
-fn ends(
+/// Where partitions begin or end for a client, by its isolation level, in their order: one request for each of their leaders.
+fn edges(
     client: &BaseConsumer<Context>,
     partitions: &[TopicPartition],
+    edge: Offset,
     timeout: Duration,
 ) -> KafkaResult<Vec<i64>> {
     let mut list = TopicPartitionList::with_capacity(partitions.len());
     for TopicPartition { topic, partition } in partitions {
-        // In place of a time this asks for the end.
-        list.add_partition_offset(topic, *partition, Offset::End)?;
+        // In place of a time this asks for the beginning or the end.
+        list.add_partition_offset(topic, *partition, edge)?;
     }
     let found = client.offsets_for_times(list, timeout)?;
     let end = |place: &TopicPartition| {

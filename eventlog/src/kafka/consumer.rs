@@ -2,6 +2,8 @@
 //!
 //! Records come off librdkafka's queue in batches of several partitions and are held here until they are polled. A
 //! paused partition keeps what is held; a seek and a revocation drop it.
+//!
+//! A batch that cannot be unpacked has one record in its place ([`UnreadableBatch`]), and reading goes on behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -17,13 +19,14 @@ use super::context::{Context, Rebalance};
 use super::failure::{failure, is_passing, refused};
 use super::figures::{MEMBER, Reporter};
 use super::native::{Arrival, Headers, NativeConsumer};
-use super::options::ANSWER_LIMIT;
 use super::watchdog::Watchdog;
 use super::{Members, READER_GROUP};
-use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
+use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition, UnreadableBatch};
 
 /// Records that are held at most, beside those of paused partitions.
 const HELD_RECORDS_MAX: usize = 1024;
+/// Bytes of them from which on no more are taken.
+const HELD_BYTES_DUE: usize = 64 << 20;
 /// Pause before a call is repeated for which a partition was not ready.
 const RETRY: Duration = Duration::from_millis(1);
 /// Pause before a member asks again for a place in its group that is still taken.
@@ -44,9 +47,18 @@ impl Reading {
         Self { position, held: VecDeque::new(), paused: false }
     }
 
+    /// The offset behind all that has come.
+    fn next_offset(&self) -> i64 {
+        self.held.back().map_or(self.position, |last| last.offset + 1)
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held.iter().map(Record::bytes).sum()
+    }
+
     /// Leaves out records that have come already: librdkafka may give them again after an outage.
     fn new_of(&self, source: &TopicPartition, mut records: Vec<Record>) -> Vec<Record> {
-        let mut next = self.held.back().map_or(self.position, |last| last.offset + 1);
+        let mut next = self.next_offset();
         let before = records.len();
         records.retain(|record| {
             let is_new = record.offset >= next;
@@ -188,9 +200,10 @@ impl KafkaConsumer {
 
     /// Takes what is on the queue, waiting up to `timeout` for the first of it.
     fn gather(&mut self, timeout: Duration) -> Result<(), LogError> {
-        let held: usize =
-            self.readings.values().filter(|reading| !reading.paused).map(|reading| reading.held.len()).sum();
-        let room = HELD_RECORDS_MAX.saturating_sub(held);
+        let read = || self.readings.values().filter(|reading| !reading.paused);
+        let held: usize = read().map(|reading| reading.held.len()).sum();
+        let is_full = read().map(Reading::held_bytes).sum::<usize>() >= HELD_BYTES_DUE;
+        let room = if is_full { 0 } else { HELD_RECORDS_MAX.saturating_sub(held) };
         for arrival in self.native.consume(timeout, room, self.headers) {
             self.accept(arrival);
         }
@@ -217,10 +230,29 @@ impl KafkaConsumer {
             }
             // The first error that is fatal for the client, and the last one that it tells.
             Arrival::Failure { .. } if self.has_no_place() => self.begin_to_wait(),
-            Arrival::Failure { source, offset, code, text } => {
-                let failed = self.judge(source, offset, code, text);
-                self.failed = self.failed.take().or(failed);
-            }
+            Arrival::Failure { source, offset, code, text } => match unreadable_batch(code, &text) {
+                Some(batch) => self.pass_over(&source, &batch),
+                None => {
+                    let failed = self.judge(source, offset, code, text);
+                    self.failed = self.failed.take().or(failed);
+                }
+            },
+        }
+    }
+
+    /// Puts the record that stands for a batch in the place of its records, and has librdkafka go on behind it, which by itself asks for the
+    /// batch again and again, and says each time that it cannot be unpacked.
+    fn pass_over(&mut self, source: &TopicPartition, batch: &UnreadableBatch) {
+        let Some(reading) = self.readings.get_mut(source) else { return };
+        self.watchdog.progress();
+        if batch.last_offset >= reading.next_offset() {
+            tracing::warn!(topic = source.topic, partition = source.partition, "passing over {batch}");
+            reading.held.push_back(batch.record());
+        }
+        let list = list_of([(source, Offset::Offset(reading.next_offset()))]);
+        // Where it is not obeyed, as by a partition that is given up, the next complaint repeats it.
+        if let Err(error) = self.native.seek(&list, self.cluster.options.request_timeout) {
+            tracing::debug!(?source, ?error, "no seek behind the batch");
         }
     }
 
@@ -315,7 +347,6 @@ impl KafkaConsumer {
                 partition: source.partition,
                 offset,
                 cause: text,
-                limit: ANSWER_LIMIT,
             }),
             // A reader names a group only because librdkafka wants a name.
             Code::GroupAuthorizationFailed if self.group.is_none() => None,
@@ -479,6 +510,12 @@ impl KafkaConsumer {
         }
         Ok(Fetched::Idle)
     }
+}
+
+/// The batch that a failure is about, where it is one of unpacking.
+fn unreadable_batch(code: RDKafkaErrorCode, text: &str) -> Option<UnreadableBatch> {
+    use RDKafkaErrorCode as Code;
+    matches!(code, Code::BadCompression | Code::NotImplemented).then(|| UnreadableBatch::parse(text))?
 }
 
 fn out_of_range(url: String, source: &TopicPartition, offset: i64, range: Option<OffsetRange>) -> LogError {

@@ -102,6 +102,14 @@ impl EventLog for KafkaLog {
         self.cluster.topics()
     }
 
+    fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
+        self.cluster.topics_named(names)
+    }
+
+    fn topic_names(&self) -> Result<Vec<String>, LogError> {
+        self.cluster.topic_names()
+    }
+
     fn partitions(&self, topic: &str) -> Result<i32, LogError> {
         Ok(self.cluster.partitions_if_any(topic)?.unwrap_or(0))
     }

@@ -20,7 +20,12 @@ use rdkafka::types::{RDKafkaRespErr, RDKafkaType};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::context::{Context, Rebalance, log_line};
-use crate::{Record, TopicPartition};
+use crate::{Record, TopicPartition, UNREADABLE_BATCH_HEADER};
+
+unsafe extern "C" {
+    /// Of `native/batch_reader.c`: a reference to it is what puts that in the place of librdkafka's own.
+    safe fn warptape_batches_are_bounded() -> c_int;
+}
 
 /// An error object of librdkafka, by value.
 #[derive(Clone, Debug)]
@@ -63,6 +68,7 @@ unsafe impl Sync for NativeConsumer {}
 impl NativeConsumer {
     /// A consumer with a `group.id`, which joins no group before [`Self::subscribe`].
     pub(super) fn new(config: &ClientConfig, context: Context) -> KafkaResult<Self> {
+        assert_eq!(warptape_batches_are_bounded(), 1, "batches are unpacked within bounds");
         let native = config.create_native_config()?;
         // SAFETY: `native` is a live configuration, and the callbacks live as long as the program. What they are handed
         // as `opaque` is the context, which `Client::new` sets and `Client` keeps alive.
@@ -368,6 +374,8 @@ unsafe fn headers_of(message: &rd::rd_kafka_message_t) -> Vec<(String, Vec<u8>)>
             headers.push((text(name), bytes(value, size).to_vec()));
         }
     }
+    // No stranger's record stands for a batch.
+    headers.retain(|(name, _)| name != UNREADABLE_BATCH_HEADER);
     headers
 }
 

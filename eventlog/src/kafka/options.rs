@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -41,6 +42,9 @@ pub struct KafkaOptions {
     /// After this long without progress that should have been made (a record acknowledged, a record read that is
     /// there) the call fails.
     pub stall_timeout: Duration,
+    /// Memory that one batch of records may take unpacked, with what librdkafka keeps for each record, in bytes; in
+    /// [`Self::UNPACKED_BYTES_ALLOWED`]. In the place of one that is larger comes one record ([`crate::UnreadableBatch`]).
+    pub unpacked_bytes_max: usize,
     /// Time between two times at which members of groups and producers tell their figures; `None`: never.
     pub figures_interval: Option<Duration>,
     /// Passed on to librdkafka, by its names: `security.protocol`, `sasl.*`, `ssl.*`, `compression.type`…
@@ -48,6 +52,9 @@ pub struct KafkaOptions {
 }
 
 impl KafkaOptions {
+    /// Values of [`Self::unpacked_bytes_max`]: no less than any record that Warptape writes, and no more than librdkafka takes.
+    pub const UNPACKED_BYTES_ALLOWED: RangeInclusive<usize> = 16 << 20..=1_000_000_000;
+
     /// The defaults for a cluster.
     pub fn new(brokers: impl Into<String>) -> Self {
         Self {
@@ -58,6 +65,7 @@ impl KafkaOptions {
             transaction_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(30),
+            unpacked_bytes_max: 256 << 20,
             figures_interval: None,
             extra: BTreeMap::new(),
         }
@@ -82,6 +90,11 @@ impl KafkaOptions {
         };
         if !is_broker_list(&self.brokers) {
             return Err(wrong("broker list", &self.brokers, "use HOST:PORT[,HOST:PORT…]"));
+        }
+        if !Self::UNPACKED_BYTES_ALLOWED.contains(&self.unpacked_bytes_max) {
+            let (value, allowed) =
+                (self.unpacked_bytes_max.to_string(), format!("{:?}", Self::UNPACKED_BYTES_ALLOWED));
+            return Err(wrong("bytes of an unpacked batch", &value, &allowed));
         }
         for key in self.extra.keys() {
             if let Some((_, instead)) = RESERVED.iter().find(|(reserved, _)| reserved == key) {
@@ -155,8 +168,9 @@ impl KafkaOptions {
             // An end that comes in a batch moves librdkafka's own position beyond it (2.12.1, rd_kafka_q_serve_rkmessages).
             .set("enable.partition.eof", "false")
             // An offset that does not exist is for the caller to judge, never a reason to begin elsewhere.
-            .set("auto.offset.reset", "error");
-        // What a small record becomes when it is decompressed is held against this limit of answers, and what is beyond it cannot be read.
+            .set("auto.offset.reset", "error")
+            // Of no meaning to librdkafka's own consumers: `native/batch_reader.c` takes its bound from it.
+            .set("message.copy.max.bytes", self.unpacked_bytes_max.to_string());
         self.set_default(&mut config, ANSWER_LIMIT, &ANSWER_BYTES_MAX.to_string());
         // A seek and a new partition wait for the fetch that is under way, which waits at an end for so long.
         self.set_default(&mut config, "fetch.wait.max.ms", "50");
@@ -225,7 +239,9 @@ impl KafkaOptions {
     /// The largest record of a topic that takes batches of so many bytes, as far as this client sends it.
     pub(super) fn record_bytes_max(&self, batch_bytes: usize) -> usize {
         let of_client = self.extra.get(RECORD_LIMIT).and_then(|bytes| bytes.parse().ok());
-        batch_bytes.min(of_client.unwrap_or(RECORD_LIMIT_MAX)).saturating_sub(FRAME_BYTES)
+        // What is written has to be read, however it was packed.
+        let of_reader = self.unpacked_bytes_max - UNPACKED_RECORD_BYTES;
+        batch_bytes.min(of_client.unwrap_or(RECORD_LIMIT_MAX)).min(of_reader).saturating_sub(FRAME_BYTES)
     }
 
     /// How long one request waits before its connection is made anew.
@@ -251,6 +267,7 @@ impl fmt::Debug for KafkaOptions {
             .field("transaction_timeout", &self.transaction_timeout)
             .field("request_timeout", &self.request_timeout)
             .field("stall_timeout", &self.stall_timeout)
+            .field("unpacked_bytes_max", &self.unpacked_bytes_max)
             .field("extra", &self.extra.keys().collect::<Vec<_>>())
             .finish()
     }
@@ -288,9 +305,12 @@ const BATCH_BYTES: usize = 1_000_000;
 /// Room for what frames a record, in bytes: a batch has 61 of its own, a record some 40, and each header 10.
 const FRAME_BYTES: usize = 512;
 
-/// What librdkafka takes as an answer of a broker, and as a batch of records that is decompressed: as much as one record may have that
-/// librdkafka sends (`RECORD_LIMIT_MAX`), and what frames it.
-pub(super) const ANSWER_LIMIT: &str = "receive.message.max.bytes";
+/// Room for what librdkafka keeps of one record that was unpacked, in bytes.
+const UNPACKED_RECORD_BYTES: usize = 1024;
+
+/// What librdkafka takes as an answer of a broker: as much as one record may have that it sends (`RECORD_LIMIT_MAX`), and what frames
+/// it.
+const ANSWER_LIMIT: &str = "receive.message.max.bytes";
 const ANSWER_BYTES_MAX: usize = RECORD_LIMIT_MAX + (1 << 20);
 
 /// The range in which librdkafka takes each of the timeouts of a request.

@@ -2,14 +2,19 @@
 //! real brokers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
+
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 
 use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, PartitionEnd, RecordClock,
-    TopicPartition, conformance,
+    Consumer, EventLog, Fetched, KafkaLog, KafkaOptions, LogError, NewRecord, PartitionEnd, Record,
+    RecordClock, TopicPartition, UNREADABLE_BATCH_HEADER, UnreadableBatch, conformance,
 };
 
 use crate::broker::{Broker, let_pass, service, shared, shared_log, unique};
@@ -773,16 +778,11 @@ fn a_broker_that_does_not_answer_is_a_stall() {
     broker.go_on();
 }
 
-/// A record of zeros is small in the log whatever it has; librdkafka alone reads up to 100 MB of them.
+/// A record of zeros is small in the log whatever it has; librdkafka alone reads up to 100 MB of them under zstd, and any number under gzip.
 #[test]
-fn a_record_that_is_large_when_it_is_decompressed_is_read_or_named() {
+fn a_record_that_is_large_when_it_is_unpacked_is_read() {
     const BYTES: usize = 120_000_000;
-    let options = shared();
-    let with = |extra: &[(&str, &str)]| {
-        let extra = extra.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        KafkaLog::open(KafkaOptions { extra: extra.collect(), ..options.clone() }).unwrap()
-    };
-    let log = with(&[("compression.type", "zstd"), ("message.max.bytes", "200000000")]);
+    let log = packing("zstd", &[("message.max.bytes", "200000000")]);
     let name = unique("inflated");
     topic(&log, &name, 1);
     let source = at(&name, 0);
@@ -790,27 +790,208 @@ fn a_record_that_is_large_when_it_is_decompressed_is_read_or_named() {
     commit(&mut *producer, [record(&name, 0, "before")]);
     commit(&mut *producer, [record(&name, 0, vec![0_u8; BYTES])]);
     commit(&mut *producer, [record(&name, 0, "behind")]);
-    let mut reader = with(&[]).reader(std::slice::from_ref(&source)).unwrap();
-    let mut sizes = Vec::new();
+    let read = read_all(&KafkaLog::open(shared()).unwrap(), &source, 0);
+    let sizes: Vec<usize> = read.iter().map(|record| record.value.len()).collect();
+    assert_eq!(sizes, [6, BYTES, 6]);
+}
+
+/// A log whose producers compress, and have these options of librdkafka.
+fn packing(codec: &str, extra: &[(&str, &str)]) -> KafkaLog {
+    let codec = ("compression.type", codec);
+    let extra = extra.iter().chain([&codec]);
+    let extra = extra.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    KafkaLog::open(KafkaOptions { extra, ..shared() }).unwrap()
+}
+
+/// What a reader gets from an offset on, up to the record whose value is `behind`.
+fn read_all(log: &dyn EventLog, source: &TopicPartition, from: i64) -> Vec<Record> {
+    let mut reader = log.reader(std::slice::from_ref(source)).unwrap();
+    reader.seek(source, from).unwrap();
+    let mut read = Vec::new();
     poll_until(&mut *reader, |fetched| {
         if let Fetched::Records { records, .. } = fetched {
-            sizes.extend(records.iter().map(|record| record.value.len()));
+            read.extend(records);
         }
-        sizes.len() == 3
+        read.last().is_some_and(|last: &Record| last.value == b"behind")
     });
-    assert_eq!(sizes, [6, BYTES, 6]);
-    // With less it is named, and so is what to do.
-    let mut reader =
-        with(&[("receive.message.max.bytes", "60000000")]).reader(std::slice::from_ref(&source)).unwrap();
-    let started = Instant::now();
-    let error = loop {
-        assert!(started.elapsed() < ARRIVAL_MAX, "nothing is said");
-        match reader.poll(POLL, 100, ANY) {
-            Err(error) => break error,
-            Ok(Fetched::Records { records, .. }) => assert_eq!(records[0].value, b"before"),
-            Ok(_) => {}
+    read
+}
+
+#[test]
+fn one_record_stands_for_a_batch_that_is_too_large_unpacked() {
+    const LIMIT: usize = 16 << 20;
+    let strict = KafkaLog::open(KafkaOptions { unpacked_bytes_max: LIMIT, ..shared() }).unwrap();
+    for (codec, number) in [("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)] {
+        let log = packing(codec, &[("message.max.bytes", "100000000")]);
+        let name = unique(&format!("bomb-{codec}"));
+        topic(&log, &name, 2);
+        let source = at(&name, 0);
+        let mut producer = log.producer(&name).unwrap();
+        let zeros = |bytes: usize| record(&name, 0, vec![0_u8; bytes]);
+        commit(&mut *producer, [record(&name, 0, "before")]);
+        // Nobody sees what was aborted: it is not unpacked either.
+        producer.begin().unwrap();
+        producer.send(zeros(LIMIT + 1)).unwrap();
+        producer.abort().unwrap();
+        commit(&mut *producer, [zeros(LIMIT)]);
+        commit(&mut *producer, [zeros(LIMIT - 4096)]);
+        commit(&mut *producer, [record(&name, 0, "behind"), record(&name, 1, "behind")]);
+
+        let read = read_all(&strict, &source, 0);
+        let sizes: Vec<usize> = read.iter().map(|record| record.value.len()).collect();
+        assert_eq!(sizes, [6, 0, LIMIT - 4096, 6], "{codec}: what is within the limit is read");
+        let batch = UnreadableBatch::of(&read[1]).expect("it stands for a batch");
+        assert_eq!((batch.records, batch.codec), (1, number), "{codec}");
+        assert_eq!(
+            (batch.first_offset, batch.limit_bytes),
+            (batch.last_offset, Some(LIMIT as i64)),
+            "{codec}"
+        );
+        // The same as a member of a group, whose other partitions go on.
+        let mut member = strict.subscribe(&name, &[&name]).unwrap();
+        let mut seen: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
+        poll_until(&mut *member, |fetched| {
+            if let Fetched::Records { source, records } = fetched {
+                seen.entry(source.partition).or_default().extend(records);
+            }
+            seen.len() == 2
+                && seen.values().all(|records| records.last().is_some_and(|last| last.value == b"behind"))
+        });
+        assert_eq!(seen[&0], read, "{codec}");
+        // With more room it is read.
+        assert_eq!(read_all(&log, &source, 0).len(), 4, "{codec}");
+    }
+}
+
+/// Wherever in a batch reading begins, it comes to the same end; and records count as memory however small they are.
+#[test]
+fn a_batch_of_too_many_records_is_the_same_from_each_of_them() {
+    const COUNT: usize = 100_000;
+    let limit = *KafkaOptions::UNPACKED_BYTES_ALLOWED.start();
+    let strict = KafkaLog::open(KafkaOptions { unpacked_bytes_max: limit, ..shared() }).unwrap();
+    for codec in ["gzip", "snappy", "lz4", "zstd"] {
+        let log = packing(codec, &[("batch.num.messages", "1000000")]);
+        let name = unique(&format!("crumbs-{codec}"));
+        topic(&log, &name, 1);
+        let source = at(&name, 0);
+        let mut producer = log.producer(&name).unwrap();
+        commit(&mut *producer, (0..COUNT).map(|_| record(&name, 0, "x")).collect::<Vec<_>>());
+        commit(&mut *producer, [record(&name, 0, "behind")]);
+        let read = read_all(&strict, &source, 0);
+        let batches: Vec<UnreadableBatch> = read.iter().filter_map(UnreadableBatch::of).collect();
+        let unread: i64 = batches.iter().map(|batch| batch.records).sum();
+        assert_eq!(
+            read.len() - 1 - batches.len() + unread as usize,
+            COUNT,
+            "{codec}: each is read, or in a batch"
+        );
+        let batch = *batches.first().expect("one batch of many");
+        assert_eq!(batch.last_offset - batch.first_offset + 1, batch.records, "{codec}");
+        for from in [batch.first_offset, (batch.first_offset + batch.last_offset) / 2, batch.last_offset] {
+            let first = read_all(&strict, &source, from).into_iter().next();
+            assert_eq!(first, Some(batch.record()), "{codec} from {from}");
         }
-    };
-    assert!(matches!(error, LogError::UnreadableBatch { partition: 0, offset: 2, .. }), "{error}");
-    assert!(error.to_string().contains("receive.message.max.bytes"), "{error}");
+        assert_eq!(read_all(&log, &source, 0).len(), COUNT + 1, "{codec}");
+    }
+}
+
+#[test]
+fn no_stranger_s_record_stands_for_a_batch() {
+    let log = shared_log();
+    let name = unique("pretender");
+    topic(&log, &name, 1);
+    let batch = UnreadableBatch::parse("first=0 last=0 records=1 bytes=1 codec=4 limit=1 time_ms=1").unwrap();
+    let header = |name: &str| (name.to_owned(), batch.record().headers[0].1.clone());
+    let headers = [header("theirs"), header(UNREADABLE_BATCH_HEADER)];
+    let pretender = NewRecord { headers: headers.to_vec().into(), ..record(&name, 0, "behind") };
+    commit(&mut *log.producer(&name).unwrap(), [pretender]);
+    let read = read_all(&log, &at(&name, 0), 0);
+    assert_eq!(read[0].headers, headers[..1]);
+    assert_eq!(UnreadableBatch::of(&read[0]), None);
+}
+
+/// Has others create and remove topics beside a test until it is dropped.
+struct Neighbours {
+    stop: mpsc::Sender<()>,
+    thread: Option<std::thread::JoinHandle<usize>>,
+}
+
+impl Neighbours {
+    const TOPICS: usize = 12;
+
+    fn start(prefix: String) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let config = [("bootstrap.servers", shared().brokers)];
+        let config: ClientConfig = config.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
+        let churn = move || {
+            let admin: AdminClient<_> = config.create().unwrap();
+            let options = AdminOptions::new();
+            let mut rounds = 0;
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                let names: Vec<String> =
+                    (0..Self::TOPICS).map(|topic| format!("{prefix}-{rounds}-{topic}")).collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let new = |name| NewTopic::new(name, 8, TopicReplication::Fixed(1));
+                block_on(admin.create_topics(&names.iter().copied().map(new).collect::<Vec<_>>(), &options))
+                    .unwrap();
+                block_on(admin.delete_topics(&names, &options)).unwrap();
+                rounds += 1;
+            }
+            rounds
+        };
+        Self { stop, thread: Some(std::thread::spawn(churn)) }
+    }
+
+    /// How often all were created and removed.
+    fn end(mut self) -> usize {
+        self.stop.send(()).unwrap();
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+fn block_on<T>(answer: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut answer = pin!(answer);
+    loop {
+        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn topics_are_looked_up_while_those_of_others_come_and_go() {
+    let log = shared_log();
+    let (name, other) = (unique("own"), unique("own-too"));
+    topic(&log, &name, 3);
+    topic(&log, &other, 1);
+    commit(&mut *log.producer(&name).unwrap(), [record(&name, 1, "one")]);
+    let neighbours = Neighbours::start(unique("neighbour"));
+    let missing = unique("missing");
+    for _ in 0..20 {
+        let found = log.topics_named(&[&other, &missing, &name]).unwrap();
+        let names: Vec<_> = found.iter().map(|info| info.spec.name.as_str()).collect();
+        assert_eq!(names, [&name, &other]);
+        let ranges: Vec<_> = found[0].offsets.iter().map(|range| (range.first, range.next)).collect();
+        assert_eq!(ranges, [(0, 0), (0, 2), (0, 0)], "a record and the marker behind it");
+        assert_eq!(log.topic(&missing).unwrap(), None);
+        log.create_topics(&[warptape_eventlog::TopicSpec {
+            name: other.clone(),
+            partitions: 1,
+            ..Default::default()
+        }])
+        .unwrap();
+        // Who lists all topics gets those that stay.
+        let listed = log.topics().unwrap();
+        assert!([&name, &other].iter().all(|own| listed.iter().any(|info| info.spec.name == **own)));
+    }
+    let rounds = neighbours.end();
+    assert!(rounds >= 2, "{rounds}");
 }

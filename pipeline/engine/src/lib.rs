@@ -23,11 +23,13 @@ mod lanes;
 mod machine;
 mod outage;
 mod partition;
+mod payload;
 mod recorder;
 mod restore;
 mod risk;
 mod segment;
 mod snapshots;
+mod split_symbols;
 mod tally;
 mod text;
 mod tick_digest;
@@ -46,10 +48,12 @@ pub use machine::{
 };
 pub use outage::Outage;
 pub use partition::Accepted;
+pub use payload::payload_of;
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Preparation, Prepared};
 pub use snapshots::{PART_BYTES_MAX, PendingSnapshot, SnapshotPlace, snapshot_records};
+pub use split_symbols::{SplitSymbol, SplitSymbols};
 pub use tally::{
     Counts, REQUEST_OUTCOMES, ShadowTally, TASK_CLASSES, Tally, TimeBuckets, request_outcome, task_class,
 };

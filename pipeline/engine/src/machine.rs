@@ -31,6 +31,7 @@ use crate::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, Slice};
 use crate::partition::{Accepted, Partition};
 use crate::recorder::{RecordError, Recorder};
 use crate::risk::{Concluded, Conclusion, Preparation, RiskDesk};
+use crate::split_symbols::SplitSymbols;
 
 use commits::Commits;
 pub use commits::{AfterAbort, CommitAttempt};
@@ -206,7 +207,11 @@ pub struct Core {
     commands: Vec<Command>,
     wake_at_ns: Option<i64>,
     lengths: Vec<usize>,
+    split_symbols: SplitSymbols,
 }
+
+/// Symbols that one step compares with those of other partitions.
+const SYMBOLS_COMPARED_MAX: usize = 4096;
 
 impl Core {
     /// Continues the journal after `last`, or begins it.
@@ -231,6 +236,7 @@ impl Core {
             commands: Vec::new(),
             wake_at_ns: None,
             lengths: Vec::new(),
+            split_symbols: SplitSymbols::default(),
         })
     }
 
@@ -322,9 +328,25 @@ impl Core {
         owned.queue_lengths(&mut self.lengths);
         let accepted = owned.accept(records, read_at_ns, self.decoder.as_mut());
         owned.begin_snapshot(self.config.limits.snapshot_interval_records);
+        self.compare_symbols(partition);
         self.arrived(now_ns, partition)?;
         self.drain_if_read(now_ns)?;
         Ok(accepted)
+    }
+
+    /// Looks which symbols of a partition others have as well: of the next ones, so that a step stays short where many come at once.
+    fn compare_symbols(&mut self, partition: i32) {
+        let Some(owned) = self.partitions.get_mut(&partition) else { return };
+        let numbers = owned.begin_to_compare(SYMBOLS_COMPARED_MAX);
+        let owned = &self.partitions[&partition];
+        for number in numbers {
+            let symbol = owned.symbol_name(number);
+            for (&other, found) in self.partitions.iter().filter(|(other, _)| **other != partition) {
+                if found.has_compared(symbol) {
+                    self.split_symbols.add(symbol, partition, other);
+                }
+            }
+        }
     }
 
     /// A stop was asked for.

@@ -4,6 +4,8 @@ mod groups;
 mod outputs;
 mod states;
 
+use std::ops::Range;
+
 use warptape_events::journal::{AsOf, GroupArrival, LaneId, Place};
 use warptape_events::tick::TickColumns;
 use warptape_events::{DecodeError, DecodeTicks};
@@ -15,6 +17,7 @@ use warptape_stages::{
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
 use crate::commit::{Aside, AsideTopic, Receipt, Sealed};
 use crate::lanes::{GroupId, GroupState};
+use crate::payload::payload_of;
 use crate::restore::Restored;
 use crate::tick_digest::tick_record_digest;
 
@@ -42,6 +45,8 @@ pub(crate) struct Partition {
     counted_offset: i64,
     /// Whether the record of the segment that the partition is in has to be sealed still.
     pub(crate) segment_due: bool,
+    /// Symbols before this number were compared with those of other partitions.
+    compared_symbols: usize,
     /// Ticks of the record at hand, and its late ones; kept for their memory.
     columns: TickColumns,
     late: Vec<Late>,
@@ -92,6 +97,7 @@ impl Partition {
             sealed_offset,
             counted_offset,
             segment_due: false,
+            compared_symbols: 0,
             columns: TickColumns::default(),
             late: Vec::new(),
         }
@@ -114,7 +120,8 @@ impl Partition {
             }
             self.columns.clear();
             self.late.clear();
-            let decoded = decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns);
+            let decoded = payload_of(record)
+                .and_then(|payload| decoder.decode(payload, self.intake.symbols_mut(), &mut self.columns));
             let dealt = decoded.and_then(|rows| {
                 let (offset, written_ns) = (record.offset, record.timestamp_ns);
                 let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
@@ -228,6 +235,23 @@ impl Partition {
     /// What is known of a symbol as far as records were accepted.
     pub(crate) fn market_of(&self, symbol: &str) -> Option<SymbolMarket> {
         self.intake.market_of(symbol, self.source.partition, self.next_offset)
+    }
+
+    /// Symbols that were not compared with those of other partitions yet, up to so many: their numbers.
+    pub(crate) fn begin_to_compare(&mut self, count_max: usize) -> Range<usize> {
+        let from = self.compared_symbols;
+        self.compared_symbols = self.intake.symbol_count().min(from + count_max);
+        from..self.compared_symbols
+    }
+
+    /// The name of a symbol by its number.
+    pub(crate) fn symbol_name(&self, number: usize) -> &str {
+        self.intake.symbols().name(number as u32)
+    }
+
+    /// Whether it has a symbol, and has compared it.
+    pub(crate) fn has_compared(&self, symbol: &str) -> bool {
+        self.intake.symbols().id(symbol).is_some_and(|number| (number as usize) < self.compared_symbols)
     }
 
     /// Symbols seen.

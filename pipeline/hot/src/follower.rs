@@ -137,8 +137,7 @@ impl Follower {
 
 /// Number of partitions of a topic; 0 where there is none.
 pub(super) fn partitions(log: &dyn EventLog, topic: &str) -> Result<i32, LogError> {
-    let topics = log.topics()?;
-    Ok(topics.iter().find(|info| info.spec.name == topic).map_or(0, |info| info.spec.partitions))
+    log.partitions(topic)
 }
 
 /// Reads a partition from an offset to its present end.

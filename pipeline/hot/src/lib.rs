@@ -85,8 +85,7 @@ impl HotState {
         url: RedisUrl,
         now_ns: NowNs,
     ) -> Result<Self, LogError> {
-        let topics = log.topics()?;
-        let journal = topics.iter().find(|info| info.spec.name == config.journal);
+        let journal = log.topic(&config.journal)?;
         let journal_ends =
             journal.map_or(Vec::new(), |info| info.offsets.iter().map(|range| range.next).collect());
         let status = Arc::new(HotStatus::new(&url));

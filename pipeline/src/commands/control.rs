@@ -53,7 +53,7 @@ pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCo
 /// The processes that are told, by their numbers.
 fn processes(log: &dyn EventLog, args: &ControlArgs, settings: &Settings) -> anyhow::Result<Vec<i32>> {
     let names = &settings.topics.names;
-    let topics = log.topics()?;
+    let topics = log.topics_named(&[&names.journal, &names.control, &names.control_results])?;
     let url = log.url();
     let found = |name: &str| -> Result<&TopicInfo, UsageError> {
         topics.iter().find(|topic| topic.spec.name == name).ok_or_else(|| {

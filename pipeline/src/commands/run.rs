@@ -62,10 +62,8 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     if let Some(note) = failover_note(settings) {
         to_stderr(format_args!("{note}"));
     }
-    let has_ticks = |info: &TopicInfo| {
-        info.spec.name == config.core.topics.ticks && info.offsets.iter().any(|range| range.next > 0)
-    };
-    if !log.topics()?.iter().any(has_ticks) {
+    let has_ticks = |info: &TopicInfo| info.offsets.iter().any(|range| range.next > 0);
+    if !log.topic(&config.core.topics.ticks)?.as_ref().is_some_and(has_ticks) {
         to_stderr(format_args!("no ticks yet: `warptape feed` publishes some"));
     }
     // Before anything is begun: an address that is taken ends the command.
@@ -175,9 +173,7 @@ fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
 
 /// Refuses a process that has no partition of the journal to write.
 fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<()> {
-    let topics = log.topics()?;
-    let journal = topics.iter().find(|info| info.spec.name == config.core.topics.journal);
-    let partitions = journal.map_or(0, |info| info.spec.partitions);
+    let partitions = log.partitions(&config.core.topics.journal)?;
     ensure!(
         config.ordinal < partitions,
         "engine.ordinal = {}, but the journal {} has {partitions} partitions, one for each process of the group: use a \
@@ -244,6 +240,9 @@ pub(super) fn write_summary(
     }
     if !summary.repeated.is_empty() {
         writeln!(out, "trade ids  {}", summary.repeated)?;
+    }
+    if summary.split_symbols.count > 0 {
+        writeln!(out, "split      {}", summary.split_symbols)?;
     }
     if !summary.latency_ns.is_empty() {
         let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));

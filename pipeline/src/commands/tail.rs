@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use warptape_eventlog::{Consumer, Fetched, Record, TopicInfo, TopicPartition};
+use warptape_eventlog::{Consumer, EventLog, Fetched, Record, TopicInfo, TopicPartition};
 use warptape_hot::UnknownSymbol;
 use warptape_schemas::journal::{Input, JournalEntry, Started};
 use warptape_schemas::{Describer, decode_journal_entry};
@@ -30,13 +30,15 @@ const POLL: Duration = Duration::from_millis(100);
 const RECORDS_MAX: usize = 256;
 /// Bytes of them, about.
 const BYTES_MAX: usize = 4 << 20;
+/// Names of topics that a message lists.
+const KNOWN_MAX: usize = 50;
 /// Symbols among which similar names are looked for.
 const OTHERS_MAX: usize = 10_000;
 
 /// Prints records until Ctrl-C, or until the end where asked.
 pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Show)?.log;
-    let topic = find_topic(&log.topics()?, &args.topic, &settings.topics.prefix, &log.url())?;
+    let topic = find_topic(&*log, &args.topic, &settings.topics.prefix)?;
     let partitions: Vec<TopicPartition> = (0..topic.spec.partitions)
         .map(|partition| TopicPartition { topic: topic.spec.name.clone(), partition })
         .collect();
@@ -70,16 +72,22 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
 }
 
 /// The topic of that name, which may have the prefix already: a topic without it belongs to others.
-fn find_topic(topics: &[TopicInfo], name: &str, prefix: &str, url: &str) -> Result<TopicInfo, UsageError> {
+fn find_topic(log: &dyn EventLog, name: &str, prefix: &str) -> anyhow::Result<TopicInfo> {
     let prefixed = format!("{prefix}{name}");
     let full = if name.starts_with(prefix) { name } else { &prefixed };
-    let found = topics.iter().find(|topic| topic.spec.name == prefixed);
-    found.or_else(|| topics.iter().find(|topic| topic.spec.name == full)).cloned().ok_or_else(|| {
-        let known: Vec<_> = topics.iter().map(|topic| topic.spec.name.as_str()).collect();
-        let known =
-            if known.is_empty() { "no topics yet: feed it first".to_owned() } else { known.join(", ") };
-        UsageError(format!("{url} has no topic {full:?} (topics.prefix = {prefix:?}); it has {known}"))
-    })
+    for wanted in [prefixed.as_str(), full] {
+        if let Some(topic) = log.topic(wanted)? {
+            return Ok(topic);
+        }
+    }
+    let known = match log.topic_names()?.as_slice() {
+        [] => "no topics yet: feed it first".to_owned(),
+        // Others may have thousands there.
+        names => names[..names.len().min(KNOWN_MAX)].join(", "),
+    };
+    let url = log.url();
+    Err(UsageError(format!("{url} has no topic {full:?} (topics.prefix = {prefix:?}); it has {known}"))
+        .into())
 }
 
 /// Sets the reader to where it begins; gives the partitions that have something to read until their present end.

@@ -76,7 +76,8 @@ pub(super) fn assess(view: &View<'_>) -> Health {
     let components = vec![engine(view), log(view), commits(view), lanes(view), lag(view), dead_letters(view)];
     // Hot state is derived from the log, and nobody reads or commits less without it.
     let ready = components.iter().all(|component| component.state != State::Down);
-    let components: Vec<_> = components.into_iter().chain(hot_state(view)).chain(devices(view)).collect();
+    let others = hot_state(view).into_iter().chain(devices(view)).chain(partitioner(view));
+    let components: Vec<_> = components.into_iter().chain(others).collect();
     let status = components.iter().map(|component| component.state).max().unwrap_or(State::Ok);
     Health {
         status,
@@ -257,6 +258,12 @@ fn hot_state(view: &View<'_>) -> Option<Component> {
         Connection::Closed => (State::Degraded, "ended".to_owned()),
     };
     Some(component("hot_state", state, reason))
+}
+
+/// That producers do not agree on a partitioner, where they do not.
+fn partitioner(view: &View<'_>) -> Option<Component> {
+    let split = &view.engine.status.split_symbols;
+    (split.count > 0).then(|| component("partitioner", State::Degraded, cut(&split.to_string())))
 }
 
 /// How the GPUs fare, where there are some.

@@ -66,6 +66,7 @@ metrics! {
     SIGNALS = Counter "signals" "" [] "Signals committed.";
     WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by the topic that they are written to.";
     SYMBOLS = Gauge "symbols" "" [] "Symbols seen in the partitions of this process.";
+    SPLIT_SYMBOLS = Gauge "split_symbols" "" [] "Symbols seen in two of these partitions, for every two: their producers do not agree on a partitioner.";
 
     KAFKA_BROKERS = Gauge "kafka_client_brokers" "" ["client"] "Brokers that the Kafka client knows; absent on the embedded log.";
     KAFKA_CONNECTED = Gauge "kafka_client_brokers_connected" "" ["client"] "Those of them that it is connected to; it connects where it has something to ask.";

@@ -162,6 +162,7 @@ impl Page {
         ];
         self.numbers(WRITTEN, written.map(|(topic, count)| (vec![topic.to_owned()], count as f64)));
         self.count(SYMBOLS, view.engine.status.symbols as u64);
+        self.count(SPLIT_SYMBOLS, view.engine.status.split_symbols.count);
     }
 
     fn kafka_clients(&mut self, view: &View<'_>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use warptape_engine::ReadControl;
+use warptape_engine::{ReadControl, payload_of};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_control;
 
@@ -92,8 +92,10 @@ impl ControlReader {
             return Ok(Vec::new());
         };
         self.next = records.last().map(|record| record.offset + 1).or(self.next);
-        let read =
-            |record: &Record| ReadControl { offset: record.offset, control: decode_control(&record.value) };
+        let read = |record: &Record| {
+            let control = payload_of(record).and_then(decode_control);
+            ReadControl { offset: record.offset, control }
+        };
         Ok(records.iter().map(read).collect())
     }
 

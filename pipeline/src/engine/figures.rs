@@ -26,6 +26,8 @@ pub(super) struct Figures {
     committed: Committed,
     /// Trades whose id their symbol had before.
     repeated: RepeatedTrades,
+    /// Whether it was said that symbols are in two partitions.
+    has_told_split: bool,
     /// When the commit was sealed whose signals were shown last.
     shown_ns: i64,
     first_read_ns: Option<i64>,
@@ -40,6 +42,7 @@ impl Figures {
             shown_at_ns: i64::MIN,
             committed: Committed::default(),
             repeated: RepeatedTrades::default(),
+            has_told_split: false,
             shown_ns: 0,
             first_read_ns: None,
             last_advance_ns: now_ns,
@@ -61,6 +64,10 @@ impl Figures {
     fn show_now(&mut self, now_ns: i64, core: &Core) {
         self.shown_at_ns = now_ns;
         let (status, committed) = (core.status(), self.committed.clone());
+        if status.split_symbols.count > 0 && !self.has_told_split {
+            self.has_told_split = true;
+            tracing::warn!("{}", status.split_symbols);
+        }
         let quantile_ms = |quantile| self.latency_ns.value_at_quantile(quantile) as f64 / 1e6;
         let latency_ms = (!self.latency_ns.is_empty()).then(|| [0.5, 0.99, 0.999].map(quantile_ms));
         self.progress.change_engine(|view| {
@@ -208,6 +215,7 @@ impl Figures {
             late: read(&self.progress.late),
             dead_letters: read(&self.progress.dead_letters),
             repeated: self.repeated,
+            split_symbols: core.status().split_symbols,
             signals: read(&self.progress.signals),
             decisions: read(&self.progress.decisions),
             commits: read(&self.progress.commits),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use warptape_engine::{Answered, ReadRequest};
+use warptape_engine::{Answered, ReadRequest, payload_of};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_risk_request;
 
@@ -52,7 +52,7 @@ pub(super) enum RequestEvent {
 
 /// Reads a record of the request topic.
 pub fn read_request(record: &Record) -> ReadRequest {
-    let request = decode_risk_request(&record.value).map(Box::new);
+    let request = payload_of(record).and_then(decode_risk_request).map(Box::new);
     ReadRequest { offset: record.offset, bytes: record.value.len(), request }
 }
 

@@ -45,6 +45,9 @@ fn setting(change: &StageConfigChange) -> String {
     if field == "numbers" {
         return format!("prices and sizes, by the rules of this version: {before} to {after}");
     }
+    if field == "times" {
+        return format!("times of foreign schemas, by the rules of this version: {before} to {after}");
+    }
     match field.strip_suffix("_ns") {
         Some(field) => format!("stages.{field}_ms: {} to {}", milliseconds(before), milliseconds(after)),
         None => format!("stages.{field}: {before} to {after}"),

@@ -1,6 +1,7 @@
 //! What a run amounted to.
 
 use hdrhistogram::Histogram;
+use warptape_engine::SplitSymbols;
 use warptape_stages::RepeatedTrades;
 
 /// Figures of a finished run.
@@ -14,6 +15,8 @@ pub struct Summary {
     pub dead_letters: u64,
     /// Trades whose id their symbol had before, late ones included.
     pub repeated: RepeatedTrades,
+    /// Symbols in more than one partition.
+    pub split_symbols: SplitSymbols,
     /// Signals committed.
     pub signals: u64,
     /// Decisions made.

@@ -1,4 +1,4 @@
-//! The three requests of a schema registry's REST interface that Warptape makes, one method each.
+//! The five requests of a schema registry's REST interface that Warptape makes, one method each.
 //!
 //! Written out over an HTTP client: `schema_registry_converter`, the crate there is, cannot set compatibility, and its
 //! blocking half brings reqwest with hyper and a runtime of its own.
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use ureq::http::{Response, StatusCode};
 use ureq::{Agent, Body};
 
+use super::ids::guid_text;
 use super::{RegistryError, RegistryProblem};
 use crate::http_agent::http_agent;
 use crate::settings::{RegistrySettings, Secret};
@@ -95,6 +96,40 @@ impl RegistryClient {
             return Ok(None);
         }
         answer.parsed::<Found>().map(|found| Some(found.schema))
+    }
+
+    /// The id of the schema with this guid, that of the default context if there are several; `None` if the registry has none.
+    pub fn id_of_guid(&self, guid: [u8; 16]) -> Result<Option<u32>, RegistryError> {
+        #[derive(Deserialize)]
+        struct Found {
+            context: String,
+            id: u32,
+        }
+        let answer = self.send("GET", &format!("/schemas/guids/{}/ids", guid_text(guid)), None)?;
+        if answer.status == StatusCode::NOT_FOUND
+            && answer.failure().is_some_and(|failure| failure.error_code == SCHEMA_NOT_FOUND)
+        {
+            return Ok(None);
+        }
+        let found: Vec<Found> = answer.parsed()?;
+        let default = found.iter().find(|found| found.context == ".");
+        Ok(default.or(found.first()).map(|found| found.id))
+    }
+
+    /// Whether the registry answers as one.
+    pub fn answers(&self) -> bool {
+        let answer = self.send("GET", "/config", None);
+        answer.is_ok_and(|answer| answer.parsed::<serde_json::Map<String, Value>>().is_ok())
+    }
+
+    /// That an id does not give back the schema that was registered under it.
+    pub fn not_kept(&self, subject: &str, id: u32, has_another: bool) -> RegistryError {
+        let what = if has_another { "another schema" } else { "no schema" };
+        let found = format!(
+            "the schema of subject {subject} was registered as id {id}, and {what} is kept under that id: what is written with it \
+             could not be read"
+        );
+        RegistryError { url: self.url.clone(), problem: RegistryProblem::Unexpected, found }
     }
 
     fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<HttpAnswer<'_>, RegistryError> {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::{
-    ClientFigures, Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, PartitionEnd, Producer,
-    Record, RecordClock, TopicInfo, TopicPartition, TopicSpec,
+    ClientFigures, Consumer, EventLog, LogError, NewRecord, PartitionEnd, Producer, RecordClock, TopicInfo,
+    TopicPartition, TopicSpec,
 };
-use warptape_schemas::{fingerprint_of, registry_id_of, to_registry_frame, to_single_object};
+use warptape_schemas::{fingerprint_of, to_registry_frame};
 
 use super::SchemaIds;
+use super::framed_consumer::FramedConsumer;
 
 /// A log behind a registry.
 pub struct FramedLog {
@@ -17,17 +18,23 @@ pub struct FramedLog {
     ids: Arc<SchemaIds>,
     /// Topic whose records are left as they are.
     untouched: Option<Arc<str>>,
+    /// Whether a partition waits for a registry that is away, rather than that reading it is an error.
+    waits: bool,
 }
 
 impl FramedLog {
     /// Frames what is written to `log`; unframes what is read, but for the topic `untouched`.
     pub fn new(log: Arc<dyn EventLog>, ids: Arc<SchemaIds>, untouched: Option<&str>) -> Self {
-        Self { log, ids, untouched: untouched.map(Arc::from) }
+        Self { log, ids, untouched: untouched.map(Arc::from), waits: false }
+    }
+
+    /// The same, whose partitions wait for a registry that is away, each for itself.
+    pub fn waiting(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     fn framed(&self, consumer: Box<dyn Consumer>) -> Box<dyn Consumer> {
-        let (ids, untouched) = (self.ids.clone(), self.untouched.clone());
-        Box::new(FramedConsumer { consumer, ids, untouched, ensured: None })
+        Box::new(FramedConsumer::new(consumer, self.ids.clone(), self.untouched.clone(), self.waits))
     }
 }
 
@@ -38,6 +45,14 @@ impl EventLog for FramedLog {
 
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
         self.log.topics()
+    }
+
+    fn topics_named(&self, names: &[&str]) -> Result<Vec<TopicInfo>, LogError> {
+        self.log.topics_named(names)
+    }
+
+    fn topic_names(&self) -> Result<Vec<String>, LogError> {
+        self.log.topic_names()
     }
 
     fn client_figures(&self) -> Vec<ClientFigures> {
@@ -96,71 +111,6 @@ impl EventLog for FramedLog {
 
     fn url(&self) -> String {
         self.log.url()
-    }
-}
-
-struct FramedConsumer {
-    consumer: Box<dyn Consumer>,
-    ids: Arc<SchemaIds>,
-    untouched: Option<Arc<str>>,
-    /// The id that was asked for last: the next record's is likely the same.
-    ensured: Option<u32>,
-}
-
-impl FramedConsumer {
-    /// Asks for the ids of all records, and puts them into single-object encoding unless they are left as they are.
-    fn unframe(&mut self, topic: &str, records: &mut [Record]) -> Result<(), LogError> {
-        let touched = self.untouched.as_deref() != Some(topic);
-        for record in records {
-            let Some(id) = registry_id_of(&record.value) else { continue };
-            if self.ensured != Some(id) {
-                self.ids.ensure(id)?;
-                self.ensured = Some(id);
-            }
-            // What is not known stays as it is, and whoever decodes it names the id.
-            if touched && let Some(fingerprint) = self.ids.fingerprint_of(id) {
-                to_single_object(&mut record.value, fingerprint);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Consumer for FramedConsumer {
-    fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError> {
-        let mut fetched = self.consumer.poll(timeout, records_max, bytes_max)?;
-        if let Fetched::Records { source, records } = &mut fetched {
-            self.unframe(&source.topic, records)?;
-        }
-        Ok(fetched)
-    }
-
-    fn leave_headers(&mut self) {
-        self.consumer.leave_headers();
-    }
-
-    fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
-        self.consumer.pause(partitions)
-    }
-
-    fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
-        self.consumer.resume(partitions)
-    }
-
-    fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError> {
-        self.consumer.seek(partition, offset)
-    }
-
-    fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
-        self.consumer.committed(partition)
-    }
-
-    fn position(&mut self, partition: &TopicPartition) -> Result<i64, LogError> {
-        self.consumer.position(partition)
-    }
-
-    fn offsets(&mut self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
-        self.consumer.offsets(partition)
     }
 }
 

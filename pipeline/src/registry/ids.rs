@@ -1,8 +1,12 @@
 //! What the ids met so far stand for, shared by whoever reads a log and whoever decodes its records.
+//!
+//! A registry that does not answer is asked again, with longer and longer waits. What it never answers for one name, while it answers
+//! for others, is no outage but a stray record: after `schema_registry.retry_ms` the name counts as unknown.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use warptape_schemas::SchemaSource;
@@ -10,21 +14,33 @@ use warptape_schemas::avro_fingerprint;
 
 use super::{RegistryClient, RegistryError, RegistryProblem, Subject};
 
-/// Ids without a schema that are remembered; then all of them are asked for again.
+/// Names without a schema that are remembered; then all of them are asked for again.
 const UNKNOWN_MAX: usize = 65_536;
 /// First wait before an unreachable registry is asked again; each further one is twice as long, up to the greatest.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// Longest wait between two attempts.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// How a record names its writer's schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SchemaName {
+    /// By the registry's id.
+    Id(u32),
+    /// By the identifier that a schema has in every context and registry.
+    Guid([u8; 16]),
+}
+
 /// Schemas by id, and ids by schema. A registry never changes what an id stands for, so nothing here grows old.
 #[derive(Debug)]
 pub struct SchemaIds {
     client: RegistryClient,
-    /// How long an unreachable registry is asked again.
+    /// How long a registry that does not answer is asked again before it is looked whether it answers for others.
     retry: Duration,
     known: RwLock<HashMap<u32, Known>>,
-    unknown: Mutex<HashSet<u32>>,
+    guids: RwLock<HashMap<[u8; 16], u32>>,
+    unknown: Mutex<HashSet<SchemaName>>,
+    /// Names that threads are asking for.
+    asked: Mutex<HashSet<SchemaName>>,
     /// Ids of what we write, by topic and fingerprint.
     registered: RwLock<HashMap<(String, u64), u32>>,
 }
@@ -36,6 +52,12 @@ struct Known {
     fingerprint: Option<u64>,
 }
 
+impl Known {
+    fn new(text: String) -> Self {
+        Self { fingerprint: avro_fingerprint(&text), text: Arc::from(text) }
+    }
+}
+
 impl SchemaIds {
     /// Knows nothing yet and asks nothing.
     pub fn new(client: RegistryClient, retry: Duration) -> Self {
@@ -43,17 +65,24 @@ impl SchemaIds {
             client,
             retry,
             known: RwLock::default(),
+            guids: RwLock::default(),
             unknown: Mutex::default(),
+            asked: Mutex::default(),
             registered: RwLock::default(),
         }
     }
 
     /// Registers what will be written. A registry that cannot be reached is not asked again: whoever starts the process
-    /// is there to see it.
+    /// is there to see it. Nor is one believed whose ids do not give back what was registered: records with such an id could be read by
+    /// nobody.
     pub fn register(&self, subjects: &[Subject]) -> Result<(), RegistryError> {
         for Subject { topic, schema, name, compatibility } in subjects {
             self.client.set_compatibility(name, compatibility)?;
             let id = self.client.register(name, schema.text)?;
+            let kept = self.client.schema(id)?;
+            if kept.as_deref().and_then(avro_fingerprint) != Some(schema.fingerprint) {
+                return Err(self.client.not_kept(name, id, kept.is_some()));
+            }
             tracing::info!(subject = name, id, "schema registered");
             let known = Known { text: Arc::from(schema.text), fingerprint: Some(schema.fingerprint) };
             write(&self.known).insert(id, known);
@@ -72,46 +101,131 @@ impl SchemaIds {
         read(&self.known).get(&id)?.fingerprint
     }
 
-    /// Asks the registry for an id that was not asked for before; again and again for a while where it does not answer.
-    pub fn ensure(&self, id: u32) -> Result<(), RegistryError> {
-        if read(&self.known).contains_key(&id) || self.unknown().contains(&id) {
-            return Ok(());
+    /// What came of asking for a name: its id, or `Some(None)` where there is no schema; `None` where that is not known yet.
+    pub fn settled(&self, name: SchemaName) -> Option<Option<u32>> {
+        let found = match name {
+            SchemaName::Id(id) => read(&self.known).contains_key(&id).then_some(id),
+            SchemaName::Guid(guid) => read(&self.guids).get(&guid).copied(),
+        };
+        match found {
+            Some(id) => Some(Some(id)),
+            None => lock(&self.unknown).contains(&name).then_some(None),
         }
-        let Some(text) = self.ask(id)? else {
-            tracing::warn!(id, url = self.client.url(), "the schema registry has no schema of this id");
-            let mut unknown = self.unknown();
-            if unknown.len() >= UNKNOWN_MAX {
-                unknown.clear();
+    }
+
+    /// Asks the registry for a name that was not asked for before, again and again for a while where it does not answer. The id; `None` if
+    /// there is no such schema.
+    pub fn ensure(&self, name: SchemaName) -> Result<Option<u32>, RegistryError> {
+        let since = Instant::now();
+        let mut wait = RETRY_FIRST;
+        loop {
+            if let Some(settled) = self.settled(name) {
+                return Ok(settled);
             }
-            unknown.insert(id);
+            let Err(error) = self.ask(name) else { continue };
+            match since.elapsed() + wait > self.retry || error.problem == RegistryProblem::Refused {
+                true if self.answers_for_others() => self.give_up(name, &error),
+                true => return Err(error),
+                false => pause(name, &error, &mut wait),
+            }
+        }
+    }
+
+    /// Has a thread ask for a name until that is settled, however long the registry is away.
+    pub fn ask_on(self: &Arc<Self>, name: SchemaName) {
+        if !lock(&self.asked).insert(name) {
+            return;
+        }
+        let ids = Arc::downgrade(self);
+        let ask = move || {
+            let since = Instant::now();
+            let mut wait = RETRY_FIRST;
+            while let Some(ids) = ids.upgrade() {
+                match ids.ask(name) {
+                    Ok(()) => {}
+                    Err(error) if since.elapsed() >= ids.retry && ids.answers_for_others() => {
+                        ids.give_up(name, &error);
+                    }
+                    Err(error) => {
+                        // Not held while it waits, so that it ends with the log.
+                        drop(ids);
+                        pause(name, &error, &mut wait);
+                        continue;
+                    }
+                }
+                lock(&ids.asked).remove(&name);
+                return;
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("registry".to_owned()).spawn(ask) {
+            tracing::warn!(%name, %error, "no thread to ask the schema registry: it is tried again");
+            lock(&self.asked).remove(&name);
+        }
+    }
+
+    /// Asks once, and keeps the answer.
+    fn ask(&self, name: SchemaName) -> Result<(), RegistryError> {
+        let id = match name {
+            SchemaName::Id(id) => Some(id),
+            SchemaName::Guid(guid) => self.client.id_of_guid(guid)?,
+        };
+        let text = id.map(|id| self.client.schema(id)).transpose()?.flatten();
+        let (Some(id), Some(text)) = (id, text) else {
+            tracing::warn!(%name, url = self.client.url(), "the schema registry has no such schema");
+            self.remember_unknown(name);
             return Ok(());
         };
-        let known = Known { fingerprint: avro_fingerprint(&text), text: Arc::from(text) };
-        write(&self.known).insert(id, known);
+        write(&self.known).insert(id, Known::new(text));
+        if let SchemaName::Guid(guid) = name {
+            write(&self.guids).insert(guid, id);
+        }
         Ok(())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a registry that is away tells nobody when it is back")]
-    fn ask(&self, id: u32) -> Result<Option<String>, RegistryError> {
-        let until = Instant::now() + self.retry;
-        let mut wait = RETRY_FIRST;
-        loop {
-            match self.client.schema(id) {
-                Err(error)
-                    if error.problem == RegistryProblem::Unreachable && Instant::now() + wait <= until =>
-                {
-                    tracing::warn!(id, %error, wait_ms = wait.as_millis(), "asking again");
-                    sleep(wait);
-                    wait = (wait * 2).min(RETRY_WAIT_MAX);
-                }
-                answer => return answer,
-            }
+    /// Whether the registry gives what it is known to have: then what it does not answer is a matter of that name.
+    fn answers_for_others(&self) -> bool {
+        let known = read(&self.known).keys().next().copied();
+        match known {
+            Some(id) => self.client.schema(id).is_ok_and(|text| text.is_some()),
+            None => self.client.answers(),
         }
     }
 
-    fn unknown(&self) -> std::sync::MutexGuard<'_, HashSet<u32>> {
-        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn give_up(&self, name: SchemaName, error: &RegistryError) {
+        tracing::warn!(%name, %error, "the schema registry answers for others and not for this one: it counts as unknown");
+        self.remember_unknown(name);
     }
+
+    fn remember_unknown(&self, name: SchemaName) {
+        let mut unknown = lock(&self.unknown);
+        if unknown.len() >= UNKNOWN_MAX {
+            unknown.clear();
+        }
+        unknown.insert(name);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a registry that is away tells nobody when it is back")]
+fn pause(name: SchemaName, error: &RegistryError, wait: &mut Duration) {
+    tracing::warn!(%name, %error, wait_ms = wait.as_millis(), "asking again");
+    sleep(*wait);
+    *wait = (*wait * 2).min(RETRY_WAIT_MAX);
+}
+
+impl fmt::Display for SchemaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => write!(f, "id {id}"),
+            Self::Guid(guid) => write!(f, "guid {}", guid_text(*guid)),
+        }
+    }
+}
+
+/// A guid as registries write it.
+pub(super) fn guid_text(guid: [u8; 16]) -> String {
+    let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let parts = [&guid[..4], &guid[4..6], &guid[6..8], &guid[8..10], &guid[10..]];
+    parts.map(digits).join("-")
 }
 
 impl SchemaSource for SchemaIds {
@@ -128,4 +242,8 @@ fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
 
 fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock<T>(lock: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

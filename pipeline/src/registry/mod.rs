@@ -15,10 +15,14 @@
 //! registry was asked for each id before the decoder meets it.
 //!
 //! A registry that has no schema of an id is an answer, and the record a dead letter. A registry that cannot be reached
-//! is none: it is asked again for a while, and then the process ends with what it was asked for.
+//! is none: a partition of a running pipeline waits for it, and others go on; a command ends with what it asked for. One that answers for
+//! other ids and for this one never does is taken to have none, after a while.
+//!
+//! Records whose schema id is in a header are put into the registry's frame, and are like all others from there on.
 
 mod client;
 mod error;
+mod framed_consumer;
 mod framed_log;
 mod ids;
 mod subjects;
@@ -26,5 +30,5 @@ mod subjects;
 pub use client::RegistryClient;
 pub use error::{RegistryError, RegistryProblem};
 pub use framed_log::FramedLog;
-pub use ids::SchemaIds;
+pub use ids::{SchemaIds, SchemaName};
 pub use subjects::{Subject, subjects};

@@ -121,7 +121,8 @@ pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
     }
 }
 
-fn tick(number: i64) -> Vec<u8> {
+/// A trade of one of seven symbols, the `number`th.
+pub fn tick(number: i64) -> Vec<u8> {
     let tick = Tick {
         symbol: format!("A:S{}", number % 7),
         kind: TickKind::Trade,

@@ -1,18 +1,20 @@
 //! A schema registry beside the log: what is written in its frame, what is read, and what happens without it.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
+use std::time::Duration;
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    DeadLetterReason, decode_dead_letter, encode_tick, fingerprint_of, known, registry_id_of,
-    to_registry_frame, to_single_object,
+    DeadLetterReason, REGISTRY_HEADER_SIZE, decode_dead_letter, encode_tick, fingerprint_of, known,
+    registry_id_of, to_registry_frame, to_single_object,
 };
 
 use super::outputs::{first_difference, outputs, records};
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
-use super::registry_stub::RegistryStub;
+use super::registry_stub::{RegistryStub, State};
 
 const RUN: [&str; 5] = ["run", "-c", "w.toml", "--log", "sqlite:w.db"];
 const FEED: [&str; 9] =
@@ -42,10 +44,15 @@ fn all(log: &SqliteLog, topic: &str) -> Vec<Record> {
 }
 
 fn send(log: &SqliteLog, values: &[Vec<u8>]) {
+    send_to(log, 0, values);
+}
+
+fn send_to(log: &SqliteLog, partition: i32, values: &[Vec<u8>]) {
     let mut producer = log.producer("test").expect("a producer");
     producer.begin().expect("a transaction");
     for value in values {
-        let record = NewRecord { topic: "ticks".into(), value: value.into(), ..NewRecord::default() };
+        let record =
+            NewRecord { topic: "ticks".into(), partition, value: value.into(), ..NewRecord::default() };
         producer.send(record).expect("a record of the transaction");
     }
     producer.commit().expect("a commit");
@@ -150,8 +157,12 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         }
         assert!(all(&logs[1], topic).iter().all(|record| fingerprint_of(&record.value).is_some()), "{topic}");
     }
-    // Nothing was asked for that was registered.
-    assert!(!state.requests.iter().any(|request| request.starts_with("GET")), "{:?}", state.requests);
+    // Each id is held against what was registered, and nothing else was asked for.
+    let asked =
+        state.requests.iter().filter_map(|request| request.strip_prefix("GET /schemas/ids/")?.parse().ok());
+    let (asked, kept): (BTreeSet<u32>, BTreeSet<u32>) =
+        (asked.collect(), state.subjects.values().flatten().copied().collect());
+    assert_eq!(asked, kept);
     let id_of = |subject: &str| state.subjects[subject][0];
     let output_ids = [("signals", id_of("signals-value")), ("late", id_of("late-value"))];
     drop(state);
@@ -234,12 +245,12 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
         verified.contains(" signals: identical\nnote: trades with an id that their symbol had before: "),
         "{verified}"
     );
-    // Each id is asked for once in the life of a process, and none that it has registered itself.
+    // Each id is asked for once in the life of a process.
     let count = |id: u32| {
         let request = format!("GET /schemas/ids/{id}");
         stub.state().requests.iter().filter(|made| **made == request).count()
     };
-    assert_eq!([count(foreign), count(unknown), count(signal)], [2, 3, 1], "two runs and replay verify");
+    assert_eq!([count(foreign), count(unknown), count(signal)], [2, 3, 3], "two runs and replay verify");
     stub.assert_documented();
 }
 
@@ -304,34 +315,143 @@ fn a_registry_behind_tls_must_be_one_that_the_system_trusts() {
 }
 
 #[test]
-fn a_registry_that_is_away_stops_the_run_and_loses_no_record() {
+fn a_registry_that_gives_one_id_to_all_schemas_is_not_believed() {
+    let stub = RegistryStub::start(None);
+    stub.state().has_one_id = true;
+    let folder = folder();
+    configure(folder.path(), &stub.url(), "");
+    for arguments in [&RUN[..], &FEED] {
+        let (_, error) = texts(&warptape(folder.path(), arguments), 1);
+        let named = ["id 70000", "another schema is kept under that id", &stub.url()];
+        assert!(named.iter().all(|word| error.contains(word)), "{error}");
+    }
+    // Nothing was written that nobody could read: once the registry is right, all goes on.
+    *stub.state() = State::default();
+    texts(&warptape(folder.path(), &FEED), 0);
+    let log = open(folder.path());
+    run_over(folder.path(), &log);
+}
+
+/// Two partitions, and the time after which a record counts as stray.
+const TWO_PARTITIONS: &str = "retry_ms = 1500\n[topics]\npartitions = 2";
+
+/// Signals and late ticks of a partition: what comes of trades whose schema is known.
+fn signals(log: &SqliteLog, partition: i32) -> usize {
+    ["signals", "late"].map(|topic| records(log, topic, partition).len()).iter().sum()
+}
+
+#[test]
+fn a_stray_record_is_a_dead_letter_and_holds_up_no_other_partition() {
     let stub = RegistryStub::start(None);
     let folder = folder();
     let folder = folder.path();
-    configure(folder, &stub.url(), "retry_ms = 10000");
+    configure(folder, &stub.url(), TWO_PARTITIONS);
+    texts(&warptape(folder, &FEED), 0);
+    let log = open(folder);
+    let mut run = Running::start(folder, &RUN);
+    run_until_drained(&mut run, &log, "warptape");
+    let good = stub.state().subjects["ticks-value"][0];
+    let (failing, foreign) = (good + 1_000, good + 1_001);
+    stub.state()
+        .broken
+        .extend([(failing, (500, "<html>oops</html>")), (foreign, (200, "<html>hello</html>"))]);
+
+    let before = [signals(&log, 0), signals(&log, 1)];
+    let ticks =
+        |numbers: std::ops::Range<i64>| numbers.map(|number| framed(number, good)).collect::<Vec<_>>();
+    send(&log, &[vec![framed(1, failing)], ticks(2..12), vec![framed(12, foreign)], ticks(13..23)].concat());
+    send_to(&log, 1, &ticks(0..10));
+    run.run_until("the other partition goes on", || (signals(&log, 1) > before[1]).then_some(()));
+    assert!(all(&log, "dead-letter").is_empty(), "it was not asked for long enough");
+    run_until_drained(&mut run, &log, "warptape");
+    assert!(signals(&log, 0) > before[0], "the partition goes on behind them");
+    run.stop("TERM");
+    let letters: Vec<_> = all(&log, "dead-letter")
+        .into_iter()
+        .map(|mut record| {
+            to_single_object(&mut record.value, known::DEAD_LETTER_2.fingerprint);
+            let letter = decode_dead_letter(&record.value).expect("a dead letter");
+            (letter.reason, letter.value)
+        })
+        .collect();
+    let dead = |value| (DeadLetterReason::UnknownSchema, value);
+    assert_eq!(letters, [dead(framed(1, failing)), dead(framed(12, foreign))]);
+    let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
+    assert!(texts(&warptape(folder, &verify), 0).0.contains(" signals: identical\n"));
+    stub.assert_documented();
+}
+
+#[test]
+fn a_registry_that_is_away_is_waited_for_and_loses_no_record() {
+    let stub = RegistryStub::start(None);
+    let folder = folder();
+    let folder = folder.path();
+    configure(folder, &stub.url(), TWO_PARTITIONS);
     texts(&warptape(folder, &FEED), 0);
     let log = open(folder);
     let mut run = Running::start(folder, &RUN);
     run_until_drained(&mut run, &log, "warptape");
 
     let foreign = stub.state().add(&foreign_schema());
+    let good = stub.state().subjects["ticks-value"][0];
     stub.state().is_away = true;
-    let asked_before = stub.state().requests.len();
-    send(&log, &[[framed(1, foreign), vec![0]].concat()]);
-    let (status, _, error) = run.finish();
-    assert_eq!(status.code(), Some(1), "{error}");
-    for part in [&*stub.url(), "503", "away for a test", "start the registry"] {
-        assert!(error.contains(part), "{part:?} is missing in: {error}");
-    }
-    let asked = stub.state().requests.len() - asked_before;
-    // At once and 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s later; a slow machine leaves out the last of these, not the first.
-    assert!((3..=7).contains(&asked), "asked {asked} times in ten seconds of waits of 100 ms, 200 ms, …");
-    assert!(all(&log, "dead-letter").is_empty());
-
-    stub.state().is_away = false;
-    let summary = run_over(folder, &log);
-    assert!(summary.starts_with("ticks") && !summary.contains("dead  "), "{summary}");
+    let before = [signals(&log, 0), signals(&log, 1)];
+    send(&log, &(0..10).map(|number| [framed(number, foreign), vec![0]].concat()).collect::<Vec<_>>());
+    send_to(&log, 1, &(0..10).map(|number| framed(number, good)).collect::<Vec<_>>());
+    run.run_until("the other partition goes on", || (signals(&log, 1) > before[1]).then_some(()));
+    // Longer than a stray record is asked for.
+    run.run_for(Duration::from_secs(3));
+    assert_eq!(signals(&log, 0), before[0]);
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
-    assert!(texts(&warptape(folder, &verify), 0).0.ends_with(" signals: identical\n"));
+    stub.state().is_away = false;
+    run_until_drained(&mut run, &log, "warptape");
+    assert!(signals(&log, 0) > before[0] && all(&log, "dead-letter").is_empty());
+    run.stop("TERM");
+    assert!(texts(&warptape(folder, &verify), 0).0.contains(" signals: identical\n"));
+    stub.assert_documented();
+}
+
+#[test]
+fn schema_ids_in_headers_are_read() {
+    let stub = RegistryStub::start(None);
+    let folder = folder();
+    let folder = folder.path();
+    configure(folder, &stub.url(), TWO_PARTITIONS);
+    texts(&warptape(folder, &FEED), 0);
+    let log = open(folder);
+    run_over(folder, &log);
+    let good = stub.state().subjects["ticks-value"][0];
+    let guid: [u8; 16] = std::array::from_fn(|index| index as u8 + 0xa0);
+    stub.state().guids.insert("a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf".to_owned(), good);
+
+    let datum = |number| framed(number, good)[REGISTRY_HEADER_SIZE..].to_vec();
+    let by_id = [&[0][..], &good.to_be_bytes()].concat();
+    let by_guid = [&[1][..], &guid].concat();
+    let unknown = [1; 17];
+    let mut producer = log.producer("test").expect("a producer");
+    producer.begin().expect("a transaction");
+    for (number, header) in [&by_id[..], &by_guid, &by_guid, &unknown, &by_id].into_iter().enumerate() {
+        let headers = vec![("theirs".to_owned(), vec![1]), ("__value_schema_id".to_owned(), header.to_vec())];
+        let (topic, value) = ("ticks".into(), datum(number as i64).into());
+        producer
+            .send(NewRecord { topic, value, headers: headers.into(), ..NewRecord::default() })
+            .expect("a record");
+    }
+    producer.commit().expect("a commit");
+    let before = signals(&log, 0);
+    let summary = run_over(folder, &log);
+    assert!(summary.lines().any(|line| line.starts_with("dead  ") && line.contains(" 1 ")), "{summary}");
+    assert!(signals(&log, 0) >= before, "{summary}");
+    let count = |what: &str| stub.state().requests.iter().filter(|request| request.contains(what)).count();
+    assert_eq!([count("a0a1a2a3-"), count("01010101-")], [1, 1], "once for each guid");
+
+    // Of the log, and of an exported file, which needs no registry.
+    let verify = |log| ["replay", "verify", "--outputs", "-c", "w.toml", "--log", log];
+    assert!(texts(&warptape(folder, &verify("sqlite:w.db")), 0).0.contains(" signals: identical\n"));
+    let export =
+        ["replay", "export", "--with-ticks", "--to", "out.db", "-c", "w.toml", "--log", "sqlite:w.db"];
+    texts(&warptape(folder, &export), 0);
+    configure(folder, "", "[topics]\npartitions = 2");
+    assert!(texts(&warptape(folder, &verify("sqlite:out.db")), 0).0.contains(" signals: identical\n"));
     stub.assert_documented();
 }

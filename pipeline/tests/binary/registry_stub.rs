@@ -33,6 +33,12 @@ pub struct State {
     authorization: Option<String>,
     /// Answer nothing but that the service is unavailable.
     pub is_away: bool,
+    /// Give every schema the id of the first.
+    pub has_one_id: bool,
+    /// Ids that are answered with another status and text, as a proxy in between would.
+    pub broken: BTreeMap<u32, (u16, &'static str)>,
+    /// Ids by what they are in every context.
+    pub guids: BTreeMap<String, u32>,
 }
 
 /// A running registry; its thread ends with the test process.
@@ -117,6 +123,16 @@ impl State {
         self.schemas.get(id.checked_sub(FIRST_ID)? as usize).map(String::as_str)
     }
 
+    /// Status and text of an answer.
+    fn response(&mut self, request: &Request) -> (u16, String) {
+        let (status, body) = self.answer(request);
+        let id = request.path.strip_prefix("/schemas/ids/").and_then(|id| id.parse().ok());
+        match id.and_then(|id: u32| self.broken.get(&id)).filter(|_| !self.is_away) {
+            Some((status, text)) => (*status, (*text).to_owned()),
+            None => (status, body.to_string()),
+        }
+    }
+
     fn answer(&mut self, request: &Request) -> (u16, Value) {
         let Request { method, path, .. } = request;
         self.requests.push(format!("{method} {path}"));
@@ -128,8 +144,14 @@ impl State {
         }
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         match (method.as_str(), parts.as_slice()) {
+            ("GET", ["config"]) => (200, json!({"compatibilityLevel": "BACKWARD"})),
             ("PUT", ["config", subject]) => self.configure(subject, request),
             ("POST", ["subjects", subject, "versions"]) => self.register(subject, request),
+            ("GET", ["schemas", "guids", guid, "ids"]) => {
+                self.check(request.body.is_empty(), "a GET has no body", request);
+                let ids = self.guids.get(*guid).map(|id| json!({"context": ".", "id": id}));
+                (200, ids.into_iter().collect())
+            }
             ("GET", ["schemas", "ids", id]) => {
                 self.check(request.body.is_empty(), "a GET has no body", request);
                 match id.parse().ok().and_then(|id| self.schema(id)) {
@@ -161,13 +183,16 @@ impl State {
             return (422, json!({"error_code": 42_201, "message": "Invalid schema"}));
         };
         let others = self.subjects.get(subject).cloned().unwrap_or_default();
-        if others.iter().any(|&id| self.schema(id).and_then(name) != name(schema)) {
+        if !self.has_one_id && others.iter().any(|&id| self.schema(id).and_then(name) != name(schema)) {
             return (
                 409,
                 json!({"error_code": 409, "message": "NAME_MISMATCH: Schema being registered is incompatible"}),
             );
         }
-        let id = self.add(schema);
+        let id = if self.has_one_id { FIRST_ID } else { self.add(schema) };
+        if self.has_one_id {
+            self.add(schema);
+        }
         let versions = self.subjects.entry(subject.to_owned()).or_default();
         if !versions.contains(&id) {
             versions.push(id);
@@ -236,8 +261,7 @@ impl Request {
 fn serve(connection: impl Read + Write, state: &Mutex<State>) -> std::io::Result<()> {
     let mut reader = BufReader::new(connection);
     while let Some(request) = Request::read(&mut reader)? {
-        let (status, body) = state.lock().expect("no handler panics").answer(&request);
-        let body = body.to_string();
+        let (status, body) = state.lock().expect("no handler panics").response(&request);
         let connection = reader.get_mut();
         write!(
             connection,

@@ -106,8 +106,7 @@ impl<'a> Dealer<'a> {
 
     fn deal_anew(&self, config: &StageConfig, arrival: &Arrival) -> Result<Option<Dealt>, ReplayError> {
         let Some((first, next)) = arrival.offsets else { return Ok(None) };
-        let topics = self.log.topics()?;
-        let topic = topics.into_iter().find(|topic| topic.spec.name == self.options.ticks);
+        let topic = self.log.topic(&self.options.ticks)?;
         let range =
             topic.and_then(|topic| topic.offsets.get(usize::try_from(arrival.partition).ok()?).copied());
         let Some(range) = range.filter(|range| range.first <= first && next <= range.next) else {
@@ -147,7 +146,9 @@ impl Fold {
         Self {
             intake: PartitionIntake::new(config),
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
-            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
+            decoder: TickDecoder::with_source(options.schemas.clone())
+                .with_prices(config.numbers.prices())
+                .with_units(config.times.have_units()),
             columns: TickColumns::default(),
             dealt: Dealt { groups: vec![Vec::new(); groups], symbols: Vec::new() },
         }

@@ -29,9 +29,7 @@ pub fn find_signal_of_symbol(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(i32, i64), ReplayError> {
     let topic = &options.sources.signals;
-    let topics = log.topics()?;
-    let found = topics.iter().find(|info| info.spec.name == *topic);
-    let ranges = found.map(|info| info.offsets.clone()).unwrap_or_default();
+    let ranges = log.topic(topic)?.map(|info| info.offsets).unwrap_or_default();
     let mut best: Option<(i64, i32, i64)> = None;
     let mut done = 0;
     let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();

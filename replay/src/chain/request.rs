@@ -257,9 +257,7 @@ fn find_result(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Found, ReplayError> {
     let topic = &options.sources.risk_results;
-    let topics = log.topics()?;
-    let ranges = topics.iter().find(|info| info.spec.name == *topic).map(|info| info.offsets.clone());
-    let ranges = ranges.unwrap_or_default();
+    let ranges = log.topic(topic)?.map(|info| info.offsets).unwrap_or_default();
     let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
     let mut done = 0;
     for (partition, range) in (0..).zip(ranges) {

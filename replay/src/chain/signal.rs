@@ -310,9 +310,8 @@ pub(crate) fn read_record(
         offset,
         mistake: mistake.to_owned(),
     };
-    let topics = log.topics()?;
-    let found = topics.iter().find(|info| info.spec.name == topic);
-    let range = found.and_then(|info| info.offsets.get(usize::try_from(partition).ok()?));
+    let found = log.topic(topic)?;
+    let range = found.and_then(|info| info.offsets.get(usize::try_from(partition).ok()?).copied());
     let range = range.ok_or_else(|| mistake("there is no such partition"))?;
     if range.first >= range.next {
         return Err(mistake(

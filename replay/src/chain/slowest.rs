@@ -14,6 +14,7 @@ use super::facts::{Chain, SignalFacts, TickFacts};
 use super::held::Held;
 use super::signal::Signalled;
 use super::waits::Wait;
+use crate::error::no_topic;
 use crate::history::{Ended, HistoryOptions, Item, SealedPart, Transaction, Window, read_history};
 use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::{OutputOptions, Progress, ReplayError, VerifyOptions};
@@ -327,14 +328,9 @@ struct Source<'a> {
 
 impl<'a> Sources<'a> {
     fn new(log: &'a dyn EventLog, options: &'a OutputOptions) -> Result<Self, ReplayError> {
-        let topics = log.topics()?;
-        let offsets = |name: &str| {
-            let found = topics.iter().find(|topic| topic.spec.name == name);
-            found.map(|topic| topic.offsets.clone()).ok_or_else(|| ReplayError::NoTopic {
-                url: log.url(),
-                topic: name.to_owned(),
-                known: topics.iter().map(|topic| topic.spec.name.clone()).collect::<Vec<_>>().join(", "),
-            })
+        let offsets = |name: &str| match log.topic(name)? {
+            Some(topic) => Ok(topic.offsets),
+            None => Err(no_topic(log, name)?),
         };
         let (signals, ticks) = (offsets(&options.signals)?, offsets(&options.ticks)?);
         Ok(Self { log, options, signals, ticks, open: BTreeMap::new() })

@@ -130,8 +130,7 @@ fn next(reader: &mut Option<PartitionReader>) -> Result<Option<warptape_eventlog
 
 /// Offsets of the partitions of the signals; none where there is no such topic.
 fn ranges(side: DiffSide<'_>) -> Result<Vec<OffsetRange>, ReplayError> {
-    let topics = side.log.topics()?;
-    let found = topics.into_iter().find(|topic| topic.spec.name == side.options.sources.signals);
+    let found = side.log.topic(&side.options.sources.signals)?;
     Ok(found.map(|topic| topic.offsets).unwrap_or_default())
 }
 

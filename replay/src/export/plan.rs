@@ -51,7 +51,11 @@ impl Plan {
         let verified = VerifyOptions { journal, sources, outputs: options.with_ticks };
         let cut = Cut::take(log, &verified)?;
         // Everything that the cut's outputs were caused by was written before it.
-        let topics = log.topics()?.into_iter().map(|topic| (topic.spec.name.clone(), topic)).collect();
+        let topics = log
+            .topics_named(&verified.topics())?
+            .into_iter()
+            .map(|topic| (topic.spec.name.clone(), topic))
+            .collect();
         let mut planning = Planning { log, options, cut: &cut, topics, plan: Self::default() };
         if options.window.is_whole() {
             let journals = cut.journal.clone();

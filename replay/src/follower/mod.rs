@@ -109,7 +109,8 @@ impl<'a> Follower<'a> {
 
     /// Reads on in all journals.
     fn read_journals(&mut self) -> Result<Reached, ReplayError> {
-        let shelf = decided(self.log, &[&self.options.journal])?;
+        let journal = [self.options.journal.as_str()];
+        let shelf = decided(self.log, &journal, &journal)?;
         let ranges = shelf.get(&self.options.journal).map(Vec::as_slice).unwrap_or_default();
         let mut reached = Reached { is_at_end: true, is_full: true };
         for (partition, &range) in (0..).zip(ranges) {
@@ -206,7 +207,7 @@ impl<'a> Follower<'a> {
             return Ok(());
         }
         let topics = [&sources.signals, &sources.late, &sources.dead_letter].map(String::as_str);
-        let shelf = decided(log, &topics);
+        let shelf = decided(log, &sources.topics(), &topics);
         let shelf = match shelf {
             Ok(shelf) => shelf,
             Err(error) => {

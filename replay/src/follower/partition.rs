@@ -9,6 +9,7 @@ use crate::accounts::{Covered, DigestCheck, SealedRange};
 use crate::cause::{self, CauseOf};
 use crate::comparison::Comparison;
 use crate::cut::Shelf;
+use crate::error::no_topic;
 use crate::outputs::{SegmentRerun, divergence, process};
 use crate::partition_reader::PartitionReader;
 use crate::rerun::{Outputs, Rerun};
@@ -369,11 +370,10 @@ impl Place<'_> {
 
     fn range(&self, topic: &str) -> Result<OffsetRange, ReplayError> {
         let ranges = self.shelf.get(topic).and_then(|ranges| ranges.get(self.partition as usize));
-        ranges.copied().ok_or_else(|| ReplayError::NoTopic {
-            url: self.log.url(),
-            topic: format!("{topic}/{}", self.partition),
-            known: self.shelf.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
-        })
+        match ranges {
+            Some(range) => Ok(*range),
+            None => Err(no_topic(self.log, &format!("{topic}/{}", self.partition))?),
+        }
     }
 
     fn rerun(&self, config: &StageConfig, restored: warptape_engine::Restored) -> Rerun {

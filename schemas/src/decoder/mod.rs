@@ -18,6 +18,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 mod tick_plan;
+mod units;
 
 use std::sync::{Arc, LazyLock};
 
@@ -46,6 +47,8 @@ pub struct TickDecoder {
     source: Option<Arc<dyn SchemaSource>>,
     /// Which prices of records that do not say their scales are good.
     prices: Prices,
+    /// Whether times of another unit than nanoseconds are refused, wherever the schema says their unit.
+    has_units: bool,
     /// Symbols of the record at hand; kept for its memory.
     dictionary: Dictionary,
 }
@@ -84,6 +87,7 @@ impl TickDecoder {
             recent_id: None,
             source,
             prices: Prices::default(),
+            has_units: true,
             dictionary: Dictionary::default(),
         };
         for (schema, parsed) in PUBLISHED.iter() {
@@ -100,6 +104,13 @@ impl TickDecoder {
         if prices == Prices::Positive {
             self.writers.retain(|writer| writer.fingerprint != known::SCALED_TICK_BATCH.fingerprint);
         }
+        self
+    }
+
+    /// The same, which takes times as they are written where not `has_units`, whatever unit a foreign schema says they have: to run former
+    /// logs again.
+    pub fn with_units(mut self, has_units: bool) -> Self {
+        self.has_units = has_units;
         self
     }
 
@@ -159,6 +170,9 @@ impl TickDecoder {
     }
 
     fn add(&mut self, text: &str, parsed: &Schema, fingerprint: u64) -> Result<usize, SchemaError> {
+        if self.has_units {
+            units::check(parsed)?;
+        }
         let plan = Plan::compile(text, parsed, fingerprint)?;
         self.writers.push(Writer { fingerprint, plan });
         Ok(self.writers.len() - 1)

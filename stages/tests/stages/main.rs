@@ -33,6 +33,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
         numbers: Numbers::Exact,
+        times: Default::default(),
         future_max_ns: None,
         clock_skew_max_ns: None,
     }

@@ -5,6 +5,7 @@ use warptape_scheduler::LaneLoad;
 use warptape_scheduler::autoscale::Wish;
 
 use super::Core;
+use crate::split_symbols::SplitSymbols;
 use crate::tally::Tally;
 
 /// What an engine is at.
@@ -18,6 +19,8 @@ pub struct Status {
     pub tally: Tally,
     /// Symbols seen in the partitions owned.
     pub symbols: usize,
+    /// Symbols that are in more than one of them.
+    pub split_symbols: SplitSymbols,
     /// Risk tasks that are known.
     pub tasks: usize,
     /// Risk tasks with units that no lane has begun.
@@ -100,6 +103,7 @@ impl Core {
             lanes: lanes.map(|(load, breaker)| LaneStatus { load, breaker }).collect(),
             tally: self.recorder.tally(),
             symbols: self.symbol_count(),
+            split_symbols: self.split_symbols.clone(),
             tasks: scheduler.tasks_known(),
             tasks_waiting: scheduler.tasks_waiting(),
             quotas: scheduler.quota_loads().map(|of| (of.name.to_owned(), of.tasks, of.limit)).collect(),

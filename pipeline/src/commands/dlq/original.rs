@@ -12,6 +12,13 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// The letter with the whole record, or why it is not to be had.
 pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter, String>, LogError> {
+    if let Some(last_offset) = letter.last_offset {
+        let DeadLetter { topic, partition, offset, .. } = letter;
+        return Ok(Err(format!(
+            "the letter is of a batch, {topic} partition {partition} offsets {offset} to {last_offset}, and has none of its records: \
+             have its producer send them again, in smaller batches"
+        )));
+    }
     if letter.cut.is_none() {
         return Ok(Ok(letter));
     }

@@ -102,9 +102,8 @@ struct Counts {
 /// The topics of records that are processed, as configured and as they are.
 fn targets(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<BTreeMap<String, i32>> {
     let names = &settings.topics.names;
-    let specs = log.topics()?.into_iter().map(|info| info.spec);
-    let read = specs.filter(|spec| [&names.ticks, &names.risk_requests].contains(&&spec.name));
-    Ok(read.map(|spec| (spec.name, spec.partitions)).collect())
+    let read = log.topics_named(&[&names.ticks, &names.risk_requests])?;
+    Ok(read.into_iter().map(|info| (info.spec.name, info.spec.partitions)).collect())
 }
 
 impl Resend<'_> {

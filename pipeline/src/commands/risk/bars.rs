@@ -17,8 +17,7 @@ pub fn recorded(
     symbols: &[String],
     bar_spec: &str,
 ) -> anyhow::Result<Vec<SymbolBars>> {
-    let topics = log.topics()?;
-    let topic = topics.iter().find(|topic| topic.spec.name == signals).ok_or_else(|| {
+    let topic = log.topic(signals)?.ok_or_else(|| {
         UsageError(format!("{} has no topic {signals}: `warptape run` writes bars there", log.url()))
     })?;
     let mut closes: BTreeMap<&str, Vec<f64>> = BTreeMap::new();

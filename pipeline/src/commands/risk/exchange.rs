@@ -185,7 +185,7 @@ fn send(
 /// The number of partitions of the topics of requests and results, which is that of the ticks.
 fn partitions(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
     let names = &settings.topics.names;
-    let topics = log.topics()?;
+    let topics = log.topics_named(&[&names.ticks, &names.risk_requests, &names.risk_results])?;
     let of = |name: &str| {
         let is_it = |topic: &&TopicInfo| topic.spec.name == name;
         topics.iter().find(is_it).map(|topic| topic.spec.partitions)

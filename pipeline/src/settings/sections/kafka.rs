@@ -44,6 +44,10 @@ section! {
         /// Replicas that must have a record before it counts as written, for topics that are created; 0 leaves it to the
         /// broker (min.insync.replicas). 2 of 3 replicas survive the loss of one broker.
         min_insync_replicas: Option<i16> = integer(0, 0..=15, replicas);
+        /// Memory that one batch of records may take when it is unpacked, with what is kept for each of its records, in bytes. A
+        /// batch that is larger becomes one dead letter, and reading goes on behind it. All processes that read a log, and
+        /// those that verify it, have the same value.
+        unpacked_bytes_max: usize = integer(268_435_456, 16_777_216..=1_000_000_000, |bytes| bytes as usize);
         /// Handed to librdkafka as they are: `"security.protocol" = "SASL_SSL"`. Passwords and private keys come
         /// from the environment: WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD, or
         /// WARPTAPE__KAFKA__PROPERTIES__SASL__PASSWORD_FILE for the path of a file that holds it.
@@ -110,8 +114,9 @@ section! {
         username: String = text("", "a string without a colon", syntax::is_username, str::to_owned);
         /// Password for the registry.
         password: Option<Secret> = secret();
-        /// How long a registry that does not answer is asked again for the schema of a record, in milliseconds. Then the
-        /// process ends: the record may be a good one.
+        /// How long a registry that gives no answer for the schema of a record is asked again, in milliseconds. Then the record is a
+        /// dead letter if the registry answers for other schemas. If it answers for none, `run` has the record's partition wait,
+        /// and other commands end: the record may be a good one.
         retry as retry_ms: Duration = integer(10_000, 0..=600_000, milliseconds);
     }
 }

@@ -350,7 +350,22 @@ fn schemas_that_hold_no_ticks_are_refused() {
         (changed("symbol", json!("long")), "the type of symbol"),
         (
             changed("event_time_ns", json!({"type": "long", "logicalType": "timestamp-micros"})),
-            "the type of event_time_ns",
+            "event_time_ns is timestamp-micros, and has to be in nanoseconds",
+        ),
+        (
+            changed("receive_time_ns", json!(["null", {"type": "long", "logicalType": "timestamp-millis"}])),
+            "receive_time_ns is timestamp-millis",
+        ),
+        (
+            changed("price_e9", json!([{"type": "long", "logicalType": "timestamp-nanos"}, "null"])),
+            "price_e9 is",
+        ),
+        (
+            refused(&variant(batch_text(), |fields| {
+                let micros = json!({"type": "long", "logicalType": "local-timestamp-micros"});
+                field_mut(fields, "event_time_ns")["type"]["items"] = json!(["null", micros])
+            })),
+            "event_time_ns is local-timestamp-micros",
         ),
         (
             refused(&variant(batch_text(), |fields| {
@@ -368,6 +383,15 @@ fn schemas_that_hold_no_ticks_are_refused() {
     for (found, expected) in cases {
         assert!(found.contains(expected), "{found:?} does not say {expected:?}");
     }
+}
+
+/// Journals of before say nothing of units: what they were written of has to be read as it was.
+#[test]
+fn former_logs_took_any_unit_for_nanoseconds() {
+    let millis = json!(["null", {"type": "long", "logicalType": "timestamp-millis"}]);
+    let text = variant(tick_text(), |fields| field_mut(fields, "event_time_ns")["type"] = millis);
+    assert!(TickDecoder::new().with_units(false).register_writer_schema(&text).is_ok());
+    assert!(TickDecoder::new().register_writer_schema(&text).is_err());
 }
 
 #[test]

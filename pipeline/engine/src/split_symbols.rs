@@ -1,0 +1,47 @@
+//! Symbols that are in more than one partition: their producers do not agree on a partitioner. Told to people; no output depends on it.
+
+use std::fmt;
+
+/// Symbols that were found in a second partition of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SplitSymbols {
+    /// Number of them, each counted once for every pair of partitions.
+    pub count: u64,
+    /// The one that was found first.
+    pub first: Option<SplitSymbol>,
+}
+
+/// A symbol of two partitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitSymbol {
+    /// Its name.
+    pub symbol: String,
+    /// The partitions, the lower one first.
+    pub partitions: [i32; 2],
+}
+
+impl SplitSymbols {
+    /// Counts a symbol that two partitions have.
+    pub(crate) fn add(&mut self, symbol: &str, one: i32, other: i32) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| SplitSymbol {
+            symbol: symbol.to_owned(),
+            partitions: [one.min(other), one.max(other)],
+        });
+    }
+}
+
+/// What it is, what it does, and what to do.
+impl fmt::Display for SplitSymbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(SplitSymbol { symbol, partitions: [low, high] }) = &self.first else {
+            return f.write_str("no symbol is in two partitions");
+        };
+        write!(
+            f,
+            "symbols in two partitions: {}, the first being {symbol} in {low} and {high}. Each partition makes bars of its own of it: \
+             have all producers key ticks by symbol and use one partitioner (of librdkafka: partitioner=murmur2_random)",
+            self.count
+        )
+    }
+}

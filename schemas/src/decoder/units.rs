@@ -1,0 +1,43 @@
+//! Times of writer schemas: nanoseconds, or refused. A number of milliseconds that is taken for nanoseconds is a time in 1970.
+
+use apache_avro::Schema;
+
+use crate::error::SchemaError;
+use crate::long_field::LongField;
+
+/// Refuses a schema of ticks that says another unit of one of our fields.
+pub(super) fn check(schema: &Schema) -> Result<(), SchemaError> {
+    let Schema::Record(record) = schema else { return Ok(()) };
+    let ours = |name: &str| LongField::named(name).is_some() || LongField::scaled_named(name).is_some();
+    for field in record.fields.iter().filter(|field| ours(&field.name)) {
+        if let Some(unit) = other_unit(&field.schema, field.name.ends_with("_time_ns")) {
+            let name = &field.name;
+            let detail = if name.ends_with("_time_ns") {
+                format!("{name} is {unit}, and has to be in nanoseconds: write timestamp-nanos or long")
+            } else {
+                format!("{name} is {unit}, and no time: write long")
+            };
+            return Err(SchemaError::Unresolvable { name: crate::known::TICK.name, detail });
+        }
+    }
+    Ok(())
+}
+
+/// The unit that a field has instead of nanoseconds, within its array or union.
+fn other_unit(schema: &Schema, is_time: bool) -> Option<&'static str> {
+    match schema {
+        Schema::Array(array) => other_unit(&array.items, is_time),
+        Schema::Union(union) => union.variants().iter().find_map(|branch| other_unit(branch, is_time)),
+        Schema::TimestampNanos if is_time => None,
+        Schema::TimestampNanos => Some("timestamp-nanos"),
+        Schema::TimestampMillis => Some("timestamp-millis"),
+        Schema::TimestampMicros => Some("timestamp-micros"),
+        Schema::LocalTimestampMillis => Some("local-timestamp-millis"),
+        Schema::LocalTimestampMicros => Some("local-timestamp-micros"),
+        Schema::LocalTimestampNanos => Some("local-timestamp-nanos"),
+        Schema::TimeMillis => Some("time-millis"),
+        Schema::TimeMicros => Some("time-micros"),
+        Schema::Date => Some("date"),
+        _ => None,
+    }
+}
