@@ -55,7 +55,7 @@ impl Numbers {
 /// In which unit the times of foreign schemas are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Times {
+pub enum TimeUnits {
     /// As nanoseconds, whatever the schema says of them: a nullable `timestamp-millis` came out in 1970. Journals that record no rule were
     /// written under this one, which is used only to run them again.
     #[default]
@@ -64,7 +64,7 @@ pub enum Times {
     Nanoseconds,
 }
 
-impl Times {
+impl TimeUnits {
     fn are_as_written(&self) -> bool {
         *self == Self::AsWritten
     }
@@ -99,8 +99,8 @@ pub struct StageConfig {
     #[serde(default, skip_serializing_if = "Numbers::are_positive")]
     pub numbers: Numbers,
     /// In which unit times are taken.
-    #[serde(default, skip_serializing_if = "Times::are_as_written")]
-    pub times: Times,
+    #[serde(default, skip_serializing_if = "TimeUnits::are_as_written")]
+    pub times: TimeUnits,
     /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds; journals that record none allow anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub future_max_ns: Option<i64>,

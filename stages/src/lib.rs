@@ -17,7 +17,7 @@ pub mod risk;
 mod scales;
 mod trade_ids;
 
-pub use config::{Numbers, QuoteOrder, StageConfig, Times};
+pub use config::{Numbers, QuoteOrder, StageConfig, TimeUnits};
 pub use device::{Begun, DeviceGroups};
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};

@@ -16,7 +16,7 @@ use warptape_pipeline::publisher::{Publisher, create_missing_topics};
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
-use warptape_stages::{Numbers, QuoteOrder, StageConfig, Times};
+use warptape_stages::{Numbers, QuoteOrder, StageConfig, TimeUnits};
 
 /// An engine configuration with `lanes` CPU lanes and the limits that `warptape` has by default.
 pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
@@ -89,7 +89,7 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
         numbers: Numbers::Exact,
-        times: Times::Nanoseconds,
+        times: TimeUnits::Nanoseconds,
         future_max_ns: Some(4 * 86_400 * 1_000_000_000),
         clock_skew_max_ns: Some(60_000_000_000),
     }

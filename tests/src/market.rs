@@ -3,7 +3,7 @@
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
-use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig, Times};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig, TimeUnits};
 
 use crate::random::Random;
 
@@ -40,7 +40,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         market: MarketConfig { sample_interval_ns: MILLISECOND_NS, window: 40, ..Default::default() },
         quotes: QuoteOrder::EventTime,
         numbers: Numbers::Exact,
-        times: Times::Nanoseconds,
+        times: TimeUnits::Nanoseconds,
         future_max_ns,
         clock_skew_max_ns: future_max_ns.map(|_| 500 * MILLISECOND_NS),
     }

@@ -139,6 +139,7 @@ fn stage_config() -> StageConfig {
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
         numbers: Numbers::Exact,
+        times: Default::default(),
         future_max_ns: None,
         clock_skew_max_ns: None,
     }

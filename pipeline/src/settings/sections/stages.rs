@@ -1,7 +1,7 @@
 //! What is computed. The parameters of indicators are declared in the table of indicators.
 
 use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, SignalParams};
-use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig, Times};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig, TimeUnits};
 
 use super::super::declaration::{Section, Values, integer, list, number, section, whole};
 use super::super::keys::{Key, Kind};
@@ -44,7 +44,7 @@ section! {
         market: MarketConfig = |values| MarketConfig::read(values);
         quotes: QuoteOrder = |_| QuoteOrder::EventTime;
         numbers: Numbers = |_| Numbers::Exact;
-        times: Times = |_| Times::Nanoseconds;
+        times: TimeUnits = |_| TimeUnits::Nanoseconds;
     }
 }
 
