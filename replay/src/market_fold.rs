@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use warptape_engine::tick_record;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::journal::AsOf;
 use warptape_schemas::{TickColumns, TickDecoder};
@@ -72,7 +73,9 @@ impl PartitionFold {
             reader,
             intake: PartitionIntake::new(config),
             queues: (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect(),
-            decoder: TickDecoder::with_source(options.schemas.clone()).with_prices(config.numbers.prices()),
+            decoder: TickDecoder::with_source(options.schemas.clone())
+                .with_prices(config.numbers.prices())
+                .by_rows(config.rejects_rows()),
             columns: TickColumns::default(),
             next_offset: 0,
         }
@@ -89,15 +92,11 @@ impl PartitionFold {
     }
 
     fn accept(&mut self, record: &Record) {
-        self.columns.clear();
+        let (columns, queues) = (&mut self.columns, &mut self.queues);
         // What is rejected is a dead letter, and nothing of the market.
-        if self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns).is_ok() {
-            let (offset, written_ns) = (record.offset, record.timestamp_ns);
-            let queues = &mut self.queues;
-            // Nor is what is refused for its times.
-            let _ = self.intake.accept(offset, written_ns, &mut self.columns, 0, queues, &mut Vec::new());
-            self.queues.iter_mut().for_each(|queue| *queue = GroupQueue::default());
-        }
+        let record = tick_record(record);
+        let _ = self.intake.accept_record(record, &mut self.decoder, columns, queues, &mut Vec::new());
+        self.queues.iter_mut().for_each(|queue| *queue = GroupQueue::default());
     }
 }
 

@@ -103,8 +103,9 @@ impl Shell {
             let Config { group, topics, .. } = &config.core;
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
         }
-        let decoder =
-            TickDecoder::with_source(config.schemas.clone()).with_prices(config.core.stages.numbers.prices());
+        let decoder = TickDecoder::with_source(config.schemas.clone())
+            .with_prices(config.core.stages.numbers.prices())
+            .by_rows(config.core.stages.rejects_rows());
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
         let fence = Fence::default();
         let fetch_max = [config.poll_records_max, config.poll_bytes_max];

@@ -7,7 +7,7 @@ use warptape_eventlog::{
     ClientFigures, Consumer, EventLog, Fetched, LogError, NewRecord, OffsetRange, PartitionEnd, Producer,
     Record, RecordClock, TopicInfo, TopicPartition, TopicSpec,
 };
-use warptape_schemas::{fingerprint_of, registry_id_of, to_registry_frame, to_single_object};
+use warptape_schemas::{fingerprint_of, known, registry_id_of, to_registry_frame, to_single_object};
 
 use super::SchemaIds;
 
@@ -194,6 +194,10 @@ impl Producer for FramedProducer {
 
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
         let fingerprint = fingerprint_of(&record.value).expect("our encoders write single-object headers");
+        // Ticks are read as they were published, and with them what operators have them told.
+        if fingerprint == known::SET_EVENT_TIME.fingerprint {
+            return self.producer.send(record);
+        }
         let id = self.id_of(&record.topic, fingerprint);
         self.framed.clear();
         to_registry_frame(&record.value, id, &mut self.framed);

@@ -60,7 +60,9 @@ impl Process {
         let devices = world.devices.of_process();
         let mut config = EngineConfig { ordinal, devices, ..world.config.clone() };
         config.core.node = format!("node-{ordinal}");
-        let decoder = TickDecoder::new().with_prices(config.core.stages.numbers.prices());
+        let decoder = TickDecoder::new()
+            .with_prices(config.core.stages.numbers.prices())
+            .by_rows(config.core.stages.rejects_rows());
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
         let mut process = Self {
             ordinal,
