@@ -15,10 +15,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use warptape_engine::{ControlRefusal, payload_of};
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
-use warptape_schemas::control::{Control, ControlOutcome, ControlResult};
+use warptape_schemas::control::{Control, ControlCommand, ControlOutcome, ControlResult};
 use warptape_schemas::journal::{self, Checkpoint, Controlled, Decision, Input, JournalEntry, Started};
 use warptape_schemas::{
-    DecodeError, Describer, decode_control, decode_control_result, encode_control_result,
+    DecodeError, Describer, SetEventTime, decode_control, decode_control_result, encode_control_result,
 };
 
 use crate::comparison::{Expected, changed};
@@ -322,6 +322,45 @@ impl<'a> ControlCheck<'a> {
             return None;
         };
         Some(divergence(&self.commands_of(process), offset, problem))
+    }
+
+    /// Compares what operators had ticks told with the ticks: each word that a journal says was given is there.
+    pub(crate) fn check_event_times(&self) -> Result<Option<OutputDivergence>, ReplayError> {
+        let obeyed = self.controls.journals.values().flat_map(|journal| &journal.obeyed);
+        let mut told = BTreeMap::<i32, BTreeMap<&str, &Obeyed>>::new();
+        for obeyed in obeyed.filter(|obeyed| obeyed.controlled.outcome == ControlOutcome::Done) {
+            if let ControlCommand::SetWatermark(set) = &obeyed.control.command {
+                told.entry(set.partition).or_default().insert(&obeyed.control.id, obeyed);
+            }
+        }
+        for (partition, mut missing) in told {
+            let source = TopicPartition { topic: self.options.ticks.clone(), partition };
+            let topics = self.log.topics()?;
+            let ticks = topics.iter().find(|topic| topic.spec.name == source.topic);
+            let range = ticks.and_then(|ticks| ticks.offsets.get(usize::try_from(partition).ok()?));
+            // What lay before the first record that is left is gone with it.
+            let Some(&range) = range.filter(|range| range.first == 0) else { continue };
+            let mut reader = PartitionReader::open(self.log, source.clone(), range)?;
+            while let Some(record) = reader.next()? {
+                let Some(Ok(set)) = SetEventTime::of(&record.value) else { continue };
+                let given = missing.remove(&*set.id).map(|obeyed| &obeyed.control);
+                let Some(given) = given else { continue };
+                let is_given = matches!(&given.command, ControlCommand::SetWatermark(command)
+                    if command.event_time_max_ns == set.event_time_max_ns && given.by == set.by);
+                if !is_given {
+                    let found = json!({"by": set.by, "event_time_max_ns": set.event_time_max_ns});
+                    let differences = vec![Difference::new("command", to_value(given), found)];
+                    let problem = OutputProblem::Changed { differences };
+                    return Ok(Some(divergence(&source, record.offset, problem)));
+                }
+            }
+            if let Some(first) = missing.values().min_by_key(|obeyed| obeyed.sequence) {
+                let problem =
+                    OutputProblem::Missing { count: missing.len() as u64, first: to_value(&first.control) };
+                return Ok(Some(divergence(&source, range.next, problem)));
+            }
+        }
+        Ok(None)
     }
 
     fn commands_of(&self, process: i32) -> TopicPartition {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use warptape_engine::tick_record;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::journal::AsOf;
 use warptape_schemas::{TickColumns, TickDecoder};
@@ -74,7 +75,8 @@ impl PartitionFold {
             queues: (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect(),
             decoder: TickDecoder::with_source(options.schemas.clone())
                 .with_prices(config.numbers.prices())
-                .with_units(config.times.have_units()),
+                .with_units(config.times.have_units())
+                .by_rows(config.rejects_rows()),
             columns: TickColumns::default(),
             next_offset: 0,
         }
@@ -91,15 +93,12 @@ impl PartitionFold {
     }
 
     fn accept(&mut self, record: &Record) {
-        self.columns.clear();
+        let (columns, queues) = (&mut self.columns, &mut self.queues);
         // What is rejected is a dead letter, and nothing of the market.
-        if self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns).is_ok() {
-            let (offset, written_ns) = (record.offset, record.timestamp_ns);
-            let queues = &mut self.queues;
-            // Nor is what is refused for its times.
-            let _ = self.intake.accept(offset, written_ns, &mut self.columns, 0, queues, &mut Vec::new());
-            self.queues.iter_mut().for_each(|queue| *queue = GroupQueue::default());
-        }
+        let (intake, decoder) = (&mut self.intake, &mut self.decoder);
+        let _ = tick_record(record)
+            .and_then(|record| intake.accept_record(record, decoder, columns, queues, &mut Vec::new()));
+        self.queues.iter_mut().for_each(|queue| *queue = GroupQueue::default());
     }
 }
 

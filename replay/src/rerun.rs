@@ -1,7 +1,8 @@
 //! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
 
 use warptape_engine::{
-    PendingSnapshot, Restored, encode_dead_letter_of, encode_late_tick_of, payload_of, snapshot_records,
+    PendingSnapshot, Restored, encode_dead_letter_of, encode_late_tick_of, encode_row_letters,
+    snapshot_records, tick_record,
 };
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{Snapshot, TickColumns, TickDecoder};
@@ -54,7 +55,8 @@ impl Rerun {
             merge: SignalMerge::default(),
             decoder: TickDecoder::with_source(options.schemas.clone())
                 .with_prices(config.numbers.prices())
-                .with_units(config.times.have_units()),
+                .with_units(config.times.have_units())
+                .by_rows(config.rejects_rows()),
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),
@@ -124,20 +126,14 @@ impl Rerun {
 
     /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.
     fn accept(&mut self, record: &Record, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
-        self.columns.clear();
-        self.late.clear();
-        let decoded = payload_of(record)
-            .and_then(|payload| self.decoder.decode(payload, self.intake.symbols_mut(), &mut self.columns));
-        let dealt = decoded.and_then(|rows| {
-            let (offset, written_ns) = (record.offset, record.timestamp_ns);
-            let (columns, queues, late) = (&mut self.columns, &mut self.queues, &mut self.late);
-            self.intake.accept(offset, written_ns, columns, 0, queues, late)?;
-            Ok(rows)
-        });
-        match dealt {
+        let (columns, queues, late) = (&mut self.columns, &mut self.queues, &mut self.late);
+        let (intake, decoder) = (&mut self.intake, &mut self.decoder);
+        let accepted = tick_record(record)
+            .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
+        match accepted {
             Ok(rows) => {
                 let Some(outputs) = outputs else { return Ok(()) };
-                self.ticks += rows as u64;
+                self.ticks += (rows - self.columns.rejected.len()) as u64;
                 let (counts, partition) = (self.intake.trade_ids(), self.source.partition);
                 let symbols = self.intake.symbols_mut();
                 self.repeated.add_record(counts, partition, record.offset, |number| symbols.name(number));
@@ -154,7 +150,12 @@ impl Rerun {
                     );
                     outputs.late.expect(None, &self.bytes)?;
                 }
-                Ok(())
+                if self.columns.rejected.is_empty() {
+                    return Ok(());
+                }
+                let (rejected, decoder) = (&self.columns.rejected, &mut self.decoder);
+                let letters = encode_row_letters(&self.source, record, rows, rejected, decoder);
+                letters.iter().try_for_each(|letter| outputs.dead_letter.expect(None, letter))
             }
             Err(error) => {
                 let Some(outputs) = outputs else { return Ok(()) };

@@ -238,6 +238,9 @@ fn check_controls(
             break;
         }
     }
+    if report.divergence.is_none() {
+        report.divergence = controls.check_event_times()?.map(Divergence::Output);
+    }
     report.outputs.as_mut().expect("they were just compared").control_results = controls.identical;
     report.notes.append(&mut controls.notes);
     Ok(())

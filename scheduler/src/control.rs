@@ -3,15 +3,17 @@
 //! It owns which commands are good and what is said of them; what follows from them (releases, placements, slices) are decisions of the
 //! rules that the commands set. Whatever somebody publishes is answered: nothing here can fail.
 
+use warptape_events::SetEventTime;
 use warptape_events::journal::{
     BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, Controlled, Decision, LaneId,
-    TenantWeight, WeighLane, WeighTenant,
+    SetWatermark, TenantWeight, WeighLane, WeighTenant,
 };
 
 use crate::balance;
 use crate::breaker;
 use crate::config::{TENANT_WEIGHT_MAX, TENANT_WEIGHTS_MAX, WEIGHT_MAX};
 use crate::life::Life;
+use crate::partitions::PartitionPhase;
 use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
 use crate::policy::task::{TASK_POLICIES, TaskPolicy, current_task_policy, dqn};
 use crate::risk;
@@ -44,6 +46,7 @@ fn judge(life: &mut Life, control: &Control) -> Result<String, String> {
         ControlCommand::WeighTenant(weigh) => weigh_tenant(life, weigh),
         ControlCommand::SetBreaker(set) => set_breaker(life, set.lane, set.to),
         ControlCommand::ChoosePolicy(choice) => choose_policy(life, choice),
+        ControlCommand::SetWatermark(set) => set_watermark(life, *set),
     }
 }
 
@@ -183,6 +186,19 @@ fn set_breaker(life: &mut Life, lane: LaneId, to: BreakerMode) -> Result<String,
         (false, true) => comes_back(life, lane, words),
         (false, false) => words,
     })
+}
+
+/// Nothing is scheduled otherwise: whoever owns the partition has its log say so.
+fn set_watermark(life: &Life, set: SetWatermark) -> Result<String, String> {
+    let SetWatermark { partition, event_time_max_ns } = set;
+    let known = life.partitions.get(&partition);
+    if known.is_none_or(|known| known.phase == PartitionPhase::Revoked) {
+        return Err(format!("partition {partition} is not this process's: tell the one that has it"));
+    }
+    SetEventTime::check(event_time_max_ns).map_err(|problem| format!("the event time {problem}"))?;
+    Ok(format!(
+        "the greatest event time of partition {partition} is {event_time_max_ns} for ticks behind those that are there now"
+    ))
 }
 
 fn choose_policy(life: &mut Life, choice: &ChoosePolicy) -> Result<String, String> {

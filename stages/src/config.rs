@@ -75,6 +75,24 @@ impl TimeUnits {
     }
 }
 
+/// What a bad tick costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rejects {
+    /// The record that it is in, and records that are too far ahead are counted until they are followed. Journals that record no rule were
+    /// written under this one, which is used only to run them again.
+    #[default]
+    Records,
+    /// Itself, and symbols vote on jumps.
+    Rows,
+}
+
+impl Rejects {
+    fn are_records(&self) -> bool {
+        *self == Self::Records
+    }
+}
+
 /// Everything besides the log that the outputs are a function of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +126,12 @@ pub struct StageConfig {
     /// nanoseconds; where journals record none, it does not matter when a record was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_skew_max_ns: Option<i64>,
+    /// What a bad tick costs.
+    #[serde(default, skip_serializing_if = "Rejects::are_records")]
+    pub rejects: Rejects,
+    /// The most symbols that a partition may have; journals that record none allow any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbols_max: Option<u32>,
 }
 
 impl StageConfig {
@@ -140,6 +164,14 @@ impl StageConfig {
         if let (Some(clock_skew_max_ns), None) = (self.clock_skew_max_ns, self.future_max_ns) {
             wrong("clock_skew_max_ns", &clock_skew_max_ns, "needs future_max_ns");
         }
+        if let Some(symbols_max) = self.symbols_max {
+            if symbols_max < 1 {
+                wrong("symbols_max", &symbols_max, "must be positive");
+            }
+            if self.rejects.are_records() {
+                wrong("symbols_max", &symbols_max, "needs rejects to be rows");
+            }
+        }
         if !(1..=4096).contains(&self.groups_per_partition) {
             wrong("groups_per_partition", &self.groups_per_partition, "1 to 4096 are allowed");
         }
@@ -163,6 +195,11 @@ impl StageConfig {
     /// Identifies the configuration in snapshots.
     pub fn fingerprint(&self) -> u64 {
         xxh3_64(self.to_json().as_bytes())
+    }
+
+    /// Whether a bad tick costs itself alone.
+    pub fn rejects_rows(&self) -> bool {
+        self.rejects == Rejects::Rows
     }
 
     /// Intervals of the time bars, in nanoseconds.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use warptape_kernels::device::{
     Device, DeviceClosedBar, DeviceError, DeviceSlab, GroupRows, RunningBatch, SlabConfig,
 };
-use warptape_kernels::{RowKind, SignalParams};
+use warptape_kernels::{RowKind, Rows, SignalParams};
 
 use crate::{GroupInput, GroupOutput, GroupStage, QuoteOrder, StageConfig};
 
@@ -38,11 +38,43 @@ pub struct Begun<K> {
 struct Part<K> {
     key: K,
     input: GroupInput,
-    /// Barriers among the rows, the last one first.
-    barriers: Vec<usize>,
+    /// Where runs of rows end, the last one first.
+    cuts: Vec<Cut>,
     /// Rows that were run.
     done: usize,
     output: GroupOutput,
+}
+
+/// Where a run of rows ends.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    /// Before this row, a barrier: the state is read there.
+    Barrier(usize),
+    /// After this row, a watermark behind which event time goes back: kernels close bars by the last watermark before a row.
+    Back(usize),
+}
+
+impl Cut {
+    /// The rows before this one are run together.
+    fn end(self) -> usize {
+        match self {
+            Self::Barrier(row) => row,
+            Self::Back(row) => row + 1,
+        }
+    }
+
+    /// The cuts among rows, the first one first.
+    fn among(rows: &Rows) -> impl DoubleEndedIterator<Item = Self> + '_ {
+        let goes_back = |row: usize| {
+            let next = (row + 1..rows.len()).find(|&next| rows.kind[next] != RowKind::BARRIER);
+            next.is_some_and(|next| rows.time_ns[next] < rows.time_ns[row])
+        };
+        (0..rows.len()).filter_map(move |row| match rows.kind[row] {
+            RowKind::BARRIER => Some(Self::Barrier(row)),
+            RowKind::WATERMARK if goes_back(row) => Some(Self::Back(row)),
+            _ => None,
+        })
+    }
 }
 
 impl<K: Ord + Copy> DeviceGroups<K> {
@@ -103,10 +135,10 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         self.finish(begun)
     }
 
-    /// Whether a group's input may be begun while others are under way: it brings no symbols, which take slots, and no barriers,
-    /// which take the state as it is then.
+    /// Whether a group's input may be begun while others are under way: it brings no symbols, which take slots, and has
+    /// no cuts, behind which the state is that of before.
     pub fn may_overlap(input: &GroupInput) -> bool {
-        input.symbols.is_empty() && !input.rows.kind.contains(&RowKind::BARRIER)
+        input.symbols.is_empty() && Cut::among(&input.rows).next().is_none()
     }
 
     /// Begins to process rows, as [`DeviceGroups::run`] does. One more may be begun before this is finished, if all of its inputs
@@ -116,11 +148,11 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         let mut parts: Vec<Part<K>> = inputs.into_iter().map(Part::new).collect();
         let mut running = None;
         while running.is_none() && parts.iter().any(|part| !part.is_done()) {
-            let batch = self.begin_to_barriers(&mut parts)?;
+            let batch = self.begin_to_cuts(&mut parts)?;
             if beside {
                 running = Some(batch);
             } else {
-                self.finish_to_barriers(&mut parts, batch)?;
+                self.finish_to_cuts(&mut parts, batch)?;
             }
         }
         Ok(Begun { parts, running })
@@ -130,16 +162,21 @@ impl<K: Ord + Copy> DeviceGroups<K> {
     pub fn finish(&mut self, begun: Begun<K>) -> Result<Vec<GroupOutput>, DeviceError> {
         let Begun { mut parts, running } = begun;
         if let Some(batch) = running {
-            self.finish_to_barriers(&mut parts, batch)?;
+            self.finish_to_cuts(&mut parts, batch)?;
         }
         Ok(parts.into_iter().map(|part| part.output).collect())
     }
 
-    /// Runs the rows of each group up to its next barrier, all at once.
-    fn begin_to_barriers(&mut self, parts: &mut [Part<K>]) -> Result<RunningBatch, DeviceError> {
+    /// Runs the rows of each group up to its next cut, all at once.
+    fn begin_to_cuts(&mut self, parts: &mut [Part<K>]) -> Result<RunningBatch, DeviceError> {
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
-            let offset = part.barriers.last().map_or(i64::MAX, |&barrier| part.input.rows.offset[barrier]);
+            // What lies behind a cut is not known yet to the state that is read there.
+            let barrier = part.cuts.iter().rev().find_map(|cut| match cut {
+                Cut::Barrier(row) => Some(*row),
+                Cut::Back(_) => None,
+            });
+            let offset = barrier.map_or(i64::MAX, |barrier| part.input.rows.offset[barrier]);
             group.stage.add_symbols(&mut part.input.symbols, offset);
             let fresh = group.stage.symbol_count() - group.slots.len();
             group.slots.extend(self.slab.take_slots(fresh)?);
@@ -157,14 +194,14 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         self.slab.begin(&staged)
     }
 
-    fn finish_to_barriers(&mut self, parts: &mut [Part<K>], batch: RunningBatch) -> Result<(), DeviceError> {
+    fn finish_to_cuts(&mut self, parts: &mut [Part<K>], batch: RunningBatch) -> Result<(), DeviceError> {
         let closed = self.slab.finish(batch)?;
         self.receive(parts, &closed);
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
             group.stage.emit(&mut part.output.signals);
             part.done = part.next_range().end;
-            if let Some(barrier) = part.barriers.pop() {
+            if let Some(Cut::Barrier(barrier)) = part.cuts.pop() {
                 self.slab.read(&group.slots, &mut group.stage.slot_state())?;
                 let mut bytes = Vec::new();
                 group.stage.write(&mut bytes);
@@ -199,17 +236,16 @@ impl<K: Ord + Copy> DeviceGroups<K> {
 
 impl<K> Part<K> {
     fn new((key, input): (K, GroupInput)) -> Self {
-        let barriers = (0..input.rows.len()).rev();
-        let barriers = barriers.filter(|&row| input.rows.kind[row] == RowKind::BARRIER).collect();
-        Self { key, input, barriers, done: 0, output: GroupOutput::default() }
+        let cuts = Cut::among(&input.rows).rev().collect();
+        Self { key, input, cuts, done: 0, output: GroupOutput::default() }
     }
 
     fn is_done(&self) -> bool {
         self.done == self.input.rows.len() && self.input.symbols.is_empty()
     }
 
-    /// Rows up to the next barrier.
+    /// Rows up to the next cut.
     fn next_range(&self) -> Range<usize> {
-        self.done..self.barriers.last().copied().unwrap_or(self.input.rows.len())
+        self.done..self.cuts.last().map_or(self.input.rows.len(), |cut| cut.end())
     }
 }

@@ -1,7 +1,7 @@
 //! The host side of a partition: numbers its symbols, judges lateness, and deals rows to its groups.
 //!
 //! ```text
-//!   record (columns) ──► far ahead? ──yes──► dead letter
+//!   record (columns) ──► bad rows? far ahead? a symbol too many? ──yes──► dead letters
 //!                          │no
 //!                          ▼
 //!                         late?  ──yes──► late topic
@@ -15,15 +15,17 @@
 //!
 //! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
 
+use warptape_events::tick::{RowScales, Scales};
 use warptape_events::tick::{TickColumns, TickKind};
-use warptape_events::{InvalidTick, SymbolTable};
+use warptape_events::{DecodeError, DecodeTicks, InvalidTick, SetEventTime, SymbolTable, TickProblem};
 use warptape_kernels::RowKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
 use crate::jump::{AheadLimits, Jump};
 use crate::market::Market;
-use crate::scales::{PriceScales, size_exponent};
+use crate::quorum::{JudgedTick, Moves, Quorum};
+use crate::scales::{PriceScales, Problem, set_scales, size_exponent};
 use crate::trade_ids::{TradeIdCounts, TradeIds};
 use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
@@ -51,6 +53,17 @@ pub struct Late {
     pub watermark_ns: i64,
 }
 
+/// A record of ticks as it lies in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct TickRecord<'a> {
+    /// Its offset.
+    pub offset: i64,
+    /// When it was written; 0 where that is not known.
+    pub written_ns: i64,
+    /// Its bytes.
+    pub value: &'a [u8],
+}
+
 /// Where a symbol's state lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SymbolPlace {
@@ -75,8 +88,10 @@ pub struct PartitionIntake {
     /// The watermark at which the next time bar of any interval closes.
     next_close_ns: i64,
     market: Market,
-    /// Records far ahead that were refused.
+    /// Records far ahead that were refused, where records are.
     jump: Jump,
+    /// What symbols vote for, where rows are refused.
+    quorum: Quorum,
     /// The newest trade ids of each symbol.
     trade_ids: TradeIds,
     /// Rows of the record at hand, by group; kept for its memory.
@@ -97,6 +112,7 @@ impl PartitionIntake {
             next_close_ns: i64::MAX,
             market: Market::new(config.market, config.quotes),
             jump: Jump::default(),
+            quorum: Quorum::default(),
             trade_ids: TradeIds::default(),
             dealt: vec![Vec::new(); config.groups_per_partition as usize],
         }
@@ -133,13 +149,42 @@ impl PartitionIntake {
         self.event_time_max_ns.map(|time| time.saturating_sub(self.config.allowed_lateness_ns))
     }
 
+    /// Decodes a record into `columns`, and accepts it as [`PartitionIntake::accept`] does. Gives the number of its rows, rejected ones
+    /// included; an operator's word has none, and is obeyed.
+    ///
+    /// # Errors
+    /// If the record is rejected as a whole: then no row is dealt and no symbol is numbered.
+    pub fn accept_record(
+        &mut self,
+        record: TickRecord<'_>,
+        decoder: &mut dyn DecodeTicks,
+        columns: &mut TickColumns,
+        queues: &mut [GroupQueue],
+        late: &mut Vec<Late>,
+    ) -> Result<usize, DecodeError> {
+        let TickRecord { offset, written_ns, value } = record;
+        columns.clear();
+        late.clear();
+        if self.config.rejects_rows()
+            && let Some(set) = SetEventTime::of(value)
+        {
+            self.set_event_time_max(set?.event_time_max_ns, offset, queues);
+            return Ok(0);
+        }
+        let rows = decoder.decode(value, &mut self.symbols, columns)?;
+        self.accept(offset, written_ns, columns, 0, queues, late)?;
+        Ok(rows)
+    }
+
     /// Deals the rows `first..` of `ticks`, which are those of the record at `offset`, to the group queues (one per
     /// group, by index); late rows go to `late` instead. `written_ns` is when the record was written to the log, 0 where that is
     /// not known.
     ///
+    /// Where rows are rejected, those that are not good are among [`TickColumns::rejected`] afterwards, and neither dealt nor late.
+    ///
     /// # Errors
-    /// If the record has a tick too far ahead, or a price or size that its symbol's cannot be compared with: then no row is dealt
-    /// and no symbol of the record is numbered.
+    /// Where records are rejected: if the record has a tick too far ahead, or a price or size that its symbol's cannot be compared with.
+    /// Then no row is dealt and no symbol of the record is numbered.
     pub fn accept(
         &mut self,
         offset: i64,
@@ -150,6 +195,10 @@ impl PartitionIntake {
         late: &mut Vec<Late>,
     ) -> Result<(), InvalidTick> {
         assert_eq!(queues.len(), self.group_slots.len(), "one queue per group");
+        if self.config.rejects_rows() {
+            self.accept_rows(offset, written_ns, ticks, first, queues, late);
+            return Ok(());
+        }
         let converted = self.price_scales.convert(ticks, first, self.symbols.len());
         let times_ns = &ticks.event_time_ns[first..];
         if let Err(error) = converted.and_then(|()| self.judge(times_ns, written_ns)) {
@@ -158,17 +207,175 @@ impl PartitionIntake {
         }
         self.place_new_symbols(offset, queues);
         self.trade_ids.begin_record();
-        let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * queues.len();
+        let calm_until_ns = self.calm_until_by_groups(ticks, first);
+        self.deal(offset, ticks, first, calm_until_ns, queues, late);
+        Ok(())
+    }
+
+    /// As [`PartitionIntake::calm_until`], of a record that is worth dealing by groups.
+    fn calm_until_by_groups(&self, ticks: &TickColumns, first: usize) -> Option<i64> {
+        let times_ns = &ticks.event_time_ns[first..];
+        let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * self.group_slots.len();
         // Rows with scales of their own are few, and looked up one by one.
         let by_groups = is_large && ticks.scales_from(first).is_empty();
-        match by_groups.then(|| self.calm_until(times_ns)).flatten() {
+        by_groups.then(|| self.calm_until(times_ns)).flatten()
+    }
+
+    fn deal(
+        &mut self,
+        offset: i64,
+        ticks: &TickColumns,
+        first: usize,
+        calm_until_ns: Option<i64>,
+        queues: &mut [GroupQueue],
+        late: &mut Vec<Late>,
+    ) {
+        match calm_until_ns {
             Some(time_ns) => {
                 self.event_time_max_ns = Some(time_ns);
                 self.deal_by_groups(offset, ticks, first, queues);
             }
-            None => self.deal_row_by_row(offset, ticks, first, queues, late),
+            None => self.deal_row_by_row(offset, ticks, first, None, queues, late),
         }
-        Ok(())
+    }
+
+    /// As [`PartitionIntake::accept`], where a bad row costs itself.
+    fn accept_rows(
+        &mut self,
+        offset: i64,
+        written_ns: i64,
+        ticks: &mut TickColumns,
+        first: usize,
+        queues: &mut [GroupQueue],
+        late: &mut Vec<Late>,
+    ) {
+        self.trade_ids.begin_record();
+        if !self.are_all_good(&*ticks, first, written_ns) {
+            let back_at = self.judge_rows(ticks, first, written_ns);
+            self.place_new_symbols(offset, queues);
+            self.deal_row_by_row(offset, ticks, first, back_at, queues, late);
+            return;
+        }
+        self.price_scales.begin_record();
+        (self.places.len()..self.symbols.len()).for_each(|_| self.price_scales.add_new(Scales::E9.price));
+        self.place_new_symbols(offset, queues);
+        let calm_until_ns = self.calm_until_by_groups(ticks, first);
+        if calm_until_ns.is_some() {
+            self.quorum.hear(ticks.symbol[first..].iter().copied(), written_ns);
+        } else {
+            self.hear_in_time(ticks, first, written_ns);
+        }
+        self.deal(offset, ticks, first, calm_until_ns, queues, late);
+    }
+
+    /// Whether it can be seen without a look at each row that no row is to be rejected, and none is a vote.
+    fn are_all_good(&self, ticks: &TickColumns, first: usize, written_ns: i64) -> bool {
+        let has_scales = !ticks.scales_from(first).is_empty() || !self.price_scales.are_of_nine_digits();
+        let symbols = self.symbols.len();
+        let has_room = self.config.symbols_max.is_none_or(|symbols_max| symbols <= symbols_max as usize);
+        // The first tick decides what the others are compared with.
+        let Some(reference_ns) = self.event_time_max_ns else { return false };
+        if !ticks.rejected.is_empty() || has_scales || !has_room && symbols > self.places.len() {
+            return false;
+        }
+        let Some(limits) = AheadLimits::of(&self.config, Some(reference_ns), written_ns) else { return true };
+        let times_ns = ticks.event_time_ns[first..].iter().copied();
+        let (min, max) =
+            times_ns.fold((i64::MAX, i64::MIN), |(min, max), time_ns| (min.min(time_ns), max.max(time_ns)));
+        let is_behind =
+            self.quorum.is_young() && min < max.max(reference_ns).saturating_sub(limits.future_max_ns());
+        !limits.is_ahead(max) && !is_behind
+    }
+
+    /// Tells the quorum of the ticks of a good record that are in time.
+    fn hear_in_time(&mut self, ticks: &TickColumns, first: usize, written_ns: i64) {
+        let mut reference_ns = self.event_time_max_ns.unwrap_or(i64::MIN);
+        for (&time_ns, &symbol) in ticks.event_time_ns[first..].iter().zip(&ticks.symbol[first..]) {
+            if time_ns >= reference_ns.saturating_sub(self.config.allowed_lateness_ns) {
+                reference_ns = reference_ns.max(time_ns);
+                self.quorum.hear([symbol].into_iter(), written_ns);
+            }
+        }
+    }
+
+    /// Judges each row, as if its record had no other: numbers the symbols of the good ones, and adds the others to the rejected ones.
+    /// Returns the row at which event time is moved back, if there is one.
+    fn judge_rows(&mut self, ticks: &mut TickColumns, first: usize, written_ns: i64) -> Option<usize> {
+        let mut new = NewSymbols::take(&mut self.symbols, self.places.len());
+        let mut before = std::mem::take(&mut ticks.rejected).into_iter().peekable();
+        let (mut back_at, mut scales, mut reference_ns) = (None, Vec::new(), self.event_time_max_ns);
+        self.price_scales.begin_record();
+        for row in first..ticks.len() {
+            if let Some(invalid) = before.next_if(|invalid| invalid.row == row - first) {
+                ticks.rejected.push(invalid);
+                continue;
+            }
+            match self.judge_row(ticks, row, written_ns, reference_ns, &mut new) {
+                Ok((moves, row_scales)) => {
+                    let time_ns = ticks.event_time_ns[row];
+                    if moves == Moves::Back {
+                        (back_at, reference_ns) = (Some(row), Some(time_ns));
+                    }
+                    let lateness_ns = self.config.allowed_lateness_ns;
+                    if reference_ns
+                        .is_none_or(|reference_ns| time_ns >= reference_ns.saturating_sub(lateness_ns))
+                    {
+                        reference_ns = reference_ns.max(Some(time_ns));
+                        self.quorum.hear([ticks.symbol[row]].into_iter(), written_ns);
+                    }
+                    if row_scales != Scales::E9 {
+                        scales.push(RowScales { row: row as u32, scales: row_scales });
+                    }
+                }
+                Err((field, problem)) => {
+                    ticks.rejected.push(InvalidTick { row: row - first, field, problem })
+                }
+            }
+        }
+        set_scales(ticks, first, &mut scales);
+        back_at
+    }
+
+    /// Judges a row after ticks up to `reference_ns`. A good one has its symbol numbered.
+    fn judge_row(
+        &mut self,
+        ticks: &mut TickColumns,
+        row: usize,
+        written_ns: i64,
+        reference_ns: Option<i64>,
+        new: &mut NewSymbols,
+    ) -> Result<(Moves, Scales), Problem> {
+        let given = ticks.symbol[row];
+        let number = new.number(given);
+        if let (None, Some(symbols_max)) = (number, self.config.symbols_max)
+            && self.symbols.len() >= symbols_max as usize
+        {
+            return Err(("symbol", TickProblem::TooManySymbols { symbols_max }));
+        }
+        let scales = self.price_scales.convert_row(ticks, row, number)?;
+        let limits = AheadLimits::of(&self.config, reference_ns, written_ns);
+        let symbols = &self.symbols;
+        let symbol = number.map_or_else(|| new.name(given), |number| symbols.name(number));
+        let tick = JudgedTick { symbol, time_ns: ticks.event_time_ns[row], written_ns };
+        let moves = self.quorum.judge(tick, limits.as_ref(), reference_ns, |number| symbols.name(number));
+        let moves = moves.map_err(|problem| ("event_time_ns", problem))?;
+        if number.is_none() {
+            new.add(given, &mut self.symbols);
+            self.price_scales.add_new(scales.price);
+            self.quorum.grow(self.symbols.len());
+        }
+        ticks.symbol[row] = new.number(given).expect("it was numbered a moment ago");
+        Ok((moves, scales))
+    }
+
+    /// An operator says how far event time has come, before the record at `offset`.
+    fn set_event_time_max(&mut self, time_ns: i64, offset: i64, queues: &mut [GroupQueue]) {
+        self.trade_ids.begin_record();
+        match self.event_time_max_ns {
+            Some(before_ns) if time_ns < before_ns => _ = self.go_back(time_ns, offset, 0, queues),
+            _ => _ = self.advance(time_ns, offset, 0, queues),
+        }
+        self.quorum.settle();
     }
 
     /// Whether a record with ticks of these times is accepted.
@@ -234,14 +441,22 @@ impl PartitionIntake {
         offset: i64,
         ticks: &TickColumns,
         first: usize,
+        back_at: Option<usize>,
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
     ) {
         let mut watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
         let has_scales = !ticks.scales_from(first).is_empty();
+        let mut rejected = ticks.rejected.iter().peekable();
         for row in first..ticks.len() {
             let index = (row - first) as u32;
+            if rejected.next_if(|invalid| invalid.row == row - first).is_some() {
+                continue;
+            }
             let (time_ns, symbol) = (ticks.event_time_ns[row], ticks.symbol[row]);
+            if back_at == Some(row) {
+                watermark_ns = self.go_back(time_ns, offset, index, queues);
+            }
             // Quotes have none. Late trades are watched too: what is published a second time is mostly late.
             self.trade_ids.watch(symbol, ticks.trade_id[row]);
             if time_ns < watermark_ns {
@@ -296,6 +511,23 @@ impl PartitionIntake {
         watermark_ns
     }
 
+    /// Moves the greatest event time back: all bars close that are open, as those of then would never be followed by later ones.
+    /// Returns the new watermark.
+    fn go_back(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) -> i64 {
+        let before_ns = self.event_time_max_ns.replace(time_ns);
+        let interval_ns = self.config.intervals_ns().max();
+        if let Some((before_ns, interval_ns)) = before_ns.zip(interval_ns) {
+            let end_ns = before_ns.saturating_add(interval_ns);
+            for (queue, _) in queues.iter_mut().zip(&self.group_slots).filter(|(_, slots)| **slots > 0) {
+                queue.rows.push_watermark(end_ns, offset, index);
+            }
+        }
+        self.market.go_back(time_ns);
+        let watermark_ns = time_ns.saturating_sub(self.config.allowed_lateness_ns);
+        self.next_close_ns = self.close_after(watermark_ns);
+        watermark_ns
+    }
+
     /// The first multiple of any interval after `watermark_ns`.
     fn close_after(&self, watermark_ns: i64) -> i64 {
         let next =
@@ -321,6 +553,7 @@ impl PartitionIntake {
             });
         }
         self.trade_ids.grow(self.places.len());
+        self.quorum.grow(self.places.len());
     }
 
     /// Device-neutral bytes of the state.
@@ -336,6 +569,9 @@ impl PartitionIntake {
         self.jump.write(out);
         self.trade_ids.write(out);
         self.price_scales.write(out);
+        if self.config.rejects_rows() {
+            self.quorum.write(out);
+        }
     }
 
     /// Restores what [`PartitionIntake::write`] wrote.
@@ -371,10 +607,47 @@ impl PartitionIntake {
         intake.trade_ids = TradeIds::read(intake.places.len(), bytes)?;
         intake.price_scales = PriceScales::read(intake.places.len(), bytes)?;
         intake.market.set_price_scales(&intake.price_scales);
+        if config.rejects_rows() {
+            intake.quorum = Quorum::read(intake.places.len(), bytes)?;
+        }
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
         Ok(intake)
+    }
+}
+
+/// The symbols that a record names first, which are numbered again in the order of their first good rows.
+struct NewSymbols {
+    /// Number of symbols before the record.
+    known: usize,
+    names: Vec<String>,
+    /// The numbers of those that have a good row.
+    numbers: Vec<Option<u32>>,
+}
+
+impl NewSymbols {
+    /// Takes them out of the table.
+    fn take(symbols: &mut SymbolTable, known: usize) -> Self {
+        let names: Vec<String> =
+            (known..symbols.len()).map(|number| symbols.name(number as u32).to_owned()).collect();
+        symbols.truncate(known);
+        Self { known, numbers: vec![None; names.len()], names }
+    }
+
+    /// The number of a symbol that was decoded with this one, if it has a number.
+    fn number(&self, given: u32) -> Option<u32> {
+        (given as usize).checked_sub(self.known).map_or(Some(given), |new| self.numbers[new])
+    }
+
+    /// The name of a symbol that has no number.
+    fn name(&self, given: u32) -> &str {
+        &self.names[given as usize - self.known]
+    }
+
+    fn add(&mut self, given: u32, symbols: &mut SymbolTable) {
+        let new = given as usize - self.known;
+        self.numbers[new] = Some(symbols.push(&self.names[new]));
     }
 }
 
@@ -435,6 +708,8 @@ mod tests {
             times: Default::default(),
             future_max_ns: None,
             clock_skew_max_ns: None,
+            rejects: Default::default(),
+            symbols_max: None,
         };
         let queues = || (0..GROUPS).map(|_| GroupQueue::default()).collect::<Vec<_>>();
         let state = |intake: &PartitionIntake| {
@@ -470,7 +745,14 @@ mod tests {
                     reference.price_scales.convert(&mut columns, first, symbols).expect("no other scales");
                     reference.place_new_symbols(offset, &mut expected);
                     reference.trade_ids.begin_record();
-                    reference.deal_row_by_row(offset, &columns, first, &mut expected, &mut expected_late);
+                    reference.deal_row_by_row(
+                        offset,
+                        &columns,
+                        first,
+                        None,
+                        &mut expected,
+                        &mut expected_late,
+                    );
                     prop_assert_eq!(state(&intake), state(&reference));
                     let ids = intake.trade_ids();
                     prop_assert_eq!(ids, reference.trade_ids());

@@ -71,6 +71,26 @@ impl AheadLimits {
         Some(Self { reference_ns, future_max_ns: config.future_max_ns?, written })
     }
 
+    /// How far ahead of the reference a tick may be.
+    pub(crate) fn future_max_ns(&self) -> i64 {
+        self.future_max_ns
+    }
+
+    /// Whether a tick is too far ahead.
+    pub(crate) fn is_ahead(&self, time_ns: i64) -> bool {
+        time_ns > self.latest_ns(self.reference_ns)
+    }
+
+    /// Whether it is too far ahead of when its record was written, where that matters.
+    pub(crate) fn is_ahead_of_writing(&self, time_ns: i64) -> bool {
+        self.written.is_some_and(|written| time_ns > written.latest_ns())
+    }
+
+    /// What is wrong with a tick that is too far ahead.
+    pub(crate) fn problem_of(&self, time_ns: i64) -> TickProblem {
+        self.problem(time_ns, self.reference_ns)
+    }
+
     /// The latest time that is not too far ahead, after ticks up to `reference_ns`.
     fn latest_ns(&self, reference_ns: i64) -> i64 {
         let latest_ns = reference_ns.saturating_add(self.future_max_ns);

@@ -13,15 +13,16 @@ mod intake;
 mod jump;
 mod market;
 mod outputs;
+mod quorum;
 pub mod risk;
 mod scales;
 mod trade_ids;
 
-pub use config::{Numbers, QuoteOrder, StageConfig, TimeUnits};
+pub use config::{Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
 pub use device::{Begun, DeviceGroups};
 pub use error::StageError;
 pub use group::{GroupInput, GroupOutput, GroupQueue, GroupStage, SlotSymbol};
-pub use intake::{Late, PartitionIntake, group_of};
+pub use intake::{Late, PartitionIntake, TickRecord, group_of};
 pub use market::{MarketConfig, Samples, SymbolMarket};
 pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
 pub use trade_ids::{RepeatedId, RepeatedTrade, RepeatedTrades, TradeIdCounts};

@@ -246,6 +246,17 @@ impl Market {
         time_ns >= self.next_sample_ns
     }
 
+    /// Event time moves back, to a time after which nothing counts as seen: newer prices come with earlier times.
+    pub(crate) fn go_back(&mut self, time_ns: i64) {
+        for last in &mut self.last {
+            last.trade_time_ns = last.trade_time_ns.min(time_ns);
+            last.quote_time_ns = last.quote_time_ns.min(time_ns);
+        }
+        let interval_ns = self.config.sample_interval_ns;
+        self.last_sample = time_ns.div_euclid(interval_ns);
+        self.next_sample_ns = self.last_sample.saturating_add(1).saturating_mul(interval_ns);
+    }
+
     #[inline]
     pub(crate) fn trade(&mut self, symbol: u32, time_ns: i64, price_e9: i64) {
         let last = &mut self.last[symbol as usize];

@@ -59,16 +59,46 @@ impl PriceScales {
                 Some(new) => *self.new[new].get_or_insert(given.price),
             };
             let invalid = |(field, problem)| InvalidTick { row: row - first, field, problem };
-            convert_prices(ticks, row, given.price, price).map_err(invalid)?;
-            let size = convert_sizes(ticks, row, given.size).map_err(invalid)?;
-            let scales = Scales { price, size };
+            let scales = convert_row(ticks, row, given, price).map_err(invalid)?;
             if scales != Scales::E9 {
                 converted.push(RowScales { row: row as u32, scales });
             }
         }
-        ticks.scales.truncate(ticks.scales.len() - ticks.scales_from(first).len());
-        ticks.scales.append(&mut converted);
+        set_scales(ticks, first, &mut converted);
         Ok(())
+    }
+
+    /// Begins with a record whose rows are converted one by one.
+    pub fn begin_record(&mut self) {
+        self.new.clear();
+    }
+
+    /// Whether rows without scales of their own are as they are to be.
+    pub fn are_of_nine_digits(&self) -> bool {
+        !self.has_others
+    }
+
+    /// Gives a row the scale of its symbol and the unit of sizes. A symbol without a number yet has the scale of the row.
+    pub fn convert_row(
+        &self,
+        ticks: &mut TickColumns,
+        row: usize,
+        symbol: Option<u32>,
+    ) -> Result<Scales, Problem> {
+        let given = ticks.scales_of(row);
+        let price = symbol.map_or(given.price, |symbol| {
+            let new = (symbol as usize).checked_sub(self.scales.len());
+            new.map_or_else(
+                || self.scales[symbol as usize],
+                |new| self.new[new].expect("its row was accepted"),
+            )
+        });
+        convert_row(ticks, row, given, price)
+    }
+
+    /// The next new symbol has this scale, that of its first row.
+    pub fn add_new(&mut self, scale: u8) {
+        self.new.push(Some(scale));
     }
 
     /// The record was accepted, and the symbols that it named first are numbered.
@@ -151,7 +181,25 @@ fn rescaled(value: i64, from: u8, to: u8) -> Option<i64> {
     }
 }
 
-type Problem = (&'static str, TickProblem);
+/// A field, and what is wrong with it.
+pub(crate) type Problem = (&'static str, TickProblem);
+
+/// Sets the scales of the rows from `first` on.
+pub(crate) fn set_scales(ticks: &mut TickColumns, first: usize, converted: &mut Vec<RowScales>) {
+    ticks.scales.truncate(ticks.scales.len() - ticks.scales_from(first).len());
+    ticks.scales.append(converted);
+}
+
+fn convert_row(
+    ticks: &mut TickColumns,
+    row: usize,
+    given: Scales,
+    symbol_scale: u8,
+) -> Result<Scales, Problem> {
+    convert_prices(ticks, row, given.price, symbol_scale)?;
+    let size = convert_sizes(ticks, row, given.size)?;
+    Ok(Scales { price: symbol_scale, size })
+}
 
 fn convert_prices(ticks: &mut TickColumns, row: usize, scale: u8, symbol_scale: u8) -> Result<(), Problem> {
     if scale == symbol_scale {

@@ -2,8 +2,10 @@
 
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
-use warptape_schemas::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
-use warptape_stages::{MarketConfig, Numbers, QuoteOrder, StageConfig, TimeUnits};
+use warptape_schemas::{
+    SetEventTime, encode_scaled_tick_batch, encode_set_event_time, encode_tick, encode_tick_batch,
+};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
 
 use crate::random::Random;
 
@@ -24,6 +26,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         }
     }
     let future_max_ns = [None, Some(8_000 * MILLISECOND_NS)][random.index(2)];
+    let rejects = [Rejects::Records, Rejects::Rows][random.index(2)];
     StageConfig {
         bars,
         allowed_lateness_ns: [0, 50, 2_000][random.index(3)] * MILLISECOND_NS,
@@ -43,6 +46,8 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         times: TimeUnits::Nanoseconds,
         future_max_ns,
         clock_skew_max_ns: future_max_ns.map(|_| 500 * MILLISECOND_NS),
+        rejects,
+        symbols_max: (rejects == Rejects::Rows).then(|| random.between(4, 12) as u32),
     }
 }
 
@@ -79,8 +84,19 @@ fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<V
             poison(random, &mut bytes);
         }
         log.push(bytes);
+        if random.one_in(100) {
+            log.push(set_event_time(time_ns + random.between(-3_000, 3_000) * MILLISECOND_NS));
+        }
     }
     log
+}
+
+/// An operator's word, which may move event time back.
+fn set_event_time(event_time_max_ns: i64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let set = SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns };
+    encode_set_event_time(&set, &mut bytes);
+    bytes
 }
 
 fn tick(random: &mut Random, partition: usize, symbols: i64, time_ns: &mut i64) -> Tick {

@@ -3,7 +3,9 @@
 use warptape_kernels::Isa;
 use warptape_schemas::TickDecoder;
 use warptape_schemas::tick::TickColumns;
-use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
+use warptape_stages::{
+    GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig, TickRecord,
+};
 
 use crate::market::written_ns;
 
@@ -14,20 +16,19 @@ pub struct Outputs {
     pub signals: Vec<Vec<u8>>,
     /// Offset and row of each late tick.
     pub late: Vec<(i64, i32)>,
-    /// Offset of each dead letter.
-    pub dead: Vec<i64>,
+    /// Offset of each dead letter, and the rows that it is of where it is not of its whole record.
+    pub dead: Vec<(i64, Vec<i32>)>,
 }
 
 /// The host side of the stages behind the records of one partition.
 pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     let mut intake = PartitionIntake::new(config);
     let mut queues: Vec<_> = (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect();
-    let mut decoder = TickDecoder::new();
+    let mut decoder = TickDecoder::new().by_rows(config.rejects_rows());
     for (offset, record) in (0_i64..).zip(records) {
         let mut columns = TickColumns::default();
-        if decoder.decode(record, intake.symbols_mut(), &mut columns).is_ok() {
-            let _ = intake.accept(offset, written_ns(record), &mut columns, 0, &mut queues, &mut Vec::new());
-        }
+        let record = TickRecord { offset, written_ns: written_ns(record), value: record };
+        let _ = intake.accept_record(record, &mut decoder, &mut columns, &mut queues, &mut Vec::new());
     }
     intake
 }
@@ -38,20 +39,19 @@ pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
     let mut intake = PartitionIntake::new(config);
     let mut stages: Vec<_> = (0..groups).map(|_| GroupStage::new(config, Isa::Baseline)).collect();
     let mut queues: Vec<_> = (0..groups).map(|_| GroupQueue::default()).collect();
-    let mut decoder = TickDecoder::new();
+    let mut decoder = TickDecoder::new().by_rows(config.rejects_rows());
     let mut columns = TickColumns::default();
     let mut outputs = Outputs::default();
     for (offset, record) in (0_i64..).zip(records) {
-        columns.clear();
-        if decoder.decode(record, intake.symbols_mut(), &mut columns).is_err() {
-            outputs.dead.push(offset);
-            continue;
-        }
         let mut late = Vec::new();
-        if intake.accept(offset, written_ns(record), &mut columns, 0, &mut queues, &mut late).is_err() {
-            outputs.dead.push(offset);
+        let record = TickRecord { offset, written_ns: written_ns(record), value: record };
+        if intake.accept_record(record, &mut decoder, &mut columns, &mut queues, &mut late).is_err() {
+            outputs.dead.push((offset, Vec::new()));
             continue;
         }
+        let is_only = columns.len() == 1;
+        let rows = |row: usize| if is_only { Vec::new() } else { vec![row as i32] };
+        outputs.dead.extend(columns.rejected.iter().map(|invalid| (offset, rows(invalid.row))));
         outputs.late.extend(late.iter().map(|late| (offset, late.index as i32)));
         let mut merge = SignalMerge::default();
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {

@@ -2,10 +2,27 @@
 //! replay.
 
 use warptape_events::{
-    DeadLetter, DecodeError, LateTick, SymbolTable, TickColumns, encode_dead_letter, encode_late_tick,
+    DeadLetter, DecodeError, DecodeTicks, InvalidTick, LateTick, SymbolTable, TickColumns,
+    encode_dead_letter, encode_late_tick,
 };
 use warptape_record::{Record, TopicPartition};
-use warptape_stages::Late;
+use warptape_stages::{Late, TickRecord};
+
+use crate::payload::payload_of;
+
+/// Rows of a record that have a letter each. The rest of its bad rows, of which there may be tens of thousands, share letters.
+const ROW_LETTERS_MAX: usize = 256;
+/// Rows that share a letter: so many have less than the bytes of a value that a letter holds.
+const SHARED_ROWS_MAX: usize = 2_048;
+
+/// A record as the stages take it.
+///
+/// # Errors
+/// If it stands for a batch of records that nobody can read.
+pub fn tick_record(record: &Record) -> Result<TickRecord<'_>, DecodeError> {
+    let (offset, written_ns) = (record.offset, record.timestamp_ns);
+    Ok(TickRecord { offset, written_ns, value: payload_of(record)? })
+}
 
 /// Appends the late record of a row of `columns`, which holds the record at `offset` of `source` alone.
 pub fn encode_late_tick_of(
@@ -50,4 +67,46 @@ pub fn dead_letter_of(source: &TopicPartition, record: &Record, error: &DecodeEr
         last_offset,
         rows: Vec::new(),
     }
+}
+
+/// The dead letters of the rows of a record of `source` that were rejected, encoded, `rows` being the number of its rows: each has the row as a
+/// record of its own. That of a record's only row is the letter of the record.
+pub fn encode_row_letters(
+    source: &TopicPartition,
+    record: &Record,
+    rows: usize,
+    rejected: &[InvalidTick],
+    decoder: &mut dyn DecodeTicks,
+) -> Vec<Vec<u8>> {
+    let encoded = |letter: DeadLetter| {
+        let mut bytes = Vec::new();
+        encode_dead_letter(&letter.bounded(), &mut bytes);
+        bytes
+    };
+    let of_record =
+        |invalid: &InvalidTick| dead_letter_of(source, record, &DecodeError::Invalid(invalid.clone()));
+    if let (1, [invalid]) = (rows, rejected) {
+        return vec![encoded(of_record(invalid))];
+    }
+    let (each, rest) = rejected.split_at(rejected.len().min(ROW_LETTERS_MAX));
+    let parts: Vec<&[InvalidTick]> = each.chunks(1).chain(rest.chunks(SHARED_ROWS_MAX)).collect();
+    let numbers: Vec<u32> = rejected.iter().map(|invalid| invalid.row as u32).collect();
+    let mut behind = &numbers[..];
+    let mut selections = Vec::with_capacity(parts.len());
+    for part in &parts {
+        selections.push(behind.split_off(..part.len()).expect("the parts are those of all rejected rows"));
+    }
+    let values = decoder.rows_alone(&record.value, &selections);
+    let letters = parts.iter().zip(selections).zip(values).map(|((part, selection), value)| {
+        let letter = of_record(&part[0]);
+        let detail = match part.len() - 1 {
+            0 => letter.detail,
+            more => format!("{} (and {more} more rows)", letter.detail),
+        };
+        let rows = selection.iter().map(|row| *row as i32).collect();
+        // A cut key would be looked for in the record, which is not what the letter has.
+        let key = letter.key.filter(|key| key.len() <= DeadLetter::KEY_BYTES_MAX);
+        DeadLetter { rows, value, detail, key, ..letter }
+    });
+    letters.map(encoded).collect()
 }

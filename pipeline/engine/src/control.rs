@@ -4,8 +4,10 @@
 //! of the journal entry that has the effects, with the offset behind it: so a command is obeyed once, and one that was not committed is
 //! read again by the next life.
 
-use warptape_events::control::{Control, ControlResult, TEXT_BYTES_MAX};
-use warptape_events::{DecodeError, encode_control_result};
+use warptape_events::control::{
+    Control, ControlCommand, ControlOutcome, ControlResult, SetWatermark, TEXT_BYTES_MAX,
+};
+use warptape_events::{DecodeError, SetEventTime, encode_control_result, encode_set_event_time, journal};
 use warptape_record::TopicPartition;
 
 use crate::text::cut;
@@ -55,6 +57,8 @@ pub struct ControlAnswers {
     pub results: Vec<(String, Vec<u8>)>,
     /// Next command to read; `None` where there is no answer.
     pub next: Option<(TopicPartition, i64)>,
+    /// What partitions' ticks are to be told: partition and encoded record of each.
+    pub event_times: Vec<(i32, Vec<u8>)>,
 }
 
 /// The command that is being obeyed.
@@ -62,6 +66,8 @@ struct Obeying {
     ordinal: i32,
     offset: i64,
     sequence: i64,
+    /// What the ticks of a partition are told if it is obeyed.
+    event_time: Option<(i32, SetEventTime)>,
 }
 
 /// Answers that wait for a commit.
@@ -89,14 +95,28 @@ impl ControlDesk {
     }
 
     /// A command is about to be given to the scheduler, in the entry with this sequence.
-    pub(crate) fn ask(&mut self, ordinal: i32, offset: i64, sequence: i64) {
-        self.asked = Some(Obeying { ordinal, offset, sequence });
+    pub(crate) fn ask(&mut self, ordinal: i32, sequence: i64, command: &journal::Control) {
+        let journal::Control { offset, id, by, command, .. } = command;
+        let event_time = match command {
+            ControlCommand::SetWatermark(SetWatermark { partition, event_time_max_ns }) => {
+                let (id, by, event_time_max_ns) = (id.clone(), by.clone(), *event_time_max_ns);
+                Some((*partition, SetEventTime { id, by, event_time_max_ns }))
+            }
+            _ => None,
+        };
+        self.asked = Some(Obeying { ordinal, offset: *offset, sequence, event_time });
     }
 
     /// The scheduler has answered it.
     pub(crate) fn answer(&mut self, topic: &str, result: ControlResult) {
-        let Obeying { ordinal, offset, sequence } =
+        let Obeying { ordinal, offset, sequence, event_time } =
             self.asked.take().expect("one command is answered at a time");
+        if let Some((partition, set)) = event_time.filter(|_| result.outcome == ControlOutcome::Done) {
+            let mut record = Vec::new();
+            encode_set_event_time(&set, &mut record);
+            self.bytes += record.len();
+            self.answers.event_times.push((partition, record));
+        }
         self.push(topic, ControlResult { ordinal, offset, sequence: Some(sequence), ..result });
     }
 

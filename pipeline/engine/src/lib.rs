@@ -36,7 +36,9 @@ mod tick_digest;
 mod topics;
 
 pub use answered::Answered;
-pub use asides::{dead_letter_of, encode_dead_letter_of, encode_late_tick_of};
+pub use asides::{
+    dead_letter_of, encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record,
+};
 pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
 pub use config::{Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};

@@ -14,10 +14,9 @@ use warptape_stages::{
     GroupInput, GroupOutput, GroupStage, Late, PartitionIntake, RepeatedTrades, SymbolMarket,
 };
 
-use crate::asides::{encode_dead_letter_of, encode_late_tick_of};
+use crate::asides::{encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record};
 use crate::commit::{Aside, AsideTopic, Receipt, Sealed};
 use crate::lanes::{GroupId, GroupState};
-use crate::payload::payload_of;
 use crate::restore::Restored;
 use crate::tick_digest::tick_record_digest;
 
@@ -55,12 +54,14 @@ pub(crate) struct Partition {
 /// Ticks and asides of an accepted fetch.
 #[derive(Clone, Debug, Default)]
 pub struct Accepted {
-    /// Ticks of good records, late ones included.
+    /// Good ticks, late ones included.
     pub ticks: u64,
     /// Late ticks.
     pub late: u64,
-    /// Records that became dead letters.
+    /// Dead letters.
     pub dead: u64,
+    /// Rows that they are of, and records where these are rejected as a whole.
+    pub dead_rows: u64,
     /// Trades whose id their symbol had before, late ones included.
     pub repeated: RepeatedTrades,
 }
@@ -118,20 +119,17 @@ impl Partition {
             if record.offset >= self.sealed_offset {
                 self.outputs.push_digest(record.offset, tick_record_digest(record));
             }
-            self.columns.clear();
-            self.late.clear();
-            let decoded = payload_of(record)
-                .and_then(|payload| decoder.decode(payload, self.intake.symbols_mut(), &mut self.columns));
-            let dealt = decoded.and_then(|rows| {
-                let (offset, written_ns) = (record.offset, record.timestamp_ns);
-                let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
-                self.intake.accept(offset, written_ns, columns, 0, queues, late)?;
-                Ok(rows)
-            });
-            match dealt {
+            let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
+            let intake = &mut self.intake;
+            let accepted_rows = tick_record(record)
+                .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
+            match accepted_rows {
                 Ok(rows) => {
+                    let letters = self.keep_dead_rows(record, rows, decoder);
                     if record.offset >= self.counted_offset {
-                        accepted.ticks += rows as u64;
+                        accepted.dead += letters as u64;
+                        accepted.dead_rows += self.columns.rejected.len() as u64;
+                        accepted.ticks += (rows - self.columns.rejected.len()) as u64;
                         accepted.late += self.late.len() as u64;
                         let (counts, partition) = (self.intake.trade_ids(), self.source.partition);
                         let symbols = self.intake.symbols_mut();
@@ -142,6 +140,7 @@ impl Partition {
                 }
                 Err(error) => {
                     accepted.dead += u64::from(record.offset >= self.counted_offset);
+                    accepted.dead_rows += u64::from(record.offset >= self.counted_offset);
                     self.keep_dead(record, &error);
                 }
             }
@@ -160,6 +159,19 @@ impl Partition {
             encode_late_tick_of(&self.source, offset, late, &self.columns, symbols, &mut bytes);
             self.outputs.push_aside(Aside { offset, topic: AsideTopic::Late, bytes });
         }
+    }
+
+    /// Keeps the letters of rejected rows; how many there are.
+    fn keep_dead_rows(&mut self, record: &Record, rows: usize, decoder: &mut dyn DecodeTicks) -> usize {
+        if self.columns.rejected.is_empty() || record.offset < self.sealed_offset {
+            return 0;
+        }
+        let letters = encode_row_letters(&self.source, record, rows, &self.columns.rejected, decoder);
+        let count = letters.len();
+        for bytes in letters {
+            self.outputs.push_aside(Aside { offset: record.offset, topic: AsideTopic::DeadLetter, bytes });
+        }
+        count
     }
 
     fn keep_dead(&mut self, record: &Record, error: &DecodeError) {

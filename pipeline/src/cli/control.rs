@@ -1,6 +1,7 @@
 //! Arguments of `control`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use warptape_sources::TimeUnit;
 
 /// Arguments of `warptape control`.
 #[derive(Clone, Debug, Args)]
@@ -65,6 +66,18 @@ pub enum ControlWord {
         /// Its weight, from 1 to 1,000
         weight: i32,
     },
+    /// Have the watermark of a partition go on from another event time: after a jump that was wrongly followed, or for one that is not
+    #[command(after_help = "Example: warptape control watermark 3 --to 2024-08-08T14:30:00Z\n\
+        \n\
+        The ticks of the partition are told so by a record behind those that are there now. All bars that are open close where event\n\
+        time moves back. The process that has the partition has to be told; see docs/control.md.")]
+    Watermark {
+        /// The partition
+        partition: i32,
+        /// The greatest event time from then on: what is older by more than the allowed lateness is late
+        #[arg(long, value_name = "TIME", value_parser = event_time)]
+        to: EventTime,
+    },
     /// Hold a lane's breaker open or closed, or let it open and close by itself
     #[command(after_help = "Example: warptape control breaker 1 open")]
     Breaker {
@@ -84,6 +97,17 @@ pub enum ControlWord {
         /// Name of the policy
         name: String,
     },
+}
+
+/// An event time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventTime(pub i64);
+
+fn event_time(text: &str) -> Result<EventTime, String> {
+    TimeUnit::Rfc3339
+        .parse_ns(text.as_bytes())
+        .map(EventTime)
+        .ok_or_else(|| "a time such as 2024-08-08T14:30:00Z is allowed".to_owned())
 }
 
 /// State that a breaker is held in.

@@ -9,7 +9,7 @@ use warptape_eventlog::{EventLog, TopicInfo};
 use warptape_scheduler::current_task_policy;
 use warptape_schemas::control::{
     BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, ControlResult, DrainLane, Rebalance,
-    SetBreaker, UndrainLane, WeighLane, WeighTenant,
+    SetBreaker, SetWatermark, UndrainLane, WeighLane, WeighTenant,
 };
 
 use crate::cli::{BreakerWord, ControlArgs, ControlFormat, ControlWord, DIVERGED, Interrupt, UsageError};
@@ -93,6 +93,9 @@ fn command(word: &ControlWord) -> ControlCommand {
         ControlWord::Rebalance => ControlCommand::Rebalance(Rebalance {}),
         ControlWord::TenantWeight { tenant, weight } => {
             ControlCommand::WeighTenant(WeighTenant { tenant: tenant.clone(), weight: *weight })
+        }
+        ControlWord::Watermark { partition, to } => {
+            ControlCommand::SetWatermark(SetWatermark { partition: *partition, event_time_max_ns: to.0 })
         }
         ControlWord::Breaker { lane, to } => {
             let to = match to {

@@ -8,6 +8,8 @@ mod resend;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use warptape_schemas::DeadLetter;
+
 use self::letters::{Letter, Letters, Range};
 use super::columns::{Align, line, utc};
 use crate::cli::{DlqArgs, DlqCommand, DlqShowArgs, UsageError};
@@ -62,13 +64,22 @@ fn row(letter: &Letter) -> [String; 6] {
     let (reason, source, bytes) = match &letter.content {
         Ok(content) => (
             content.reason.name().to_owned(),
-            format!("{}:{}:{}", content.topic, content.partition, content.offset),
+            format!("{}:{}:{}{}", content.topic, content.partition, content.offset, rows_of(content)),
             content.value_bytes().to_string(),
         ),
         Err(error) => ("(unreadable)".to_owned(), error.to_string(), letter.record.value.len().to_string()),
     };
     let record = &letter.record;
     [letter.partition.to_string(), record.offset.to_string(), utc(record.timestamp_ns), reason, source, bytes]
+}
+
+/// Which rows of its record a letter is of; nothing where it is of the record.
+fn rows_of(letter: &DeadLetter) -> String {
+    match letter.rows[..] {
+        [] => String::new(),
+        [row] => format!(" row {row}"),
+        [first, .., last] => format!(" rows {first}..{last} ({})", letter.rows.len()),
+    }
 }
 
 fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -114,7 +125,8 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
         }
     };
     let source = printable_line(&content.topic);
-    writeln!(out, "source     {source} partition {} offset {}", content.partition, content.offset)?;
+    let (partition, offset, rows) = (content.partition, content.offset, rows_of(content));
+    writeln!(out, "source     {source} partition {partition} offset {offset}{rows}")?;
     writeln!(out, "reason     {}", content.reason.name())?;
     writeln!(out, "detail     {}", printable_line(&content.detail))?;
     if let Some(cut) = &content.cut {

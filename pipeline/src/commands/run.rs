@@ -133,6 +133,8 @@ pub(super) fn watched(
         lanes: config.core.lanes.clone(),
         lag_max: settings.endpoint.lag_max,
         commit_max: settings.engine.commit_interval + COMMIT_MAX,
+        refused_percent_max: settings.endpoint.refused_percent_max,
+        symbols_max: config.core.stages.symbols_max,
         progress: progress.clone(),
         watch: watch.clone(),
         hot_state: hot_state.clone(),

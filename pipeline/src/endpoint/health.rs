@@ -18,6 +18,8 @@ const STALL_MAX_S: f64 = 10.0;
 /// From this share of the records, and this number within half a minute, dead letters are a flood.
 const DEAD_SHARE_MAX: f64 = 0.01;
 const DEAD_MIN: u64 = 10;
+/// So many late or dead ticks within half a minute are too few to judge by.
+const REFUSED_MIN: u64 = 10;
 /// Longest cause of another's that is repeated, in characters.
 const CAUSE_CHARS_MAX: usize = 400;
 
@@ -73,7 +75,16 @@ impl Health {
 
 /// How the pipeline fares that is seen.
 pub(super) fn assess(view: &View<'_>) -> Health {
-    let components = vec![engine(view), log(view), commits(view), lanes(view), lag(view), dead_letters(view)];
+    let components = vec![
+        engine(view),
+        log(view),
+        commits(view),
+        lanes(view),
+        lag(view),
+        dead_letters(view),
+        ticks(view),
+        symbols(view),
+    ];
     // Hot state is derived from the log, and nobody reads or commits less without it.
     let ready = components.iter().all(|component| component.state != State::Down);
     let others = hot_state(view).into_iter().chain(devices(view)).chain(partitioner(view));
@@ -233,14 +244,62 @@ fn lag(view: &View<'_>) -> Component {
 fn dead_letters(view: &View<'_>) -> Component {
     let recent = &view.sampled.recent;
     let (dead, records) = (recent.dead_letters, recent.records);
-    let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * records as f64;
+    // Of a record of many ticks some may be dead letters, each by itself.
+    let read = records.max(recent.ticks + recent.dead_ticks);
+    let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * read as f64;
     let state = if is_flood { State::Degraded } else { State::Ok };
-    let mut reason =
-        format!("{dead} of {records} records in the last {:.0} s could not be processed", recent.seconds);
+    let mut reason = format!(
+        "{dead} dead letters of {records} records in the last {:.0} s, which could not be processed",
+        recent.seconds
+    );
     if is_flood {
         reason += ": `warptape tail dead-letter` says why";
     }
     component("dead_letters", state, reason)
+}
+
+/// How many ticks come to nothing.
+fn ticks(view: &View<'_>) -> Component {
+    let recent = &view.sampled.recent;
+    let (late, dead, ticks) = (recent.late, recent.dead_ticks, recent.ticks + recent.dead_ticks);
+    let refused = late + dead;
+    let percent_max = view.watched.refused_percent_max;
+    let is_flood = refused >= REFUSED_MIN && refused * 100 > ticks * u64::from(percent_max);
+    let state = if is_flood { State::Degraded } else { State::Ok };
+    let mut reason = format!(
+        "of {ticks} ticks in the last {:.0} s {late} were late and {dead} dead letters",
+        recent.seconds
+    );
+    if is_flood {
+        reason += &format!(
+            ", more than endpoint.refused_percent_max allows ({percent_max} %): see `warptape tail late` and `warptape tail dead-letter`; \
+             where the watermark is wrong, `warptape control watermark` sets it"
+        );
+    }
+    component("ticks", state, reason)
+}
+
+/// Whether partitions have as many symbols as they may have.
+fn symbols(view: &View<'_>) -> Component {
+    let partitions = &view.engine.status.partitions;
+    let Some(symbols_max) = view.watched.symbols_max else {
+        return component("symbols", State::Ok, "partitions may have any number of symbols");
+    };
+    let full = partitions.iter().filter(|partition| partition.symbols >= symbols_max as usize);
+    let full: Vec<String> = full.map(|partition| partition.partition.to_string()).collect();
+    if full.is_empty() {
+        let most = partitions.iter().map(|partition| partition.symbols).max().unwrap_or(0);
+        return component(
+            "symbols",
+            State::Ok,
+            format!("{most} of {symbols_max} in the partition with most"),
+        );
+    }
+    let reason = format!(
+        "partitions with {symbols_max} symbols, as many as stages.symbols_max allows: {}; ticks of other symbols are dead letters there",
+        full.join(", ")
+    );
+    component("symbols", State::Degraded, reason)
 }
 
 fn hot_state(view: &View<'_>) -> Option<Component> {
@@ -410,7 +469,27 @@ mod tests {
                 Recent { seconds: 30.0, records: 1_000, dead_letters: 10, ..Recent::default() };
         });
         assert_eq!((status, ready), (State::Degraded, true));
-        assert!(reason.starts_with("10 of 1000 records in the last 30 s could not be processed"), "{reason}");
+        assert!(reason.starts_with("10 dead letters of 1000 records in the last 30 s"), "{reason}");
+
+        let (status, ready, reason) = assessed("ticks", |view| {
+            let (late, dead_ticks) = (40, 11);
+            view.sampled.recent = Recent { seconds: 30.0, ticks: 989, late, dead_ticks, ..Recent::default() };
+        });
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert!(
+            reason.starts_with("of 1000 ticks in the last 30 s 40 were late and 11 dead letters"),
+            "{reason}"
+        );
+        let (status, _, reason) = assessed("ticks", |view| {
+            let (late, dead_ticks) = (40, 10);
+            view.sampled.recent = Recent { seconds: 30.0, ticks: 990, late, dead_ticks, ..Recent::default() };
+        });
+        assert_eq!(status, State::Ok, "{reason}");
+
+        let (status, ready, reason) =
+            assessed("symbols", |view| view.engine.status.partitions[0].symbols = 1_000);
+        assert_eq!((status, ready), (State::Degraded, true));
+        assert!(reason.starts_with("partitions with 1000 symbols"), "{reason}");
 
         let (status, ready, reason) = assessed("hot_state", |view| {
             let down = Connection::Down { since: Instant::now(), reason: "connection refused".to_owned() };

@@ -61,7 +61,8 @@ metrics! {
     READ = Counter "read" "bytes" [] "Bytes of their values.";
     TICKS = Counter "ticks" "" [] "Ticks accepted, late ones included.";
     LATE = Counter "late_ticks" "" [] "Ticks that were late.";
-    DEAD = Counter "dead_letters" "" [] "Records that could not be processed.";
+    DEAD = Counter "dead_letters" "" [] "Records, and rows of records, that could not be processed.";
+    DEAD_TICKS = Counter "dead_ticks" "" [] "Ticks that dead letters are of; a record that is rejected as a whole counts as one.";
     REPEATED = Counter "repeated_trades" "" [] "Trades with an id that their symbol had before.";
     SIGNALS = Counter "signals" "" [] "Signals committed.";
     WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by the topic that they are written to.";

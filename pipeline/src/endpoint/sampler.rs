@@ -108,7 +108,10 @@ pub(super) struct Recent {
     pub(super) records: u64,
     pub(super) ticks: u64,
     pub(super) signals: u64,
+    pub(super) late: u64,
     pub(super) dead_letters: u64,
+    /// Ticks that the dead letters are of.
+    pub(super) dead_ticks: u64,
     pub(super) commits: u64,
 }
 
@@ -339,7 +342,9 @@ impl Looking {
             records: read(&self.progress.records_read),
             ticks: read(&self.progress.ticks),
             signals: read(&self.progress.signals),
+            late: read(&self.progress.late),
             dead_letters: read(&self.progress.dead_letters),
+            dead_ticks: read(&self.progress.dead_ticks),
             commits: read(&self.progress.commits),
         };
         self.totals.push_back((now_ns, total));
@@ -352,7 +357,9 @@ impl Looking {
             records: total.records - before.records,
             ticks: total.ticks - before.ticks,
             signals: total.signals - before.signals,
+            late: total.late - before.late,
             dead_letters: total.dead_letters - before.dead_letters,
+            dead_ticks: total.dead_ticks - before.dead_ticks,
             commits: total.commits - before.commits,
         }
     }
@@ -504,6 +511,7 @@ mod tests {
             read_to,
             sealed_offset,
             watermark_ns: None,
+            symbols: 0,
             waiting_rows: 0,
             waiting_bytes: 0,
         };

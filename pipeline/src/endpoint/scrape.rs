@@ -148,6 +148,7 @@ impl Page {
         self.count(TICKS, read(&progress.ticks));
         self.count(LATE, read(&progress.late));
         self.count(DEAD, read(&progress.dead_letters));
+        self.count(DEAD_TICKS, read(&progress.dead_ticks));
         self.count(REPEATED, read(&progress.repeated_trades));
         let signals = read(&progress.signals);
         self.count(SIGNALS, signals);

@@ -30,6 +30,10 @@ pub struct Watched {
     pub lag_max: Duration,
     /// How long a commit may take, to count as healthy.
     pub commit_max: Duration,
+    /// The percentage of ticks that may be late or dead, to count as healthy.
+    pub refused_percent_max: u32,
+    /// The most symbols that a partition may have.
+    pub symbols_max: Option<u32>,
     /// The engine.
     pub progress: Arc<Progress>,
     /// Who looks whether the log answers, where it may be out of reach.
@@ -138,6 +142,8 @@ pub(super) mod tests {
                 lanes: vec![LaneSpec::new(0, "cpu:0", 1), LaneSpec::new(1, "cuda:0", 1)],
                 lag_max: Duration::from_secs(15),
                 commit_max: Duration::from_secs(10),
+                refused_percent_max: 5,
+                symbols_max: Some(1_000),
                 progress: Arc::new(Progress::new(2)),
                 watch: None,
                 hot_state: None,
@@ -171,6 +177,7 @@ pub(super) mod tests {
                 read_to: 100,
                 sealed_offset: 90,
                 watermark_ns: Some(NOW_NS - S),
+                symbols: 7,
                 waiting_rows: 5,
                 waiting_bytes: 50,
             };

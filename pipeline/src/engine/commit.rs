@@ -15,7 +15,8 @@ use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Attempted, Outcome, TransactionWriter};
 
 /// The records of a request: signals, late ticks, dead letters, snapshots, risk results, the journal entries of a node and its answers to
-/// commands, in the order they are written. The partition of the last two is that of the process's number.
+/// commands, in the order they are written, and what operators have ticks told. The partition of entries and answers is that of the process's
+/// number.
 pub fn records_of<'a>(
     request: &'a CommitRequest,
     topics: &'a Topics,
@@ -60,7 +61,10 @@ pub fn records_of<'a>(
     let answers = request.control.results.iter().map(move |(key, bytes)| {
         record(&topics.control_results, ordinal, at_ns, Some(key.as_bytes()), bytes)
     });
-    sealed.chain(request.entries.iter().map(entry)).chain(answers)
+    // Behind what is sealed: an operator's word holds from its place among the ticks on.
+    let told = request.control.event_times.iter();
+    let told = told.map(move |(partition, bytes)| record(&topics.ticks, *partition, at_ns, None, bytes));
+    sealed.chain(request.entries.iter().map(entry)).chain(answers).chain(told)
 }
 
 /// What became of a request.

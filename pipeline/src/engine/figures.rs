@@ -131,6 +131,7 @@ impl Figures {
         Progress::add(&self.progress.ticks, accepted.ticks);
         Progress::add(&self.progress.late, accepted.late);
         Progress::add(&self.progress.dead_letters, accepted.dead);
+        Progress::add(&self.progress.dead_ticks, accepted.dead_rows);
         let repeated = accepted.repeated;
         if self.repeated.first.is_none() && repeated.first.is_some() {
             tracing::warn!("{repeated}");

@@ -26,8 +26,10 @@ pub struct Progress {
     pub ticks: AtomicU64,
     /// Ticks that were late.
     pub late: AtomicU64,
-    /// Records that went to the dead letters.
+    /// Dead letters.
     pub dead_letters: AtomicU64,
+    /// Ticks that they are of; a record that was rejected as a whole counts as one.
+    pub dead_ticks: AtomicU64,
     /// Trades whose id their symbol had before.
     pub repeated_trades: AtomicU64,
     /// Risk requests read.

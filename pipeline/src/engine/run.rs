@@ -102,7 +102,8 @@ impl Shell {
         }
         let decoder = TickDecoder::with_source(config.schemas.clone())
             .with_prices(config.core.stages.numbers.prices())
-            .with_units(config.core.stages.times.have_units());
+            .with_units(config.core.stages.times.have_units())
+            .by_rows(config.core.stages.rejects_rows());
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
         let fence = Fence::default();
         let fetch_max = [config.poll_records_max, config.poll_bytes_max];

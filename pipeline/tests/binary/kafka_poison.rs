@@ -71,6 +71,15 @@ fn batch_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     framed(&known::TICK_BATCH, &fields)
 }
 
+/// A batch of one trade with other bytes in one column: such a record is as bad as its row.
+fn row_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
+    let mut fields = vec![array(&[text(b"A:POISON")])];
+    fields.extend([&[0][..], &[0], &[1], &[], &[1], &[1], &[5], &[1]].map(longs));
+    fields.extend((0..4).map(|_| longs(&[])));
+    fields[place] = bytes;
+    framed(&known::TICK_BATCH, &fields)
+}
+
 /// Records that are rejected for a reason; none where no record of the topic of ticks can have it.
 pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
     use DeadLetterReason as Reason;
@@ -99,20 +108,16 @@ pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
             trade_with(0, text(&[b'A'; SYMBOL_BYTES_MAX + 1])),
             trade_with(0, text(b"A\tB")),
             trade_with(0, text(b"A\xff")),
-            batch_with(1, longs(&[0, 1])),
+            row_with(1, longs(&[1])),
         ],
-        Reason::BadKind => vec![trade_with(1, long(2)), batch_with(2, longs(&[0, -1]))],
+        Reason::BadKind => vec![trade_with(1, long(2)), row_with(2, longs(&[-1]))],
         Reason::BadSide => vec![trade_with(5, long(3))],
         Reason::BadTime => {
             vec![trade_with(2, long(0)), trade_with(2, long(-1)), trade_with(3, long(i64::MAX))]
         }
         Reason::BadPrice => {
             let prices = [0, i64::MIN, i64::MAX];
-            prices
-                .iter()
-                .map(|price| trade_with(6, long(*price)))
-                .chain([batch_with(7, longs(&[5, 0]))])
-                .collect()
+            prices.iter().map(|price| trade_with(6, long(*price))).chain([row_with(7, longs(&[0]))]).collect()
         }
         Reason::BadSize => vec![trade_with(7, long(-1)), trade_with(7, long(i64::MAX))],
         Reason::WrongFields => vec![trade_with(8, long(1))],

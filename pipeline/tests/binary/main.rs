@@ -51,6 +51,7 @@ mod registry_stub;
 mod repeated_feeds;
 mod reports;
 mod risk;
+mod rows;
 mod segments;
 mod side_by_side;
 mod strangers;

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use warptape_engine::tick_record;
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_schemas::journal::GroupIndex;
 use warptape_schemas::{TickColumns, TickDecoder};
@@ -148,22 +149,20 @@ impl Fold {
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
             decoder: TickDecoder::with_source(options.schemas.clone())
                 .with_prices(config.numbers.prices())
-                .with_units(config.times.have_units()),
+                .with_units(config.times.have_units())
+                .by_rows(config.rejects_rows()),
             columns: TickColumns::default(),
             dealt: Dealt { groups: vec![Vec::new(); groups], symbols: Vec::new() },
         }
     }
 
     fn accept(&mut self, record: &Record, is_kept: bool) {
-        self.columns.clear();
+        let (columns, queues) = (&mut self.columns, &mut self.queues);
         // What is rejected gives no rows.
-        if self.decoder.decode(&record.value, self.intake.symbols_mut(), &mut self.columns).is_err() {
-            return;
-        }
+        let (intake, decoder) = (&mut self.intake, &mut self.decoder);
+        let _ = tick_record(record)
+            .and_then(|record| intake.accept_record(record, decoder, columns, queues, &mut Vec::new()));
         let symbols = if is_kept { self.columns.symbol.clone() } else { Vec::new() };
-        let (offset, written_ns) = (record.offset, record.timestamp_ns);
-        let _ =
-            self.intake.accept(offset, written_ns, &mut self.columns, 0, &mut self.queues, &mut Vec::new());
         for (queue, dealt) in self.queues.iter_mut().zip(&mut self.dealt.groups) {
             if is_kept {
                 let Rows { kind, offset, index, .. } = &queue.rows;

@@ -337,7 +337,9 @@ impl<'a> Run<'a> {
                     return None;
                 }
             }
-            ControlCommand::Rebalance(_) | ControlCommand::WeighTenant(_) => {}
+            ControlCommand::Rebalance(_)
+            | ControlCommand::WeighTenant(_)
+            | ControlCommand::SetWatermark(_) => {}
         }
         Some(command)
     }

@@ -152,7 +152,7 @@ fn input() -> impl Strategy<Value = Input> {
             };
             Input::Sampled(Box::new(Sampled { lane, sample }))
         }),
-        4 => (index(), index(), number(), 0..7).prop_map(|(lane, weight, deadline_ns, which)| {
+        4 => (index(), index(), number(), 0..8).prop_map(|(lane, weight, deadline_ns, which)| {
             let tenant = format!("tenant-{weight}");
             let command = match which {
                 0 => ControlCommand::DrainLane(DrainLane { lane }),
@@ -161,6 +161,7 @@ fn input() -> impl Strategy<Value = Input> {
                 3 => ControlCommand::Rebalance(Rebalance {}),
                 4 => ControlCommand::WeighTenant(WeighTenant { tenant, weight }),
                 5 => ControlCommand::SetBreaker(SetBreaker { lane, to: BreakerMode::Open }),
+                6 => ControlCommand::SetWatermark(SetWatermark { partition: lane, event_time_max_ns: deadline_ns }),
                 _ => ControlCommand::ChoosePolicy(ChoosePolicy { of: tenant.clone(), name: tenant }),
             };
             Input::Control(Control { offset: -1, id: String::new(), by: String::new(), deadline_ns, command })

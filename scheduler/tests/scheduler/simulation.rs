@@ -515,7 +515,7 @@ fn sample(model: &mut Model, draws: &mut Draws) {
 /// An operator's command, which may be wrong or late.
 fn control(model: &mut Model, draws: &mut Draws) {
     let lane = draws.range(-1, model.lanes.len() as i64) as LaneId;
-    let command = match draws.below(12) {
+    let command = match draws.below(13) {
         0..3 => ControlCommand::DrainLane(DrainLane { lane }),
         3..6 => ControlCommand::UndrainLane(UndrainLane { lane }),
         6 => {
@@ -526,6 +526,10 @@ fn control(model: &mut Model, draws: &mut Draws) {
         8 => {
             let (tenant, weight) = (draws.pick(&["a", "b", "new"]).unwrap(), draws.range(0, 4) as i32);
             ControlCommand::WeighTenant(WeighTenant { tenant: tenant.into(), weight })
+        }
+        12 => {
+            let (partition, event_time_max_ns) = (draws.range(0, 4) as i32, draws.range(0, 5));
+            ControlCommand::SetWatermark(SetWatermark { partition, event_time_max_ns })
         }
         9..11 => {
             let to = draws.pick(&[BreakerMode::Auto, BreakerMode::Open, BreakerMode::Closed]).unwrap();

@@ -121,6 +121,15 @@ pub enum TickProblem {
     /// A symbol that is not text.
     #[error("the symbol is not UTF-8")]
     NotUtf8,
+    /// A symbol more than a partition may have.
+    #[error(
+        "the partition has {symbols_max} symbols, as many as stages.symbols_max allows, and this would be another one: spread symbols over \
+         more partitions, or raise the limit, for which `run --new-segment` begins a new segment of the log"
+    )]
+    TooManySymbols {
+        /// As many as it may have.
+        symbols_max: u32,
+    },
     /// A row that points past the record's dictionary.
     #[error("index {index} into a dictionary of {symbols} symbols")]
     UnknownSymbol {
@@ -165,6 +174,7 @@ impl InvalidTick {
             | TickProblem::LongSymbol(_)
             | TickProblem::ControlCharacter
             | TickProblem::NotUtf8
+            | TickProblem::TooManySymbols { .. }
             | TickProblem::UnknownSymbol { .. } => DeadLetterReason::BadSymbol,
             TickProblem::Negative(_) | TickProblem::NotANumber(_) => match LongField::named(self.field)
                 .or_else(|| LongField::scaled_named(self.field))
@@ -302,12 +312,22 @@ pub fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result
     if defects < 0 { first_bad_row(columns, start, prices) } else { Ok(()) }
 }
 
+/// All bad rows from `start` on but for their symbols, each with the first thing wrong with it, counted from `start`.
+pub fn bad_rows(columns: &TickColumns, start: usize, prices: Prices) -> Vec<InvalidTick> {
+    if check_rows(columns, start, prices).is_ok() {
+        return Vec::new();
+    }
+    (start..columns.len()).filter_map(|row| check_row_of(columns, row, row - start, prices).err()).collect()
+}
+
 #[cold]
 fn first_bad_row(columns: &TickColumns, start: usize, prices: Prices) -> Result<(), InvalidTick> {
-    (start..columns.len()).try_for_each(|row| {
-        let longs = LongField::ALL.map(|field| field.column(columns)[row]);
-        check_row(row - start, columns.kind[row], columns.side[row], &longs, prices)
-    })
+    (start..columns.len()).try_for_each(|row| check_row_of(columns, row, row - start, prices))
+}
+
+fn check_row_of(columns: &TickColumns, row: usize, shown: usize, prices: Prices) -> Result<(), InvalidTick> {
+    let longs = LongField::ALL.map(|field| field.column(columns)[row]);
+    check_row(shown, columns.kind[row], columns.side[row], &longs, prices)
 }
 
 /// The first thing wrong with a tick that [`defect`] found bad.

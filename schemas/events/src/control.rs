@@ -36,7 +36,8 @@ impl Control {
             | ControlCommand::UndrainLane(_)
             | ControlCommand::WeighLane(_)
             | ControlCommand::Rebalance(_)
-            | ControlCommand::SetBreaker(_) => ("the command", 0),
+            | ControlCommand::SetBreaker(_)
+            | ControlCommand::SetWatermark(_) => ("the command", 0),
         };
         let texts = [("the id", self.id.len()), ("the sender", self.by.len()), of_command];
         texts.into_iter().find(|(_, bytes)| *bytes > TEXT_BYTES_MAX)
@@ -60,6 +61,8 @@ pub enum ControlCommand {
     SetBreaker(SetBreaker),
     /// Another policy is to decide.
     ChoosePolicy(ChoosePolicy),
+    /// Event time of a partition is to go on from elsewhere.
+    SetWatermark(SetWatermark),
 }
 
 /// A lane is to give its groups to others, and to get nothing more.
@@ -127,6 +130,15 @@ pub struct ChoosePolicy {
     pub of: String,
     /// Its name.
     pub name: String,
+}
+
+/// Event time of a partition is to go on from elsewhere: what was wrongly followed is undone, or what was not is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct SetWatermark {
+    /// The partition.
+    pub partition: i32,
+    /// The greatest event time from now on, in nanoseconds since the epoch.
+    pub event_time_max_ns: i64,
 }
 
 /// What became of a command.

@@ -17,7 +17,7 @@ pub trait SchemaSource: fmt::Debug + Send + Sync {
 /// Decodes the records of the tick topic.
 pub trait DecodeTicks: fmt::Debug + Send {
     /// Appends the rows of one record to `out` and returns their number. Symbols that are new get their numbers in
-    /// `symbols` by first appearance in the rows.
+    /// `symbols` by first appearance in the good rows.
     ///
     /// # Errors
     /// If the record is not good as a whole: then nothing is appended and no symbol is numbered.
@@ -27,4 +27,8 @@ pub trait DecodeTicks: fmt::Debug + Send {
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError>;
+
+    /// For each selection of rows of a batch that was decoded, a record that has them and no other, good or bad: a batch of the published
+    /// schema.
+    fn rows_alone(&mut self, payload: &[u8], selections: &[&[u32]]) -> Vec<Vec<u8>>;
 }

@@ -16,8 +16,8 @@ use crate::hex::Digits;
 use crate::wire::Wire;
 
 pub use crate::control::{
-    BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker, UndrainLane,
-    WeighLane, WeighTenant,
+    BreakerMode, ChoosePolicy, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker,
+    SetWatermark, UndrainLane, WeighLane, WeighTenant,
 };
 pub use autoscale::*;
 pub use config::*;

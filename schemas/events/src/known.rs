@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 10, 0xe0da_ef74_dc94_acd1
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 11, 0xbb8f_8956_ca9a_f0f0
 );
 known!(
     /// Stage state at an offset.
@@ -85,11 +85,15 @@ known!(
 
 known!(
     /// An operator's command.
-    CONTROL, "Control", "control", 1, 0x4e80_2367_aba9_d704
+    CONTROL, "Control", "control", 2, 0x9826_d19a_202f_7c18
 );
 known!(
     /// The answer to one.
     CONTROL_RESULT, "ControlResult", "control_result", 1, 0x388a_313a_09b3_cf29
+);
+known!(
+    /// An operator's word among the ticks.
+    SET_EVENT_TIME, "SetEventTime", "set_event_time", 1, 0x8a0c_fc43_2a3b_e661
 );
 
 /// Signals whose numbers are 64-bit numbers of 1e-9 and that have no further indicators, which almost all are, are still written
@@ -146,7 +150,7 @@ pub const RISK_RESULT_2: KnownSchema = KnownSchema {
 };
 
 /// The current version of every record.
-pub const CURRENT: [KnownSchema; 14] = [
+pub const CURRENT: [KnownSchema; 15] = [
     TICK,
     TICK_BATCH,
     SCALED_TICK_BATCH,
@@ -161,10 +165,11 @@ pub const CURRENT: [KnownSchema; 14] = [
     FEED,
     CONTROL,
     CONTROL_RESULT,
+    SET_EVENT_TIME,
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 19] = [
+pub const OLD: [KnownSchema; 21] = [
     SIGNAL_1,
     SIGNAL_2,
     LATE_TICK_1,
@@ -233,6 +238,20 @@ pub const OLD: [KnownSchema; 19] = [
         version: 9,
         fingerprint: 0xcf98_36f1_8316_31d3,
         text: include_str!("../../avro/old/journal_entry_9.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 10,
+        fingerprint: 0xe0da_ef74_dc94_acd1,
+        text: include_str!("../../avro/old/journal_entry_10.avsc"),
+    },
+    KnownSchema {
+        name: "Control",
+        file: "control",
+        version: 1,
+        fingerprint: 0x4e80_2367_aba9_d704,
+        text: include_str!("../../avro/old/control_1.avsc"),
     },
     KnownSchema {
         name: "DeadLetter",

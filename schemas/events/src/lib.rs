@@ -54,6 +54,7 @@ mod feed;
 mod journal_chain;
 mod lifecycle;
 mod record;
+mod set_event_time;
 
 pub use check::{InvalidTick, Prices, TickProblem};
 pub use dead_letter::{DeadLetter, DeadLetterCut, DeadLetterDigest, DeadLetterReason};
@@ -70,9 +71,10 @@ pub use late_tick::LateTick;
 pub use lifecycle::{Lifecycle, LifecycleEvent};
 pub use record::{
     encode_control, encode_control_result, encode_dead_letter, encode_feed, encode_journal_entry,
-    encode_late_tick, encode_lifecycle, encode_risk_request, encode_risk_result, encode_signal,
-    encode_snapshot,
+    encode_late_tick, encode_lifecycle, encode_risk_request, encode_risk_result, encode_set_event_time,
+    encode_signal, encode_snapshot,
 };
+pub use set_event_time::SetEventTime;
 pub use snapshot::{Checksum, Snapshot};
 pub use symbol_table::SymbolTable;
 pub use tick::TickColumns;

@@ -9,6 +9,7 @@ use crate::known::{self, KnownSchema};
 use crate::late_tick::LateTick;
 use crate::lifecycle::Lifecycle;
 use crate::risk::{RiskRequest, RiskResult};
+use crate::set_event_time::SetEventTime;
 use crate::signal::Signal;
 use crate::snapshot::Snapshot;
 use crate::wire::Wire;
@@ -61,6 +62,11 @@ pub fn encode_feed(feed: &Feed, out: &mut Vec<u8>) {
 /// Appends an operator's command.
 pub fn encode_control(control: &Control, out: &mut Vec<u8>) {
     encode(known::CONTROL, control, out);
+}
+
+/// Appends an operator's word among the ticks.
+pub fn encode_set_event_time(set: &SetEventTime, out: &mut Vec<u8>) {
+    encode(known::SET_EVENT_TIME, set, out);
 }
 
 /// Appends the answer to one.

@@ -1,5 +1,6 @@
 //! Ticks: one at a time ([`Tick`]) for producers, as columns ([`TickColumns`]) for the pipeline.
 
+use crate::check::InvalidTick;
 use crate::wire::Wire;
 
 pub use crate::symbol_table::SymbolTable;
@@ -132,6 +133,9 @@ pub struct TickColumns {
     pub ask_size_e9: Vec<i64>,
     /// The rows whose prices and sizes are not scaled by 1e-9, ascending.
     pub scales: Vec<RowScales>,
+    /// Rows of the record at hand that are bad and to be passed over, ascending, each with the first thing wrong with it. They have no
+    /// symbol's number, and their other values mean nothing.
+    pub rejected: Vec<InvalidTick>,
 }
 
 impl TickColumns {
@@ -167,7 +171,9 @@ impl TickColumns {
             ask_price_e9,
             ask_size_e9,
             scales,
+            rejected,
         } = self;
+        rejected.clear();
         scales.truncate(scales.partition_point(|of| (of.row as usize) < len));
         symbol.truncate(len);
         kind.truncate(len);

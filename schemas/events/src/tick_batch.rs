@@ -11,7 +11,7 @@ use crate::wire::Wire;
 
 /// Many ticks of one partition in one record, by columns: row i is made of item i of each array, and rows are in log order. All arrays but
 /// `symbols` have one item per row; those with a default may be left empty instead, which means the default in every row. 1 to 65,536 rows.
-/// The record is accepted or rejected as a whole.
+/// A bad row is rejected by itself.
 #[derive(Wire)]
 pub struct TickBatch<'a> {
     /// Dictionary of the symbols in this record, each `VENUE:TICKER` of 1 to 64 bytes of UTF-8 without control characters. An entry that no
@@ -56,7 +56,7 @@ pub struct TickBatch<'a> {
 /// Ticks whose prices or sizes are no 64-bit numbers of 1e-9, and prices of 0: as `TickBatch`, but prices and sizes are decimal numbers with a
 /// scale, which is the number of digits behind the decimal point. Row i is made of item i of each array, and rows are in log order. `symbols`,
 /// `price_scale` and `size_scale` have one item per entry of the dictionary; all others have one item per row, and those with a default may be
-/// left empty instead, which means the default in every row. 1 to 65,536 rows. The record is accepted or rejected as a whole. A symbol's
+/// left empty instead, which means the default in every row. 1 to 65,536 rows. A bad row is rejected by itself. A symbol's
 /// prices have one scale in all of its partition, that of its first tick there: prices of another scale are accepted where they can be
 /// written with it exactly.
 #[derive(Wire)]

@@ -9,8 +9,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_avro::reader::{Decoder, ReaderBuilder};
 use arrow_avro::schema::{AvroSchema, Fingerprint, SchemaStore};
 
-use super::batch_plan::{Dictionary, check_length, finish, unknown_symbol};
+use super::batch_plan::{Dictionary, NO_SYMBOL, check_length, finish, reject, unknown_symbol};
 use super::enum_table::{SIDES, TICK_KINDS};
+use super::plan::Rules;
 use super::tick_plan::RawTick;
 use crate::check::{Prices, check_row};
 use crate::error::{DecodeError, SchemaError};
@@ -54,7 +55,7 @@ impl ArrowPlan {
     pub(super) fn decode(
         &mut self,
         datum: &[u8],
-        prices: Prices,
+        rules: Rules,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
@@ -68,11 +69,11 @@ impl ArrowPlan {
             }
         };
         if self.reader == known::TICK {
-            append_tick(&record, prices, symbols, out)
+            append_tick(&record, rules.prices, symbols, out)
         } else {
             let start = out.len();
-            append_batch(&record, dictionary, symbols, out)?;
-            finish(start, prices, dictionary, symbols, out)
+            append_batch(&record, rules.by_rows, dictionary, symbols, out)?;
+            finish(start, rules, dictionary, symbols, out)
         }
     }
 
@@ -150,6 +151,7 @@ fn append_tick(
 
 fn append_batch(
     record: &RecordBatch,
+    by_rows: bool,
     dictionary: &mut Dictionary,
     symbols: &SymbolTable,
     out: &mut TickColumns,
@@ -164,8 +166,12 @@ fn append_batch(
     let indexes =
         indexes.as_primitive_opt::<Int32Type>().ok_or_else(|| unexpected(reader, "symbol", &indexes))?;
     for (row, &index) in indexes.values().iter().enumerate() {
-        let unknown = |_| unknown_symbol(row, i64::from(index), dictionary.len());
-        out.symbol.push(u32::try_from(index).map_err(unknown)?);
+        let known = u32::try_from(index);
+        if known.is_err() {
+            let unknown = unknown_symbol(row, i64::from(index), dictionary.len());
+            reject(by_rows, &mut out.rejected, unknown)?;
+        }
+        out.symbol.push(known.unwrap_or(NO_SYMBOL));
     }
     out.kind.extend(enums_of::<TickKind>(&items(record, "kind")?, reader, "kind", &TICK_KINDS)?);
     out.side.extend(enums_of::<Side>(&items(record, "side")?, reader, "side", &SIDES)?);

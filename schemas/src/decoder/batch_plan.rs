@@ -4,10 +4,12 @@ use apache_avro::Schema;
 use apache_avro::schema::RecordSchema;
 
 use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
-use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
+use super::plan::{Rules, Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
 use super::tick_plan::{unknown_kind, unknown_side};
 use crate::ROWS_MAX;
-use crate::check::{InvalidTick, PRICE_SCALE, Prices, SIZE_SCALE, TickProblem, check_rows, check_symbol};
+use crate::check::{
+    InvalidTick, PRICE_SCALE, Prices, SIZE_SCALE, TickProblem, bad_rows, check_rows, check_symbol,
+};
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
@@ -51,6 +53,22 @@ pub(super) struct Dictionary {
 }
 
 const UNNUMBERED: u32 = u32::MAX;
+
+/// Stands for an index into a dictionary that no dictionary has.
+pub(super) const NO_SYMBOL: u32 = u32::MAX;
+
+/// A row is bad: that costs it alone, or the record.
+pub(super) fn reject(
+    by_rows: bool,
+    rejected: &mut Vec<InvalidTick>,
+    invalid: InvalidTick,
+) -> Result<(), DecodeError> {
+    if by_rows {
+        rejected.push(invalid);
+        return Ok(());
+    }
+    Err(invalid.into())
+}
 
 impl BatchPlan {
     pub(super) fn compile(record: &RecordSchema, is_scaled: bool) -> Result<Shape<Self>, SchemaError> {
@@ -112,7 +130,7 @@ impl BatchPlan {
     pub(super) fn decode(
         &self,
         datum: &[u8],
-        prices: Prices,
+        rules: Rules,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
@@ -127,20 +145,22 @@ impl BatchPlan {
                     read_scales(&mut cursor, PRICE_SCALE, &mut dictionary.price_scales)?
                 }
                 BatchStep::SizeScales => read_scales(&mut cursor, SIZE_SCALE, &mut dictionary.size_scales)?,
-                BatchStep::SymbolIndexes => read_indexes(&mut cursor, dictionary, start, &mut out.symbol)?,
+                BatchStep::SymbolIndexes => {
+                    let unknown = |row, index| {
+                        let unknown = unknown_symbol(row, index, dictionary.len());
+                        reject(rules.by_rows, &mut out.rejected, unknown)
+                    };
+                    read_indexes(&mut cursor, start, &mut out.symbol, unknown)?;
+                }
                 BatchStep::Kinds(table) => {
-                    read_enums(
-                        &mut cursor,
-                        "kind",
-                        table,
-                        TickKind::Trade,
-                        start,
-                        &mut out.kind,
-                        unknown_kind,
-                    )?;
+                    let unknown =
+                        |row, index| reject(rules.by_rows, &mut out.rejected, unknown_kind(row, index));
+                    read_enums(&mut cursor, "kind", table, TickKind::Trade, start, &mut out.kind, unknown)?;
                 }
                 BatchStep::Sides(table) => {
-                    read_enums(&mut cursor, "side", table, Side::None, start, &mut out.side, unknown_side)?;
+                    let unknown =
+                        |row, index| reject(rules.by_rows, &mut out.rejected, unknown_side(row, index));
+                    read_enums(&mut cursor, "side", table, Side::None, start, &mut out.side, unknown)?;
                 }
                 BatchStep::Longs(field) => read_longs(&mut cursor, *field, start, field.column_mut(out))?,
                 BatchStep::Skip(skip) => skip.pass(&mut cursor)?,
@@ -149,9 +169,11 @@ impl BatchPlan {
         }
         cursor.finish()?;
         if self.is_scaled {
-            finish_scaled(start, dictionary, symbols, out).map_err(with_scaled_names)
+            let finished = finish_scaled(start, rules, dictionary, symbols, out);
+            out.rejected.iter_mut().for_each(with_scaled_name);
+            finished.map_err(with_scaled_names)
         } else {
-            finish(start, prices, dictionary, symbols, out)
+            finish(start, rules, dictionary, symbols, out)
         }
     }
 }
@@ -159,12 +181,17 @@ impl BatchPlan {
 /// As [`finish`], of a record that says its scales.
 fn finish_scaled(
     start: usize,
+    rules: Rules,
     dictionary: &mut Dictionary,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
 ) -> Result<usize, DecodeError> {
-    dictionary.check_scales()?;
+    let has_bad_scales = dictionary.check_scales(rules.by_rows)?;
     for (row, &index) in (start..).zip(&out.symbol[start..]) {
+        if has_bad_scales && let Some((field, problem)) = dictionary.bad_scale(index as usize) {
+            out.rejected.push(InvalidTick { row: row - start, field, problem });
+            continue;
+        }
         let scales = dictionary.scales(index as usize);
         if scales != Scales::E9 {
             out.scales.push(RowScales { row: row as u32, scales });
@@ -172,15 +199,19 @@ fn finish_scaled(
     }
     let has_prices = out.price_e9.len() > start;
     let prices = if has_prices { Prices::Any } else { Prices::NotZero };
-    finish(start, prices, dictionary, symbols, out)
+    finish(start, Rules { prices, ..rules }, dictionary, symbols, out)
+}
+
+fn with_scaled_name(invalid: &mut InvalidTick) {
+    invalid.field = LongField::named(invalid.field).map_or(invalid.field, LongField::scaled_name);
 }
 
 /// Fields have other names in records that say their scales.
 fn with_scaled_names(error: DecodeError) -> DecodeError {
     match error {
-        DecodeError::Invalid(invalid) => {
-            let field = LongField::named(invalid.field).map_or(invalid.field, LongField::scaled_name);
-            DecodeError::Invalid(InvalidTick { field, ..invalid })
+        DecodeError::Invalid(mut invalid) => {
+            with_scaled_name(&mut invalid);
+            DecodeError::Invalid(invalid)
         }
         DecodeError::LengthsDiffer { field, found, expected } => {
             let field = LongField::named(field).map_or(field, LongField::scaled_name);
@@ -194,7 +225,7 @@ fn with_scaled_names(error: DecodeError) -> DecodeError {
 /// hold symbol numbers.
 pub(super) fn finish(
     start: usize,
-    prices: Prices,
+    rules: Rules,
     dictionary: &mut Dictionary,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
@@ -222,9 +253,17 @@ pub(super) fn finish(
             _ => {}
         }
     }
-    check_rows(out, start, prices)?;
-    dictionary.check()?;
-    dictionary.number_rows(symbols, &mut out.symbol[start..])?;
+    if rules.by_rows {
+        out.rejected.append(&mut bad_rows(out, start, rules.prices));
+        // What was found first stays.
+        out.rejected.sort_by_key(|invalid| invalid.row);
+        out.rejected.dedup_by_key(|invalid| invalid.row);
+        dictionary.number_good_rows(symbols, &mut out.symbol[start..], &mut out.rejected);
+    } else {
+        check_rows(out, start, rules.prices)?;
+        dictionary.check()?;
+        dictionary.number_rows(symbols, &mut out.symbol[start..])?;
+    }
     Ok(rows)
 }
 
@@ -250,27 +289,50 @@ impl Dictionary {
         self.ends.len()
     }
 
+    /// Whether the record says its scales.
+    pub(super) fn is_scaled(&self) -> bool {
+        !self.price_scales.is_empty()
+    }
+
+    /// The bytes of a symbol that is new with the scales that the record says, nine digits where it says none.
+    pub(super) fn entry(&self, index: usize) -> Option<(&[u8], [i64; 2])> {
+        let scale = |scales: &[i64]| scales.get(index).copied().unwrap_or(Scales::E9.price.into());
+        let scales = [scale(&self.price_scales), scale(&self.size_scales)];
+        (index < self.len()).then(|| (self.new_symbol(index), scales))
+    }
+
     /// The bytes of a symbol that is new.
     fn new_symbol(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
     }
 
-    /// Every entry has its scales, used or not.
-    fn check_scales(&self) -> Result<(), DecodeError> {
+    /// Every entry has its scales, used or not. Whether some are no scales, which costs the record unless rows are judged by themselves.
+    fn check_scales(&self, by_rows: bool) -> Result<bool, DecodeError> {
+        let mut has_bad = false;
         for (field, scales) in [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)] {
             if scales.len() != self.len() {
                 let (found, expected) = (scales.len(), self.len());
                 return Err(DecodeError::LengthsDiffer { field, found, expected });
             }
             // The row is the dictionary's: the field name says so.
-            let mut no_scales =
-                scales.iter().enumerate().filter(|(_, scale)| !(0..=Scales::MAX.into()).contains(*scale));
+            let mut no_scales = scales.iter().enumerate().filter(|(_, scale)| !is_scale(**scale));
             if let Some((row, &scale)) = no_scales.next() {
-                return Err(InvalidTick { row, field, problem: TickProblem::NoScale(scale) }.into());
+                has_bad = true;
+                if !by_rows {
+                    return Err(InvalidTick { row, field, problem: TickProblem::NoScale(scale) }.into());
+                }
             }
         }
-        Ok(())
+        Ok(has_bad)
+    }
+
+    /// What is wrong with the scales of an entry.
+    fn bad_scale(&self, index: usize) -> Option<(&'static str, TickProblem)> {
+        let scales = [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)];
+        let of_entry = scales.into_iter().filter_map(|(field, scales)| Some((field, *scales.get(index)?)));
+        let mut bad = of_entry.filter(|(_, scale)| !is_scale(*scale));
+        bad.next().map(|(field, scale)| (field, TickProblem::NoScale(scale)))
     }
 
     /// The scales of an entry, which were checked; any for an index that no entry has.
@@ -302,6 +364,31 @@ impl Dictionary {
         Ok(())
     }
 
+    /// The same for the rows that are not among the rejected ones, which get those whose symbol is bad. Rejected rows keep their indexes.
+    fn number_good_rows(
+        &mut self,
+        symbols: &mut SymbolTable,
+        rows: &mut [u32],
+        rejected: &mut Vec<InvalidTick>,
+    ) {
+        let mut before = std::mem::take(rejected).into_iter().peekable();
+        for (row, slot) in rows.iter_mut().enumerate() {
+            if let Some(invalid) = before.next_if(|invalid| invalid.row == row) {
+                rejected.push(invalid);
+                continue;
+            }
+            let index = *slot as usize;
+            match self.ids.get(index) {
+                Some(&id) if id != UNNUMBERED => *slot = id,
+                Some(_) => match check_symbol(self.new_symbol(index)) {
+                    Ok(_) => *slot = self.number(index, symbols),
+                    Err(problem) => rejected.push(InvalidTick { row, field: "symbol", problem }),
+                },
+                None => rejected.push(unknown_symbol(row, i64::from(*slot), self.len())),
+            }
+        }
+    }
+
     fn number(&mut self, index: usize, symbols: &mut SymbolTable) -> u32 {
         let symbol = self.new_symbol(index);
         let id = symbols.find(symbol).unwrap_or_else(|| {
@@ -311,6 +398,10 @@ impl Dictionary {
         self.ids[index] = id;
         id
     }
+}
+
+fn is_scale(scale: i64) -> bool {
+    (0..=Scales::MAX.into()).contains(&scale)
 }
 
 #[cold]
@@ -346,11 +437,12 @@ fn read_symbols(
     }
 }
 
+/// `unknown` is told rows with an index below 0 or beyond all dictionaries.
 fn read_indexes(
     cursor: &mut Cursor<'_>,
-    dictionary: &Dictionary,
     start: usize,
     column: &mut Vec<u32>,
+    mut unknown: impl FnMut(usize, i64) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     loop {
         let length = column.len() - start;
@@ -373,8 +465,13 @@ fn read_indexes(
             // One of four that are not all small, or of the last ones.
             if let Some(slot) = items.get_mut(item) {
                 let index = cursor.long()?;
-                *slot = u32::try_from(index)
-                    .map_err(|_| unknown_symbol(length + item, index, dictionary.len()))?;
+                *slot = match u32::try_from(index) {
+                    Ok(known) => known,
+                    Err(_) => {
+                        unknown(length + item, index)?;
+                        NO_SYMBOL
+                    }
+                };
                 item += 1;
             }
         }
@@ -388,7 +485,7 @@ fn read_enums<T: Copy>(
     default: T,
     start: usize,
     column: &mut Vec<T>,
-    unknown: fn(usize, i64) -> InvalidTick,
+    mut unknown: impl FnMut(usize, i64) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     loop {
         let length = column.len() - start;
@@ -396,9 +493,7 @@ fn read_enums<T: Copy>(
         if count == 0 {
             return Ok(());
         }
-        if let Some((item, index)) = table.read_items(cursor, count, default, column)? {
-            return Err(unknown(length + item, index).into());
-        }
+        table.read_items(cursor, count, default, column, |item, index| unknown(length + item, index))?;
     }
 }
 

@@ -43,14 +43,16 @@ impl<T: Copy> EnumTable<T> {
         Ok(byte.and_then(|byte| self.values[byte]).ok_or(index))
     }
 
-    /// Reads `count` values to the end of `column`; `Ok(Some((item, index)))` for the first that has none.
+    /// Reads `count` values to the end of `column`. `unknown` is told items and indexes of those that have none; they count as the default
+    /// where it lets them pass.
     pub(super) fn read_items(
         &self,
         cursor: &mut Cursor<'_>,
         count: usize,
         default: T,
         column: &mut Vec<T>,
-    ) -> Result<Option<(usize, i64)>, DecodeError> {
+        mut unknown: impl FnMut(usize, i64) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
         let before = column.len();
         let bytes = cursor.peek(count)?;
         let mut all_known = true;
@@ -61,16 +63,19 @@ impl<T: Copy> EnumTable<T> {
         }));
         if all_known {
             cursor.take(count)?;
-            return Ok(None);
+            return Ok(());
         }
         // An unknown value, or an index in more bytes than it needs: one by one.
         column.truncate(before);
         for item in 0..count {
             match self.read(cursor)? {
                 Ok(value) => column.push(value),
-                Err(index) => return Ok(Some((item, index))),
+                Err(index) => {
+                    unknown(item, index)?;
+                    column.push(default);
+                }
             }
         }
-        Ok(None)
+        Ok(())
     }
 }

@@ -15,6 +15,7 @@ mod batch_plan;
 mod enum_table;
 mod ordinary_tick;
 mod plan;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod tick_plan;
@@ -25,7 +26,8 @@ use std::sync::{Arc, LazyLock};
 use apache_avro::{Schema, rabin::Rabin};
 
 use self::batch_plan::Dictionary;
-use self::plan::Plan;
+use self::plan::{Plan, Rules};
+use self::rows::Rows;
 use crate::check::Prices;
 use crate::error::{DecodeError, SchemaError};
 use crate::known::KnownSchema;
@@ -45,10 +47,9 @@ pub struct TickDecoder {
     /// Id and writer of the last record in the registry's frame.
     recent_id: Option<(u32, usize)>,
     source: Option<Arc<dyn SchemaSource>>,
-    /// Which prices of records that do not say their scales are good.
-    prices: Prices,
     /// Whether times of another unit than nanoseconds are refused, wherever the schema says their unit.
     has_units: bool,
+    rules: Rules,
     /// Symbols of the record at hand; kept for its memory.
     dictionary: Dictionary,
 }
@@ -86,8 +87,8 @@ impl TickDecoder {
             ids: Vec::new(),
             recent_id: None,
             source,
-            prices: Prices::default(),
             has_units: true,
+            rules: Rules::default(),
             dictionary: Dictionary::default(),
         };
         for (schema, parsed) in PUBLISHED.iter() {
@@ -100,7 +101,7 @@ impl TickDecoder {
     /// The same, which takes these prices. With [`Prices::Positive`] it takes no records that say their scales, as it was when there
     /// were none: to run former logs again.
     pub fn with_prices(mut self, prices: Prices) -> Self {
-        self.prices = prices;
+        self.rules.prices = prices;
         if prices == Prices::Positive {
             self.writers.retain(|writer| writer.fingerprint != known::SCALED_TICK_BATCH.fingerprint);
         }
@@ -111,6 +112,13 @@ impl TickDecoder {
     /// logs again.
     pub fn with_units(mut self, has_units: bool) -> Self {
         self.has_units = has_units;
+        self
+    }
+
+    /// The same, for which a bad row of a batch costs itself alone: it is named among [`TickColumns::rejected`], and the other rows are
+    /// good.
+    pub fn by_rows(mut self, by_rows: bool) -> Self {
+        self.rules.by_rows = by_rows;
         self
     }
 
@@ -143,14 +151,15 @@ impl TickDecoder {
                 let (fingerprint, datum) = frame::split(payload)?;
                 if self.writers.get(self.recent).is_none_or(|writer| writer.fingerprint != fingerprint) {
                     self.recent =
-                        self.position(fingerprint).ok_or_else(|| unknown(fingerprint, self.prices))?;
+                        self.position(fingerprint).ok_or_else(|| unknown(fingerprint, self.rules.prices))?;
                 }
                 datum
             }
         };
+        out.rejected.clear();
         let (rows_before, symbols_before) = (out.len(), symbols.len());
         let plan = &mut self.writers[self.recent].plan;
-        let result = plan.decode(datum, self.prices, &mut self.dictionary, symbols, out);
+        let result = plan.decode(datum, self.rules, &mut self.dictionary, symbols, out);
         if result.is_err() {
             out.truncate(rows_before);
             symbols.truncate(symbols_before);
@@ -220,6 +229,18 @@ impl DecodeTicks for TickDecoder {
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
         TickDecoder::decode(self, payload, symbols, out)
+    }
+
+    fn rows_alone(&mut self, payload: &[u8], selections: &[&[u32]]) -> Vec<Vec<u8>> {
+        let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
+        let rules = self.rules;
+        self.rules.by_rows = true;
+        let decoded = TickDecoder::decode(self, payload, &mut symbols, &mut columns);
+        self.rules = rules;
+        // They were rejected one by one, so the record has rows.
+        decoded.expect("the record was decoded a moment ago");
+        let rows = Rows::new(&columns, &symbols, &self.dictionary);
+        selections.iter().map(|selection| rows.encode(selection)).collect()
     }
 }
 

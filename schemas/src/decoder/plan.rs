@@ -14,6 +14,15 @@ use crate::known;
 use crate::symbol_table::SymbolTable;
 use crate::tick::TickColumns;
 
+/// What a record's ticks are judged by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rules {
+    /// Which prices of records that do not say their scales are good.
+    pub(super) prices: Prices,
+    /// Whether a bad row of a batch costs itself alone.
+    pub(super) by_rows: bool,
+}
+
 /// The way from a datum to rows.
 #[derive(Debug)]
 pub(super) enum Plan {
@@ -76,15 +85,15 @@ impl Plan {
     pub(super) fn decode(
         &mut self,
         datum: &[u8],
-        prices: Prices,
+        rules: Rules,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
         match self {
-            Self::Tick(plan) => plan.decode(datum, prices, symbols, out),
-            Self::Batch(plan) => plan.decode(datum, prices, dictionary, symbols, out),
-            Self::Arrow(plan) => plan.decode(datum, prices, dictionary, symbols, out),
+            Self::Tick(plan) => plan.decode(datum, rules.prices, symbols, out),
+            Self::Batch(plan) => plan.decode(datum, rules, dictionary, symbols, out),
+            Self::Arrow(plan) => plan.decode(datum, rules, dictionary, symbols, out),
         }
     }
 }

@@ -13,7 +13,7 @@ use warptape_schemas::shape::{Content, FieldShape, Member, Named, Shape, Shaped}
 use warptape_schemas::signal::Signal;
 use warptape_schemas::tick::Tick;
 use warptape_schemas::tick_batch::{ScaledTickBatch, TickBatch};
-use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle, Snapshot};
+use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle, SetEventTime, Snapshot};
 
 /// What the type of each record declares.
 const DECLARED: [Shape; known::CURRENT.len()] = [
@@ -31,6 +31,7 @@ const DECLARED: [Shape; known::CURRENT.len()] = [
     Feed::SHAPE,
     Control::SHAPE,
     ControlResult::SHAPE,
+    SetEventTime::SHAPE,
 ];
 /// Longest list that stays on one line, in characters.
 const LINE_MAX: usize = 80;

@@ -9,5 +9,6 @@ mod reason_words;
 mod records;
 mod rejected;
 mod risk;
+mod rows;
 mod samples;
 mod ticks;

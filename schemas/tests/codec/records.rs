@@ -421,7 +421,7 @@ fn controls() {
         assert_eq!(found, [&*control.id, &*control.by]);
         assert_eq!((record.long("at_ns"), record.long("deadline_ns")), (control.at_ns, control.deadline_ns));
         // The three ways to hold a breaker are one branch.
-        let expected = [0, 1, 2, 3, 4, 5, 5, 5, 6][branch];
+        let expected = [0, 1, 2, 3, 4, 5, 5, 5, 6, 7][branch];
         assert_eq!(record.branch("command"), expected);
         assert_same(record.get("command"), &serde_json::to_value(&control.command).expect("JSON"));
     }

@@ -30,11 +30,11 @@ pub fn long(value: i64) -> Vec<u8> {
     bytes
 }
 
-fn text(value: &[u8]) -> Vec<u8> {
+pub fn text(value: &[u8]) -> Vec<u8> {
     [long(value.len() as i64), value.to_vec()].concat()
 }
 
-fn longs(values: &[i64]) -> Vec<u8> {
+pub fn longs(values: &[i64]) -> Vec<u8> {
     match values {
         [] => long(0),
         _ => [long(values.len() as i64), values.iter().flat_map(|value| long(*value)).collect(), long(0)]
@@ -42,11 +42,11 @@ fn longs(values: &[i64]) -> Vec<u8> {
     }
 }
 
-fn texts(values: &[&[u8]]) -> Vec<u8> {
+pub fn texts(values: &[&[u8]]) -> Vec<u8> {
     [long(values.len() as i64), values.iter().flat_map(|value| text(value)).collect(), long(0)].concat()
 }
 
-fn framed(schema: known::KnownSchema, fields: &[Vec<u8>]) -> Vec<u8> {
+pub fn framed(schema: known::KnownSchema, fields: &[Vec<u8>]) -> Vec<u8> {
     [&[0xc3, 0x01][..], &schema.fingerprint.to_le_bytes(), &fields.concat()].concat()
 }
 

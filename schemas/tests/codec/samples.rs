@@ -10,7 +10,7 @@ use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     Checksum, DeadLetter, DeadLetterCut, DeadLetterDigest, DeadLetterReason, Decimal, Feed, LateTick,
-    Lifecycle, LifecycleEvent, Snapshot,
+    Lifecycle, LifecycleEvent, SetEventTime, Snapshot,
 };
 
 /// 61,234.5 with a size of 0.25.
@@ -745,6 +745,11 @@ pub fn cut_dead_letter() -> DeadLetter {
     }
 }
 
+/// An operator's word among the ticks.
+pub fn set_event_time() -> SetEventTime {
+    SetEventTime { id: "control-7".into(), by: "ops".into(), event_time_max_ns: 1_723_075_200_000_000_000 }
+}
+
 /// One of every command.
 pub fn control_commands() -> Vec<ControlCommand> {
     let breaker = |to| ControlCommand::SetBreaker(SetBreaker { lane: 3, to });
@@ -758,6 +763,10 @@ pub fn control_commands() -> Vec<ControlCommand> {
         breaker(BreakerMode::Open),
         breaker(BreakerMode::Closed),
         ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".into(), name: "lp-price".into() }),
+        ControlCommand::SetWatermark(SetWatermark {
+            partition: 3,
+            event_time_max_ns: 1_723_075_200_000_000_000,
+        }),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 mod further;
 mod optimisation;
+mod rows;
 mod scales;
 
 use std::cell::Cell;
@@ -16,7 +17,7 @@ use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::{DeadLetterReason, InvalidTick, decode_signal};
 use warptape_stages::{
     Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Numbers, PartitionIntake,
-    QuoteOrder, SignalMerge, StageConfig,
+    QuoteOrder, Rejects, SignalMerge, StageConfig,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -36,6 +37,8 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         times: Default::default(),
         future_max_ns: None,
         clock_skew_max_ns: None,
+        rejects: Rejects::Records,
+        symbols_max: None,
     }
 }
 

@@ -25,8 +25,10 @@ impl World {
                 (late.offset, late.index)
             });
             let dead = self.topic("dead-letter", partition).iter();
-            let dead =
-                dead.map(|record| decode_dead_letter(record).expect("letters are written whole").offset);
+            let dead = dead.map(|record| {
+                let letter = decode_dead_letter(record).expect("letters are written whole");
+                (letter.offset, letter.rows)
+            });
             let found = Outputs { signals: signals.collect(), late: late.collect(), dead: dead.collect() };
             if found != *expected {
                 let difference = difference(expected, &found);

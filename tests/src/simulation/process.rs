@@ -67,7 +67,8 @@ impl Process {
         config.core.node = format!("node-{ordinal}");
         let decoder = TickDecoder::new()
             .with_prices(config.core.stages.numbers.prices())
-            .with_units(config.core.stages.times.have_units());
+            .with_units(config.core.stages.times.have_units())
+            .by_rows(config.core.stages.rejects_rows());
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
         let mut process = Self {
             ordinal,

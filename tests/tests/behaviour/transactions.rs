@@ -11,7 +11,7 @@ use warptape_pipeline::engine::EngineConfig;
 use warptape_replay::{OutputOptions, VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
-use warptape_stages::{Numbers, QuoteOrder, StageConfig};
+use warptape_stages::{Numbers, QuoteOrder, Rejects, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
 use warptape_tests::wrapped_log::WrappedLog;
 
@@ -142,6 +142,8 @@ fn stage_config() -> StageConfig {
         times: Default::default(),
         future_max_ns: None,
         clock_skew_max_ns: None,
+        rejects: Rejects::Rows,
+        symbols_max: None,
     }
 }
 

@@ -37,8 +37,8 @@ impl Core {
         control: Control,
     ) -> Result<(), RecordError> {
         let Control { id, by, deadline_ns, command, .. } = control;
-        self.control.ask(ordinal, offset, self.recorder.next_sequence());
         let input = warptape_events::journal::Control { offset, id, by, deadline_ns, command };
+        self.control.ask(ordinal, self.recorder.next_sequence(), &input);
         self.step(now_ns, Input::Control(input))
     }
 

@@ -55,6 +55,8 @@ pub struct PartitionStatus {
     pub sealed_offset: i64,
     /// The event time before which ticks are late, ns since the epoch; `None` before the first tick.
     pub watermark_ns: Option<i64>,
+    /// Symbols that it has.
+    pub symbols: usize,
     /// Rows that wait on the host.
     pub waiting_rows: i64,
     /// Their bytes.
@@ -94,6 +96,7 @@ impl Core {
                 read_to: owned.map_or(0, |owned| owned.next_offset.max(owned.read_to)),
                 sealed_offset: owned.map_or(0, |owned| owned.sealed_offset),
                 watermark_ns: owned.and_then(|owned| owned.watermark_ns()),
+                symbols: owned.map_or(0, |owned| owned.symbol_count()),
                 waiting_rows: load.map_or(0, |load| load.waiting_rows),
                 waiting_bytes: load.map_or(0, |load| load.waiting_bytes),
             }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::super::declaration::{integer, secret, section, text};
+use super::super::declaration::{integer, secret, section, text, whole};
 use super::super::secret::Secret;
 use super::super::syntax;
 
@@ -28,5 +28,7 @@ section! {
         tls_key: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
         /// Lag from which a partition counts as behind in /health, in seconds.
         lag_max as lag_max_s: Duration = integer(15, 1..=86_400, |seconds| Duration::from_secs(seconds as u64));
+        /// Percentage of ticks that may be late or dead letters: with more within half a minute, /health says degraded.
+        refused_percent_max: u32 = integer(5, 0..=100, whole);
     }
 }

@@ -47,6 +47,12 @@ impl Model {
         assert!(i128::from(gain_ns) <= most_ns / 1_000_000_000, "it gains more than there is: {release:?}");
     }
 
+    fn may_refuse_watermark(&self, set: SetWatermark) -> bool {
+        let is_owned =
+            self.partitions.get(&set.partition).is_some_and(|known| known.assigned || known.restoring);
+        !is_owned || !(1..i64::MAX).contains(&set.event_time_max_ns)
+    }
+
     /// Does what a command says if it is obeyed, or checks that there is a reason to refuse it.
     pub(super) fn execute_control(&mut self, control: &Control, controlled: &Controlled) {
         assert_eq!(controlled.id, control.id);
@@ -63,6 +69,7 @@ impl Model {
             ControlCommand::WeighLane(weigh) => self.lanes[weigh.lane as usize].weight = weigh.weight,
             ControlCommand::SetBreaker(set) => self.lanes[set.lane as usize].breaker.set(set.to),
             ControlCommand::Rebalance(_) => assert!(!self.life.draining, "groups are to move at the end"),
+            ControlCommand::SetWatermark(set) => assert!(!self.may_refuse_watermark(*set), "{set:?}"),
             ControlCommand::WeighTenant(weigh) => assert!((1..=1_000).contains(&weigh.weight)),
             ControlCommand::ChoosePolicy(choice) if choice.of == "placement" => {
                 assert!(PLACEMENT_POLICIES.contains(&choice.name.as_str()), "no such policy: {choice:?}");
@@ -107,6 +114,7 @@ impl Model {
                 unknown(*lane) || (*to == BreakerMode::Open && !others(*lane))
             }
             ControlCommand::Rebalance(_) => self.life.draining,
+            ControlCommand::SetWatermark(set) => self.may_refuse_watermark(*set),
             ControlCommand::WeighTenant(weigh) => !(1..=1_000).contains(&weigh.weight),
             ControlCommand::ChoosePolicy(choice) if choice.of == "placement" => {
                 !PLACEMENT_POLICIES.contains(&choice.name.as_str())

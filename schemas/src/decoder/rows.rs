@@ -1,0 +1,135 @@
+//! Rows of a batch as a record of their own, bad ones as bad as they were: what a producer can correct and send again.
+
+use std::collections::BTreeMap;
+
+use super::batch_plan::Dictionary;
+use super::enum_table::{SIDES, TICK_KINDS};
+use crate::check::{InvalidTick, TickProblem};
+use crate::long_field::LongField;
+use crate::symbol_table::SymbolTable;
+use crate::tick::TickColumns;
+use crate::varint::put_long;
+use crate::{frame, known};
+
+/// A batch that was decoded row by row, with an empty table of symbols before.
+pub(super) struct Rows<'a> {
+    columns: &'a TickColumns,
+    symbols: &'a SymbolTable,
+    dictionary: &'a Dictionary,
+}
+
+/// An entry of a dictionary: the symbol, and the scales of prices and sizes.
+type Entry<'a> = (&'a [u8], [i64; 2]);
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(
+        columns: &'a TickColumns,
+        symbols: &'a SymbolTable,
+        dictionary: &'a Dictionary,
+    ) -> Self {
+        Self { columns, symbols, dictionary }
+    }
+
+    /// A record of these rows, by the published schema that can say what they say.
+    pub(super) fn encode(&self, selection: &[u32]) -> Vec<u8> {
+        let rows = || selection.iter().map(|row| *row as usize);
+        let is_scaled = self.dictionary.is_scaled();
+        let schema = if is_scaled { known::SCALED_TICK_BATCH } else { known::TICK_BATCH };
+        let (entries, indexes) = self.entries(selection);
+        let mut out = frame::header(schema.fingerprint).to_vec();
+        put_array(&mut out, &entries, |out, (symbol, _)| {
+            put_long(symbol.len() as i64, out);
+            out.extend_from_slice(symbol);
+        });
+        for scales in 0..if is_scaled { 2 } else { 0 } {
+            put_array(&mut out, &entries, |out, (_, scale)| put_long(scale[scales], out));
+        }
+        let longs = |out: &mut Vec<u8>, values: Vec<i64>| {
+            put_array(out, &values, |out, value| put_long(*value, out));
+        };
+        longs(&mut out, indexes);
+        longs(&mut out, rows().map(|row| self.kind(row)).collect());
+        // A trade is without a price where the record has no column of prices, which a column of zeros would be another thing than.
+        let has_no_prices = |row| matches!(self.problem(row), Some(TickProblem::NoPrice));
+        let skips_prices = is_scaled && rows().any(has_no_prices);
+        for field in LongField::ALL {
+            if field == LongField::Price {
+                longs(&mut out, rows().map(|row| self.side(row)).collect());
+            }
+            let column = field.column(self.columns);
+            let is_left_out = field == LongField::Price && skips_prices;
+            longs(&mut out, if is_left_out { Vec::new() } else { rows().map(|row| column[row]).collect() });
+        }
+        out
+    }
+
+    fn rejected(&self, row: usize) -> Option<&InvalidTick> {
+        let rejected = &self.columns.rejected;
+        rejected.binary_search_by_key(&row, |invalid| invalid.row).ok().map(|at| &rejected[at])
+    }
+
+    fn problem(&self, row: usize) -> Option<TickProblem> {
+        self.rejected(row).map(|invalid| invalid.problem)
+    }
+
+    /// Index of a row's kind among ours; one that is none of ours stays so.
+    fn kind(&self, row: usize) -> i64 {
+        match self.problem(row) {
+            Some(TickProblem::UnknownKind(index)) => unknown(index, TICK_KINDS.len()),
+            _ => self.columns.kind[row] as i64,
+        }
+    }
+
+    /// Likewise of its side.
+    fn side(&self, row: usize) -> i64 {
+        match self.problem(row) {
+            Some(TickProblem::UnknownSide(index)) => unknown(index, SIDES.len()),
+            _ => self.columns.side[row] as i64,
+        }
+    }
+
+    /// The dictionary of these rows, and their indexes into it: rows that point beyond theirs point beyond it.
+    fn entries(&self, selection: &[u32]) -> (Vec<Entry<'a>>, Vec<i64>) {
+        let (mut entries, mut places) = (Vec::new(), BTreeMap::<Entry<'a>, i64>::new());
+        let of_rows: Vec<Option<Entry<'a>>> = selection.iter().map(|row| self.entry(*row as usize)).collect();
+        for entry in of_rows.iter().flatten() {
+            places.entry(*entry).or_insert_with(|| {
+                entries.push(*entry);
+                entries.len() as i64 - 1
+            });
+        }
+        let index = |(row, entry): (&u32, &Option<Entry<'a>>)| match entry {
+            Some(entry) => places[entry],
+            None => match self.problem(*row as usize) {
+                Some(TickProblem::UnknownSymbol { index, .. }) if index < 0 => index,
+                Some(TickProblem::UnknownSymbol { index, .. }) => index.max(entries.len() as i64),
+                _ => entries.len() as i64,
+            },
+        };
+        let indexes = selection.iter().zip(&of_rows).map(index).collect();
+        (entries, indexes)
+    }
+
+    /// A row's entry of the dictionary; `None` where it points beyond it.
+    fn entry(&self, row: usize) -> Option<Entry<'a>> {
+        let number = self.columns.symbol[row];
+        if self.rejected(row).is_some() {
+            return self.dictionary.entry(number as usize);
+        }
+        let scales = self.columns.scales_of(row);
+        Some((self.symbols.name(number).as_bytes(), [scales.price.into(), scales.size.into()]))
+    }
+}
+
+/// An index that none of so many names has.
+fn unknown(index: i64, names: usize) -> i64 {
+    if (0..names as i64).contains(&index) { names as i64 } else { index }
+}
+
+fn put_array<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+    if !items.is_empty() {
+        put_long(items.len() as i64, out);
+        items.iter().for_each(|item| put(out, item));
+    }
+    put_long(0, out);
+}

@@ -1,0 +1,376 @@
+//! Event times far from all before, judged tick by tick: no symbol alone moves the watermark of the others.
+//!
+//! ```text
+//!   event time     ── far behind ──┬──── future_max ──── reference ───┬──── future_max ────┬── ahead: a dead letter
+//!                     late         │ late, or in time                  │ accepted           │ never counts where it is ahead
+//!                                                                                          │ of the clock; else a vote
+//! ```
+//!
+//! The *reference* is the greatest event time of the partition's accepted ticks, as in [`crate::jump`], and so are the limits of what is
+//! ahead. What differs is what it takes to follow a jump, and what a tick that is ahead costs: itself.
+//!
+//! A tick that is ahead is a *vote* of its symbol for its time, unless it is ahead of the time at which its record was written: that has
+//! not happened yet, whoever says so. A jump is followed when
+//!
+//! - [`JUMP_TICKS`] ticks of it follow each other, with no tick in time among them, and
+//! - more symbols vote for it than others *are heard*: those of which a tick in time was written within [`HEARD_NS`] before.
+//!
+//! So a partition of one symbol follows it after a closed market or into another recording as soon as it has said so often enough; one
+//! wrong unit among several symbols waits in vain, because the others are heard; and symbols that ended do not hold the rest back
+//! for longer than a minute. Who is not followed is a dead letter, and an operator can say what holds.
+//!
+//! The other way, a partition that has just begun may have begun with the wrong tick. Until [`YOUNG_TICKS`] ticks came in time, ticks that are
+//! as far *behind* the reference are votes as well, by the same rule but for one: ticks in time among them do not count, as it is
+//! these that are in doubt.
+
+use std::collections::BTreeSet;
+
+use warptape_events::TickProblem;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::StageError;
+use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
+use crate::jump::AheadLimits;
+
+/// Ticks of a jump that are needed to follow it.
+const JUMP_TICKS: u32 = 8;
+/// How long a symbol is heard after the record of its last tick in time was written.
+const HEARD_NS: i64 = 60_000_000_000;
+/// Ticks in time after which a partition has begun for good.
+const YOUNG_TICKS: u32 = 1_024;
+/// Symbols whose votes are kept: those that come later do not count.
+const VOTERS_MAX: usize = 65_536;
+/// Symbols that are looked at for each vote, on average: who is heard is counted anew only after so many votes.
+const LOOKS_A_VOTE: usize = 64;
+
+/// Symbols that vote for a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Votes {
+    /// The newest time voted for.
+    time_ns: i64,
+    /// Ticks for it, fewer those for other times since; 0 where there are none.
+    ticks: u32,
+    /// How many of them there were when it was last counted who is heard.
+    counted_at: u32,
+    /// Hashes of the symbols' names: those of a jump have no numbers.
+    voters: BTreeSet<u64>,
+}
+
+impl Votes {
+    /// Counts a vote. Whether it belongs to the votes that there are, rather than against them.
+    fn add(&mut self, symbol: &str, time_ns: i64, within_ns: i64) -> bool {
+        let belongs = self.ticks > 0 && self.time_ns.abs_diff(time_ns) <= within_ns.unsigned_abs();
+        if !belongs && self.ticks > 1 {
+            self.ticks -= 1;
+            self.counted_at = self.counted_at.min(self.ticks);
+            return false;
+        }
+        if !belongs {
+            *self = Self::default();
+        }
+        self.time_ns = time_ns;
+        self.ticks = self.ticks.saturating_add(1);
+        if self.voters.len() < VOTERS_MAX {
+            self.voters.insert(hash(symbol));
+        }
+        true
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put_i64(out, self.time_ns);
+        put_u32(out, self.ticks);
+        put_u32(out, self.counted_at);
+        put_u32(out, self.voters.len() as u32);
+        self.voters.iter().for_each(|voter| put_u64(out, *voter));
+    }
+
+    fn read(bytes: &mut &[u8]) -> Result<Self, StageError> {
+        let (time_ns, ticks) = (get_i64(bytes, "time voted for")?, get_u32(bytes, "votes")?);
+        let counted_at = get_u32(bytes, "votes counted")?;
+        let voters = get_u32(bytes, "voters")?;
+        let voters = (0..voters).map(|_| get_u64(bytes, "voter")).collect::<Result<_, _>>()?;
+        Ok(Self { time_ns, ticks, counted_at, voters })
+    }
+}
+
+fn hash(symbol: &str) -> u64 {
+    xxh3_64(symbol.as_bytes())
+}
+
+/// A tick that is judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JudgedTick<'a> {
+    pub(crate) symbol: &'a str,
+    pub(crate) time_ns: i64,
+    /// When its record was written; 0 where that is not known.
+    pub(crate) written_ns: i64,
+}
+
+/// What a tick does to the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moves {
+    /// What any tick does: a later one moves it, a late one does not.
+    Normally,
+    /// It is moved back to the tick.
+    Back,
+}
+
+/// Who is heard in a partition, and what symbols vote for.
+#[derive(Debug, Default)]
+pub(crate) struct Quorum {
+    /// By symbol number: when the record of its last tick in time was written; `i64::MIN` before the first.
+    heard_ns: Vec<i64>,
+    /// Ticks in time so far, up to [`YOUNG_TICKS`].
+    in_time: u32,
+    ahead: Votes,
+    behind: Votes,
+}
+
+impl Quorum {
+    /// Makes room for so many symbols.
+    pub(crate) fn grow(&mut self, symbols: usize) {
+        self.heard_ns.resize(symbols, i64::MIN);
+    }
+
+    /// Whether ticks far behind the reference are votes.
+    pub(crate) fn is_young(&self) -> bool {
+        self.in_time < YOUNG_TICKS
+    }
+
+    /// Judges a tick after ticks up to `reference_ns`: what is wrong with it if it is too far ahead, and not followed. `names` are those of
+    /// the symbols by number.
+    pub(crate) fn judge<'n>(
+        &mut self,
+        tick: JudgedTick<'_>,
+        limits: Option<&AheadLimits>,
+        reference_ns: Option<i64>,
+        names: impl Fn(u32) -> &'n str,
+    ) -> Result<Moves, TickProblem> {
+        let Some(limits) = limits else { return Ok(Moves::Normally) };
+        let JudgedTick { symbol, time_ns, written_ns } = tick;
+        let future_max_ns = limits.future_max_ns();
+        let names = &names;
+        if limits.is_ahead(time_ns) {
+            let counts = !limits.is_ahead_of_writing(time_ns);
+            if counts && self.ahead.add(symbol, time_ns, future_max_ns) {
+                let is_followed = is_quorum(&mut self.ahead, &self.heard_ns, written_ns, names);
+                if is_followed {
+                    self.ahead = Votes::default();
+                    return Ok(Moves::Normally);
+                }
+            }
+            return Err(limits.problem_of(time_ns));
+        }
+        let is_far_behind =
+            reference_ns.is_some_and(|reference| time_ns < reference.saturating_sub(future_max_ns));
+        if is_far_behind && self.is_young() && self.behind.add(symbol, time_ns, future_max_ns) {
+            let is_followed = is_quorum(&mut self.behind, &self.heard_ns, written_ns, names);
+            if is_followed {
+                self.go_back(written_ns, names);
+                return Ok(Moves::Back);
+            }
+        }
+        Ok(Moves::Normally)
+    }
+
+    /// Ticks of these symbols came in time, in a record that was written at this time.
+    pub(crate) fn hear(&mut self, symbols: impl ExactSizeIterator<Item = u32>, written_ns: i64) {
+        if symbols.len() == 0 {
+            return;
+        }
+        self.in_time = self.in_time.saturating_add(symbols.len() as u32).min(YOUNG_TICKS);
+        if self.ahead.ticks > 0 {
+            self.ahead = Votes::default();
+        }
+        symbols.for_each(|symbol| self.heard_ns[symbol as usize] = written_ns);
+        if !self.is_young() && self.behind.ticks > 0 {
+            self.behind = Votes::default();
+        }
+    }
+
+    /// An operator has said what holds: votes do not matter any more.
+    pub(crate) fn settle(&mut self) {
+        (self.ahead, self.behind, self.in_time) = (Votes::default(), Votes::default(), YOUNG_TICKS);
+    }
+
+    /// The reference moves back to what most vote for: it is these that are heard now.
+    fn go_back<'n>(&mut self, written_ns: i64, names: impl Fn(u32) -> &'n str) {
+        let Votes { voters, .. } = std::mem::take(&mut self.behind);
+        for (number, heard_ns) in (0..).zip(&mut self.heard_ns) {
+            *heard_ns = if voters.contains(&hash(names(number))) { written_ns } else { i64::MIN };
+        }
+        self.ahead = Votes::default();
+        self.in_time = 0;
+    }
+
+    /// Writes the state.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_u32(out, self.in_time);
+        self.ahead.write(out);
+        self.behind.write(out);
+        self.heard_ns.iter().for_each(|heard_ns| put_i64(out, *heard_ns));
+    }
+
+    /// Reads what was written of a partition with so many symbols.
+    pub(crate) fn read(symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
+        let in_time = get_u32(bytes, "ticks in time")?;
+        let (ahead, behind) = (Votes::read(bytes)?, Votes::read(bytes)?);
+        let heard_ns =
+            (0..symbols).map(|_| get_i64(bytes, "when a symbol was heard")).collect::<Result<_, _>>()?;
+        Ok(Self { heard_ns, in_time, ahead, behind })
+    }
+}
+
+/// Whether votes are enough, in a record that was written at this time.
+fn is_quorum<'n>(
+    votes: &mut Votes,
+    heard_ns: &[i64],
+    written_ns: i64,
+    names: impl Fn(u32) -> &'n str,
+) -> bool {
+    let since_counted = (votes.ticks - votes.counted_at) as usize;
+    if votes.ticks < JUMP_TICKS || since_counted.saturating_mul(LOOKS_A_VOTE) < heard_ns.len() {
+        return false;
+    }
+    votes.counted_at = votes.ticks;
+    let since_ns = written_ns.saturating_sub(HEARD_NS);
+    let is_heard = |(number, heard_ns): &(u32, i64)| {
+        *heard_ns != i64::MIN && *heard_ns >= since_ns && !votes.voters.contains(&hash(names(*number)))
+    };
+    let others = (0..).zip(heard_ns.iter().copied()).filter(is_heard).take(votes.voters.len()).count();
+    others < votes.voters.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rejects, StageConfig};
+
+    const MAX: i64 = 100;
+    const SKEW: i64 = 5;
+    const NAMES: [&str; 4] = ["A", "B", "C", "D"];
+
+    fn config() -> StageConfig {
+        let config = r#"{"bars": ["1s"], "allowed_lateness_ns": 10, "groups_per_partition": 2, "indicators": {}, "signals": {}}"#;
+        let config = StageConfig::from_json(config).expect("a configuration");
+        StageConfig {
+            future_max_ns: Some(MAX),
+            clock_skew_max_ns: Some(SKEW),
+            rejects: Rejects::Rows,
+            ..config
+        }
+    }
+
+    struct Judge {
+        quorum: Quorum,
+        reference_ns: Option<i64>,
+    }
+
+    impl Judge {
+        /// After enough ticks of all symbols that nothing is young.
+        fn grown_up(symbols: usize, written_ns: i64) -> Self {
+            let mut quorum = Quorum::default();
+            quorum.grow(NAMES.len());
+            for _ in 0..YOUNG_TICKS {
+                quorum.hear(0..symbols as u32, written_ns);
+            }
+            Self { quorum, reference_ns: Some(1_000) }
+        }
+
+        fn new() -> Self {
+            Self { reference_ns: None, ..Self::grown_up(0, 0) }
+        }
+
+        /// Whether a tick moves on as the intake does it: -1 where it is refused, 0 where it is late, 1 where it is in time.
+        fn tick(&mut self, symbol: usize, time_ns: i64, written_ns: i64) -> i32 {
+            let limits = AheadLimits::of(&config(), self.reference_ns, written_ns);
+            let tick = JudgedTick { symbol: NAMES[symbol], time_ns, written_ns };
+            let name = |number: u32| NAMES[number as usize];
+            match self.quorum.judge(tick, limits.as_ref(), self.reference_ns, name) {
+                Err(_) => return -1,
+                Ok(Moves::Back) => self.reference_ns = Some(time_ns),
+                Ok(Moves::Normally) => {}
+            }
+            if self.reference_ns.is_some_and(|reference| time_ns < reference - 10) {
+                return 0;
+            }
+            self.reference_ns = self.reference_ns.max(Some(time_ns));
+            self.quorum.hear([symbol as u32].into_iter(), written_ns);
+            1
+        }
+    }
+
+    #[test]
+    fn one_symbol_of_one_is_followed_and_one_of_two_is_not() {
+        let mut judge = Judge::grown_up(1, 9_000);
+        let found: Vec<i32> = (0..9).map(|number| judge.tick(0, 5_000 + number, 9_000)).collect();
+        assert_eq!(found, [-1, -1, -1, -1, -1, -1, -1, 1, 1]);
+        let mut judge = Judge::grown_up(2, 9_000);
+        assert!((0..5_000).all(|_| judge.tick(0, 5_000, 9_000) == -1), "the other one is heard");
+        assert_eq!(judge.tick(1, 1_001, 9_000), 1);
+        assert_eq!(judge.tick(0, 5_000, 9_000 + HEARD_NS), -1, "seven more are missing");
+        assert!((0..6).all(|_| judge.tick(0, 5_000, 9_000 + HEARD_NS) == -1));
+        assert_eq!(judge.tick(0, 5_000, 9_001 + HEARD_NS), 1, "the other one is heard no more");
+    }
+
+    #[test]
+    fn most_symbols_are_followed_unless_ticks_are_in_time_between() {
+        let mut judge = Judge::grown_up(3, 9_000);
+        let found: Vec<i32> = (0..10).map(|number| judge.tick(number % 2, 5_000, 9_000)).collect();
+        assert_eq!(found, [-1, -1, -1, -1, -1, -1, -1, 1, 1, 1]);
+        let mut judge = Judge::grown_up(3, 9_000);
+        for _ in 0..100 {
+            assert!((0..7).all(|number| judge.tick(number % 2, 5_000, 9_000) == -1));
+            assert_eq!(judge.tick(2, 1_001, 9_000), 1);
+        }
+        // Ticks of another time count against it.
+        let mut judge = Judge::grown_up(1, 9_000);
+        assert!((0..7).all(|_| judge.tick(0, 5_000, 9_000) == -1 && judge.tick(0, 7_000, 9_000) == -1));
+    }
+
+    #[test]
+    fn what_is_ahead_of_the_clock_never_counts() {
+        let mut judge = Judge::grown_up(1, 1_000);
+        assert!((0..100).all(|_| judge.tick(0, 5_000, 1_000) == -1));
+        assert_eq!(judge.tick(0, 1_005, 1_000), 1);
+        let mut judge = Judge::new();
+        assert!((0..100).all(|_| judge.tick(0, 1_006, 1_000) == -1), "nor at the beginning");
+        assert_eq!(judge.tick(0, 1_005, 1_000), 1);
+    }
+
+    #[test]
+    fn a_beginning_with_the_wrong_tick_is_taken_back() {
+        let mut judge = Judge::new();
+        assert_eq!(judge.tick(0, 5_000, 9_000), 1);
+        let found: Vec<i32> = (0..10).map(|number| judge.tick(0, 1_000 + number, 9_000)).collect();
+        assert_eq!(found, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]);
+        // One symbol of three has the wrong unit, and came first.
+        let mut judge = Judge::new();
+        let found: Vec<i32> = (0..30)
+            .map(|number| {
+                if number % 3 == 0 {
+                    judge.tick(0, 5_000, 9_000)
+                } else {
+                    judge.tick(number % 3, 1_000, 9_000)
+                }
+            })
+            .collect();
+        assert_eq!(found[..3], [1, 0, 0]);
+        assert_eq!(found[27..], [-1, 1, 1]);
+        // Later it is the ticks behind that are late.
+        let mut judge = Judge::grown_up(1, 9_000);
+        assert!((0..100).all(|_| judge.tick(0, 500, 9_000) == 0));
+    }
+
+    #[test]
+    fn the_state_is_read_as_it_was_written() {
+        let mut judge = Judge::grown_up(2, 9_000);
+        assert!((0..5).all(|_| judge.tick(0, 5_000, 9_000) == -1));
+        let mut bytes = Vec::new();
+        judge.quorum.write(&mut bytes);
+        let read = Quorum::read(NAMES.len(), &mut &bytes[..]).expect("it was written so");
+        let mut again = Vec::new();
+        read.write(&mut again);
+        assert_eq!((again, read.ahead), (bytes, judge.quorum.ahead));
+    }
+}
