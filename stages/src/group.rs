@@ -22,6 +22,9 @@ const STATE_VERSION: u32 = 3;
 /// Version of those of a group whose symbols' prices all have nine digits behind the decimal point.
 const STATE_VERSION_OF_NINE_DIGITS: u32 = 2;
 
+/// Closed bars that a specification keeps room for between runs: where all symbols close at once, their memory is given back.
+const CLOSED_ROOM_MAX: usize = 1_024;
+
 /// A symbol that got the next free slot of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotSymbol {
@@ -212,6 +215,10 @@ impl GroupStage {
             quotes.fold(rows, range);
         }
         self.emit(&mut output.signals);
+        self.specs
+            .iter_mut()
+            .filter(|state| state.closed.len() > CLOSED_ROOM_MAX)
+            .for_each(SpecState::forget);
     }
 
     /// Encodes what the specifications detected, in the order of the keys.
@@ -329,6 +336,13 @@ impl SpecState {
     fn slot_state(&mut self) -> device::SpecState<'_> {
         let Self { bars, indicators, signals, .. } = self;
         device::SpecState { bars, indicators, signals }
+    }
+
+    /// Forgets what the last rows came to, and gives its memory back.
+    fn forget(&mut self) {
+        self.closed = ClosedBars::default();
+        self.columns = IndicatorColumns::default();
+        self.detected = Vec::new();
     }
 
     /// Forgets what the last rows came to.

@@ -235,7 +235,7 @@ impl PartitionIntake {
                 self.event_time_max_ns = Some(time_ns);
                 self.deal_by_groups(offset, ticks, first, queues);
             }
-            None => self.deal_row_by_row(offset, ticks, first, None, queues, late),
+            None => self.deal_row_by_row(offset, ticks, first, &[], queues, late),
         }
     }
 
@@ -253,7 +253,7 @@ impl PartitionIntake {
         if !self.are_all_good(&*ticks, first, written_ns) {
             let back_at = self.judge_rows(ticks, first, written_ns);
             self.place_new_symbols(offset, queues);
-            self.deal_row_by_row(offset, ticks, first, back_at, queues, late);
+            self.deal_row_by_row(offset, ticks, first, &back_at, queues, late);
             return;
         }
         self.price_scales.begin_record();
@@ -299,11 +299,11 @@ impl PartitionIntake {
     }
 
     /// Judges each row, as if its record had no other: numbers the symbols of the good ones, and adds the others to the rejected ones.
-    /// Returns the row at which event time is moved back, if there is one.
-    fn judge_rows(&mut self, ticks: &mut TickColumns, first: usize, written_ns: i64) -> Option<usize> {
+    /// Returns the rows at which event time is moved back.
+    fn judge_rows(&mut self, ticks: &mut TickColumns, first: usize, written_ns: i64) -> Vec<usize> {
         let mut new = NewSymbols::take(&mut self.symbols, self.places.len());
         let mut before = std::mem::take(&mut ticks.rejected).into_iter().peekable();
-        let (mut back_at, mut scales, mut reference_ns) = (None, Vec::new(), self.event_time_max_ns);
+        let (mut back_at, mut scales, mut reference_ns) = (Vec::new(), Vec::new(), self.event_time_max_ns);
         self.price_scales.begin_record();
         for row in first..ticks.len() {
             if let Some(invalid) = before.next_if(|invalid| invalid.row == row - first) {
@@ -314,7 +314,8 @@ impl PartitionIntake {
                 Ok((moves, row_scales)) => {
                     let time_ns = ticks.event_time_ns[row];
                     if moves == Moves::Back {
-                        (back_at, reference_ns) = (Some(row), Some(time_ns));
+                        back_at.push(row);
+                        reference_ns = Some(time_ns);
                     }
                     let lateness_ns = self.config.allowed_lateness_ns;
                     if reference_ns
@@ -441,7 +442,7 @@ impl PartitionIntake {
         offset: i64,
         ticks: &TickColumns,
         first: usize,
-        back_at: Option<usize>,
+        back_at: &[usize],
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
     ) {
@@ -454,7 +455,7 @@ impl PartitionIntake {
                 continue;
             }
             let (time_ns, symbol) = (ticks.event_time_ns[row], ticks.symbol[row]);
-            if back_at == Some(row) {
+            if back_at.contains(&row) {
                 watermark_ns = self.go_back(time_ns, offset, index, queues);
             }
             // Quotes have none. Late trades are watched too: what is published a second time is mostly late.
@@ -749,7 +750,7 @@ mod tests {
                         offset,
                         &columns,
                         first,
-                        None,
+                        &[],
                         &mut expected,
                         &mut expected_late,
                     );

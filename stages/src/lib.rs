@@ -15,6 +15,7 @@ mod market;
 mod outputs;
 mod quorum;
 pub mod risk;
+mod samples;
 mod scales;
 mod trade_ids;
 

@@ -11,7 +11,6 @@
 //! interval, and late ticks are not seen. Prices are the last by event time: a tick that arrives out of order never replaces a
 //! newer one.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use warptape_events::tick::Scales;
 use warptape_kernels::ParameterMistake;
 
 use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
+use crate::samples::{SampleRow, SampleRows};
 use crate::scales::{PriceScales, price_of};
 use crate::{QuoteOrder, StageError};
 
@@ -123,9 +123,6 @@ pub struct SymbolMarket {
     pub year_ns: f64,
 }
 
-/// Prices by sample, the oldest first, and then by symbol number, as far as there were symbols; 0 where no positive price was known.
-type SampleRows = VecDeque<Arc<[f64]>>;
-
 /// Prices of a symbol at regular times. They are shared with the market they are of, so that a request has them without a copy of
 /// them being made where ticks wait.
 #[derive(Clone)]
@@ -137,7 +134,7 @@ pub struct Samples {
 impl Samples {
     /// The prices since the last time at which there was none that is positive, oldest first.
     pub fn prices(&self) -> Vec<f64> {
-        let price = |row: &Arc<[f64]>| row.get(self.symbol).copied().unwrap_or(0.0);
+        let price = |row: &SampleRow| row.get(self.symbol).unwrap_or(0.0);
         let mut prices: Vec<f64> = self.rows.iter().map(price).collect();
         let first = prices.iter().rposition(|price| *price == 0.0).map_or(0, |last| last + 1);
         prices.drain(..first);
@@ -147,7 +144,7 @@ impl Samples {
 
 impl From<Vec<f64>> for Samples {
     fn from(prices: Vec<f64>) -> Self {
-        let rows = prices.into_iter().map(|price| Arc::from([price])).collect();
+        let rows = prices.into_iter().map(|price| SampleRow::after(None, [price].into_iter())).collect();
         Self { rows: Arc::new(rows), symbol: 0 }
     }
 }
@@ -283,7 +280,8 @@ impl Market {
         let kept = self.config.window as usize + 1;
         // Before the first tick there was nothing to sample.
         let missed = if is_first { 0 } else { due.abs_diff(self.last_sample) };
-        let row: Arc<[f64]> = self.last.iter().map(|last| last.price().unwrap_or(0.0)).collect();
+        let prices = self.last.iter().map(|last| last.price().unwrap_or(0.0));
+        let row = SampleRow::after(self.samples.back(), prices);
         let samples = Arc::make_mut(&mut self.samples);
         for _ in 0..missed.min(kept as u64) {
             if samples.len() == kept {
@@ -354,7 +352,8 @@ impl Market {
                 return Err(StageError::Damaged { found: format!("a sample of {length} symbols") });
             }
             let price = |_| get_u64(bytes, "sample").map(f64::from_bits);
-            rows.push_back((0..length).map(price).collect::<Result<_, _>>()?);
+            let prices = (0..length).map(price).collect::<Result<Vec<f64>, _>>()?;
+            rows.push_back(SampleRow::after(rows.back(), prices.into_iter()));
         }
         market.samples = Arc::new(rows);
         Ok(market)

@@ -177,7 +177,8 @@ impl TradeIds {
             put_i64(out, window.greatest);
             // A symbol that has had no id takes no more room.
             if window.greatest != 0 {
-                window.words.iter().for_each(|word| put_u64(out, *word));
+                let words = window.words.as_deref().copied().unwrap_or_else(|| words_of(window.greatest));
+                words.iter().for_each(|word| put_u64(out, *word));
             }
         }
     }
@@ -188,7 +189,7 @@ impl TradeIds {
         for window in &mut windows {
             window.greatest = get_i64(bytes, "greatest trade id")?;
             if window.greatest != 0 {
-                for word in &mut window.words {
+                for word in window.words.get_or_insert_default().iter_mut() {
                     *word = get_u64(bytes, "window of trade ids")?;
                 }
             }
@@ -211,35 +212,43 @@ enum Seen {
 struct Window {
     /// The greatest id so far; 0, which is none, before the first.
     greatest: i64,
-    /// A bit for each id of the last `WORDS` words' worth, each word at the place of its number in the ring.
-    words: [u64; WORDS],
+    /// A bit for each id of the last `WORDS` words' worth, each word at the place of its number in the ring; none before the second id, so that
+    /// symbols of a single trade take no room.
+    words: Option<Box<[u64; WORDS]>>,
 }
 
 impl Window {
     #[inline]
     fn insert(&mut self, id: i64) -> Seen {
-        if id > self.greatest || self.greatest == 0 {
-            self.move_to(id);
+        if self.greatest == 0 {
+            self.greatest = id;
+            return Seen::New;
+        }
+        let words = self.words.get_or_insert_with(|| Box::new(words_of(self.greatest)));
+        if id > self.greatest {
+            // The words that the window moves into are empty.
+            let (from, to) = (word_of(self.greatest), word_of(id));
+            if to.abs_diff(from) >= WORDS as u64 {
+                **words = [0; WORDS];
+            } else {
+                (from + 1..=to).for_each(|word| words[place(word)] = 0);
+            }
+            self.greatest = id;
         } else if self.greatest.abs_diff(id) >= WINDOW_IDS {
             return Seen::Untold;
         }
-        let (word, bit) = (&mut self.words[place(word_of(id))], 1 << (id & (WORD_IDS - 1)));
+        let (word, bit) = (&mut words[place(word_of(id))], 1 << (id & (WORD_IDS - 1)));
         let seen = if *word & bit != 0 { Seen::Before } else { Seen::New };
         *word |= bit;
         seen
     }
+}
 
-    /// Makes an id the greatest: the words that the window moves into are empty.
-    #[inline]
-    fn move_to(&mut self, id: i64) {
-        let (from, to) = (word_of(self.greatest), word_of(id));
-        if self.greatest == 0 || to.abs_diff(from) >= WORDS as u64 {
-            self.words = [0; WORDS];
-        } else {
-            (from + 1..=to).for_each(|word| self.words[place(word)] = 0);
-        }
-        self.greatest = id;
-    }
+/// The words of a window that has one id.
+fn words_of(id: i64) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    words[place(word_of(id))] = 1 << (id & (WORD_IDS - 1));
+    words
 }
 
 /// Number of the word that an id has its bit in.
@@ -273,6 +282,13 @@ mod tests {
 
     impl Model {
         fn insert(&mut self, id: i64) -> Seen {
+            if self.words.is_none() {
+                if self.greatest == 0 {
+                    self.greatest = id;
+                    return Seen::New;
+                }
+                self.words = Some(Box::new(words_of(self.greatest)));
+            }
             let greatest = *self.greatest.insert(self.greatest.map_or(id, |greatest| greatest.max(id)));
             if i128::from(greatest) - i128::from(id) >= i128::from(WINDOW) {
                 return Seen::Untold;

@@ -68,12 +68,6 @@ pub(crate) struct OpenBar {
 }
 
 impl OpenBar {
-    /// Whether there are neither trades nor a quote.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.trades == 0 && self.quote.is_none()
-    }
-
     /// The bar of a first trade.
     #[inline(always)]
     pub fn of_trade(trade: Trade) -> Self {

@@ -18,22 +18,46 @@ pub(crate) struct TimeBars {
     slots: usize,
     /// Ascending by number.
     open: Vec<OpenRow>,
-    /// Spare rows, all of whose bars are empty, for the bars that open next.
+    /// Spare rows without bars, for those that open next.
     spare: Vec<OpenRow>,
     /// By slot: bid and ask of the last quote before all open bars; 0 where there is none.
     last_quotes: Vec<[i64; 2]>,
 }
 
-/// The bars of all slots with the same number.
+/// The bars of all slots with the same number. Slots that have neither trades nor quotes in it take no room for one.
 #[derive(Clone, Debug, Default)]
 struct OpenRow {
     /// The bar spans event times `number · interval .. (number + 1) · interval`.
     number: i64,
-    /// By slot; empty where the slot has neither trades nor quotes in it.
+    /// By slot: the place of its bar among `bars`, from 1; 0 where it has none.
+    places: Vec<u32>,
+    /// In the order of their first tick; none is empty.
     bars: Vec<OpenBar>,
-    /// Slots whose bars are not empty, in the order of their first tick.
+    /// The slots of these.
     touched: Vec<u32>,
 }
+
+impl OpenRow {
+    /// The bar of a slot, which is empty if it has none so far: something is to be added to it.
+    #[inline(always)]
+    fn bar_mut(&mut self, slot: u32) -> &mut OpenBar {
+        let place = &mut self.places[slot as usize];
+        if *place == 0 {
+            self.touched.push(slot);
+            self.bars.push(OpenBar::default());
+            *place = self.bars.len() as u32;
+        }
+        &mut self.bars[*place as usize - 1]
+    }
+
+    fn bar(&self, slot: usize) -> Option<&OpenBar> {
+        let place = self.places[slot] as usize;
+        place.checked_sub(1).map(|place| &self.bars[place])
+    }
+}
+
+/// Bars that a row without any keeps room for: a bar that once had all symbols does not hold on to their memory.
+const SPARE_BARS_MAX: usize = 64;
 
 /// The open bar into which the last tick fell, where the next one is looked for first.
 #[derive(Clone, Copy)]
@@ -57,9 +81,9 @@ impl TimeBars {
     pub fn resize(&mut self, slots: usize) {
         self.slots = self.slots.max(slots);
         for row in self.open.iter_mut().chain(&mut self.spare) {
-            row.bars.resize(self.slots, OpenBar::default());
+            grow(&mut row.places, self.slots, 0);
         }
-        self.last_quotes.resize(self.slots, [0; 2]);
+        grow(&mut self.last_quotes, self.slots, [0; 2]);
     }
 
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
@@ -77,11 +101,7 @@ impl TimeBars {
                     if time_ns < current.start_ns || time_ns >= current.end_ns {
                         current = self.bar_at(time_ns);
                     }
-                    let open = &mut self.open[current.position];
-                    let bar = &mut open.bars[slots[row] as usize];
-                    if bar.is_empty() {
-                        open.touched.push(slots[row]);
-                    }
+                    let bar = self.open[current.position].bar_mut(slots[row]);
                     bar.add_quote(Quote { time_ns, bid_e9: prices_e9[row], ask_e9: sizes_e9[row] });
                 }
                 RowKind::WATERMARK => {
@@ -93,13 +113,9 @@ impl TimeBars {
                     if time_ns < current.start_ns || time_ns >= current.end_ns {
                         current = self.bar_at(time_ns);
                     }
-                    let open = &mut self.open[current.position];
-                    let bar = &mut open.bars[slots[row] as usize];
+                    let bar = self.open[current.position].bar_mut(slots[row]);
                     let trade = Trade::new(kind, time_ns, prices_e9[row], sizes_e9[row]);
                     if bar.trades == 0 {
-                        if bar.is_empty() {
-                            open.touched.push(slots[row]);
-                        }
                         *bar = OpenBar { quote: bar.quote, ..OpenBar::of_trade(trade) };
                     } else {
                         bar.add_by_event_time(trade);
@@ -123,7 +139,7 @@ impl TimeBars {
                 );
                 let mut row = self.spare.pop().unwrap_or_default();
                 row.number = number;
-                row.bars.resize(self.slots, OpenBar::default());
+                grow(&mut row.places, self.slots, 0);
                 self.open.insert(position, row);
                 position
             }
@@ -141,16 +157,18 @@ impl TimeBars {
             let row = &mut self.open[position];
             row.touched.sort_unstable();
             for slot in row.touched.drain(..) {
-                let bar = &mut row.bars[slot as usize];
+                let place = std::mem::take(&mut row.places[slot as usize]);
+                let bar = &mut row.bars[place as usize - 1];
                 let quote = &mut self.last_quotes[slot as usize];
                 if let Some(Quote { bid_e9, ask_e9, .. }) = bar.quote.take() {
                     *quote = [bid_e9, ask_e9];
                 }
                 if bar.trades > 0 {
                     closed.push(slot, [start_ns, end_ns], bar, *quote, rows, cause);
-                    bar.trades = 0;
                 }
             }
+            row.bars.clear();
+            row.bars.shrink_to(SPARE_BARS_MAX);
         }
         self.spare.extend(self.open.drain(..count));
     }
@@ -166,15 +184,13 @@ impl TimeBars {
 
     /// Open bars of a slot with their numbers, oldest first.
     pub fn of_slot(&self, slot: usize) -> impl Iterator<Item = (i64, &OpenBar)> {
-        self.open.iter().map(move |row| (row.number, &row.bars[slot])).filter(|(_, bar)| !bar.is_empty())
+        self.open.iter().filter_map(move |row| Some((row.number, row.bar(slot)?)))
     }
 
     /// Sets the bar with this number of a slot, which must not have it yet.
     pub fn set_bar(&mut self, slot: usize, number: i64, bar: OpenBar) {
         let position = self.bar_at(self.start_ns(number)).position;
-        let row = &mut self.open[position];
-        row.bars[slot] = bar;
-        row.touched.push(slot as u32);
+        *self.open[position].bar_mut(slot as u32) = bar;
     }
 
     /// Bid and ask of a slot's last quote before all open bars; 0 where there is none.
@@ -259,5 +275,15 @@ impl TimeBars {
             }
         }
         Ok(bars)
+    }
+}
+
+/// Makes a list longer, with room for a quarter more: doubling would leave half of what all slots take unused.
+fn grow<T: Clone>(list: &mut Vec<T>, len: usize, value: T) {
+    if len > list.capacity() {
+        list.reserve_exact(len + len / 4 - list.len());
+    }
+    if len > list.len() {
+        list.resize(len, value);
     }
 }

@@ -25,7 +25,12 @@ pub(super) struct Columns<const K: usize> {
 impl<const K: usize> Columns<K> {
     /// Makes room for `slots` slots, with zeros.
     pub fn resize(&mut self, slots: usize) {
-        self.blocks.resize(slots.div_ceil(LANES), BlockRows::ZERO);
+        let blocks = slots.div_ceil(LANES);
+        if blocks > self.blocks.capacity() {
+            // Doubling would leave half of it unused.
+            self.blocks.reserve_exact(blocks + blocks / 4 - self.blocks.len());
+        }
+        self.blocks.resize(blocks, BlockRows::ZERO);
     }
 
     /// The numbers of one slot.
@@ -145,7 +150,7 @@ impl Place<LANES> for Block {
 
     #[inline(always)]
     fn read<const Q: usize>(&self, ring: &Ring<Q>, step: RingStep, back: usize) -> [[f64; LANES]; Q] {
-        ring.rows[ring.row_before(self.0, step.position, back)].0
+        ring.row_before(self.0, step.position, back).0
     }
 
     #[inline(always)]
@@ -155,8 +160,7 @@ impl Place<LANES> for Block {
         step: RingStep,
         values: &[[f64; LANES]; Q],
     ) -> [[f64; LANES]; Q] {
-        let row = ring.row(self.0, step.position);
-        std::mem::replace(&mut ring.rows[row].0, *values)
+        std::mem::replace(&mut ring.row_mut(self.0, step.position).0, *values)
     }
 
     #[inline(always)]
@@ -208,7 +212,7 @@ impl<const L: usize> Place<L> for Scattered<L> {
         let mut values = [[0.0; L]; Q];
         for lane in 0..L {
             let slot = self.slot(lane);
-            let BlockRows(row) = &ring.rows[ring.row_before(slot / LANES, steps[lane].position, back)];
+            let BlockRows(row) = ring.row_before(slot / LANES, steps[lane].position, back);
             for quantity in 0..Q {
                 values[quantity][lane] = row[quantity][slot % LANES];
             }
@@ -226,8 +230,7 @@ impl<const L: usize> Place<L> for Scattered<L> {
         let mut oldest = [[0.0; L]; Q];
         for lane in 0..L {
             let slot = self.slot(lane);
-            let row = ring.row(slot / LANES, steps[lane].position);
-            let BlockRows(row) = &mut ring.rows[row];
+            let BlockRows(row) = ring.row_mut(slot / LANES, steps[lane].position);
             for quantity in 0..Q {
                 oldest[quantity][lane] =
                     std::mem::replace(&mut row[quantity][slot % LANES], values[quantity][lane]);

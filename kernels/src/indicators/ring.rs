@@ -7,11 +7,18 @@ use super::lanes::{BlockRows, LANES};
 #[derive(Clone, Debug)]
 pub(super) struct Ring<const Q: usize> {
     pub length: usize,
-    /// Values by position, then by block of slots: blocks that step together read and write one after the other.
-    pub rows: Vec<BlockRows<Q>>,
-    /// Number of blocks for which there is room.
-    blocks: usize,
+    /// Values by position, then by page of blocks of slots: blocks that step together read and write one after the other. A page is there from the
+    /// first value on that is put into it, so that slots with few values so far take little room.
+    pages: Vec<Option<Box<Page<Q>>>>,
+    /// Number of pages of a position.
+    stride: usize,
 }
+
+/// Values of neighbouring blocks at one position.
+type Page<const Q: usize> = [BlockRows<Q>; PAGE_BLOCKS];
+
+/// Blocks of a page.
+const PAGE_BLOCKS: usize = 8;
 
 /// The place of one value in a ring.
 #[derive(Clone, Copy, Debug)]
@@ -38,34 +45,48 @@ impl RingStep {
 
 impl<const Q: usize> Ring<Q> {
     pub fn new(length: u32) -> Self {
-        Self { length: length as usize, rows: Vec::new(), blocks: 0 }
+        Self { length: length as usize, pages: Vec::new(), stride: 0 }
     }
 
     /// Makes room for `slots` slots.
     pub fn resize(&mut self, slots: usize) {
-        let (before, needed) = (self.blocks, slots.div_ceil(LANES));
+        let (before, needed) = (self.stride, slots.div_ceil(LANES * PAGE_BLOCKS));
         if needed <= before {
             return;
         }
-        // All rows move, so room is made for more. An odd number keeps positions from sharing sets of the cache.
-        self.blocks = needed.max(2 * before) | 1;
-        let mut rows = vec![BlockRows::ZERO; self.blocks * self.length];
-        for position in 0..self.length {
-            let moved = &self.rows[position * before..][..before];
-            rows[position * self.blocks..][..before].copy_from_slice(moved);
+        // All pages' places move, so room is made for more.
+        self.stride = needed.max(before + before / 4);
+        let mut moved = std::mem::take(&mut self.pages).into_iter();
+        self.pages.reserve_exact(self.stride * self.length);
+        for position in 1..=self.length {
+            self.pages.extend(moved.by_ref().take(before));
+            self.pages.resize_with(position * self.stride, || None);
         }
-        self.rows = rows;
     }
 
     /// The row of a block at `position`.
     #[inline(always)]
-    pub fn row(&self, block: usize, position: usize) -> usize {
-        position * self.blocks + block
+    pub fn row(&self, block: usize, position: usize) -> &BlockRows<Q> {
+        match &self.pages[position * self.stride + block / PAGE_BLOCKS] {
+            Some(page) => &page[block % PAGE_BLOCKS],
+            None => &BlockRows::ZERO,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub fn row_mut(&mut self, block: usize, position: usize) -> &mut BlockRows<Q> {
+        let page = &mut self.pages[position * self.stride + block / PAGE_BLOCKS];
+        let page = match page {
+            Some(page) => page,
+            None => new_page(page),
+        };
+        &mut page[block % PAGE_BLOCKS]
     }
 
     /// The row of a block `back` values before `position`, `back` being at most the length.
     #[inline(always)]
-    pub fn row_before(&self, block: usize, position: usize, back: usize) -> usize {
+    pub fn row_before(&self, block: usize, position: usize, back: usize) -> &BlockRows<Q> {
         let wrapped = position + self.length - back;
         self.row(block, if position >= back { position - back } else { wrapped })
     }
@@ -73,7 +94,7 @@ impl<const Q: usize> Ring<Q> {
     /// The rows of a block at the last `count` positions.
     #[inline(always)]
     pub fn last_rows(&self, block: usize, count: usize) -> impl Iterator<Item = &BlockRows<Q>> {
-        self.rows[self.row(block, self.length - count)..].iter().step_by(self.blocks)
+        (self.length - count..self.length).map(move |position| self.row(block, position))
     }
 
     /// The newest `count` values of a slot, oldest first, the newest being at `position`.
@@ -83,7 +104,7 @@ impl<const Q: usize> Ring<Q> {
         (oldest..oldest + count).map(move |position| {
             let position = if position >= self.length { position - self.length } else { position };
             let mut values = [0.0; Q];
-            for (value, row) in values.iter_mut().zip(&self.rows[self.row(block, position)].0) {
+            for (value, row) in values.iter_mut().zip(&self.row(block, position).0) {
                 *value = row[slot % LANES];
             }
             values
@@ -106,8 +127,8 @@ impl<const Q: usize> Ring<Q> {
     /// Sets the values of a slot by position, all quantities of a position one behind the other.
     pub fn set_positions_of(&mut self, slot: usize, mut values: impl Iterator<Item = f64>) {
         for position in 0..self.length {
-            let row = self.row(slot / LANES, position);
-            for (quantity, value) in self.rows[row].0.iter_mut().zip(values.by_ref()) {
+            let BlockRows(row) = self.row_mut(slot / LANES, position);
+            for (quantity, value) in row.iter_mut().zip(values.by_ref()) {
                 quantity[slot % LANES] = value;
             }
         }
@@ -117,10 +138,15 @@ impl<const Q: usize> Ring<Q> {
     pub fn set_slot(&mut self, slot: usize, quantity: usize, values: i64, newest: &[f64]) {
         let start = (values - newest.len() as i64) as usize;
         for (position, &value) in newest.iter().enumerate() {
-            let row = self.row(slot / LANES, (start + position) % self.length);
-            self.rows[row].0[quantity][slot % LANES] = value;
+            let position = (start + position) % self.length;
+            self.row_mut(slot / LANES, position).0[quantity][slot % LANES] = value;
         }
     }
+}
+
+#[cold]
+fn new_page<const Q: usize>(page: &mut Option<Box<Page<Q>>>) -> &mut Page<Q> {
+    page.insert(Box::new([BlockRows::ZERO; PAGE_BLOCKS]))
 }
 
 #[cfg(test)]
@@ -154,7 +180,7 @@ mod tests {
             let newest: Vec<f64> = ring.of_slot(9, values).map(|[value]| value).collect();
             let mut copy = self::ring(10);
             copy.set_slot(9, 0, values, &newest);
-            assert_eq!(copy.rows, ring.rows);
+            assert_eq!(copy.pages, ring.pages);
         }
         assert_eq!(ring.of_slot(8, 0).count(), 0);
     }
@@ -180,7 +206,7 @@ mod tests {
                     assert!(whole.last_rows(block, 2).map(|row| [row.0[0][lane]]).eq(newest));
                 }
             }
-            assert_eq!(whole.rows, single.rows);
+            assert_eq!(whole.pages, single.pages);
         }
     }
 

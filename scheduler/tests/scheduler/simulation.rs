@@ -527,7 +527,7 @@ fn control(model: &mut Model, draws: &mut Draws) {
             let (tenant, weight) = (draws.pick(&["a", "b", "new"]).unwrap(), draws.range(0, 4) as i32);
             ControlCommand::WeighTenant(WeighTenant { tenant: tenant.into(), weight })
         }
-        12 => {
+        11 => {
             let (partition, event_time_max_ns) = (draws.range(0, 4) as i32, draws.range(0, 5));
             ControlCommand::SetWatermark(SetWatermark { partition, event_time_max_ns })
         }

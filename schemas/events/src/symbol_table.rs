@@ -1,7 +1,7 @@
 //! Symbols by number and by name.
 //!
 //! ```text
-//!  slots   |  0  | hash, number + 1 |  0  | hash, number + 1 | ...     a power of two, at most half of them in use
+//!  slots   |  0  | hash, number + 1 |  0  | hash, number + 1 | ...     a power of two, at most a quarter of them in use
 //!                          |
 //!  names   "BINANCE:BTCUSDT", "XETRA:MÜV2", ...                        by number
 //! ```
@@ -100,7 +100,7 @@ impl SymbolTable {
             .filter(|id| *id < u32::MAX)
             .expect("fewer than 2^32 symbols");
         self.names.push(name.into());
-        if self.names.len() * 8 > self.slots.len() {
+        if self.names.len() * 4 > self.slots.len() {
             self.fill(self.slots.len() * 2);
         } else {
             self.insert(id);

@@ -14,10 +14,12 @@ use warptape_emulator::Emulator;
 use warptape_kernels::{Isa, RowKind};
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
-use warptape_schemas::{DeadLetterReason, InvalidTick, decode_signal};
+use warptape_schemas::{
+    DeadLetterReason, InvalidTick, SetEventTime, TickDecoder, decode_signal, encode_set_event_time,
+};
 use warptape_stages::{
     Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Numbers, PartitionIntake,
-    QuoteOrder, Rejects, SignalMerge, StageConfig,
+    QuoteOrder, Rejects, SignalMerge, StageConfig, TickRecord,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -99,6 +101,18 @@ impl Partition {
         self.intake.accept(offset, 0, &mut columns, 0, &mut self.queues, &mut self.late)?;
         self.repeated += self.intake.trade_ids().repeated;
         Ok(())
+    }
+
+    /// An operator says how far event time has come.
+    fn set_event_time(&mut self, offset: i64, event_time_max_ns: i64) {
+        let mut value = Vec::new();
+        let set = SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns };
+        encode_set_event_time(&set, &mut value);
+        let (mut columns, mut late) = (TickColumns::default(), Vec::new());
+        let record = TickRecord { offset, written_ns: 0, value: &value };
+        let decoder = &mut TickDecoder::new();
+        let accepted = self.intake.accept_record(record, decoder, &mut columns, &mut self.queues, &mut late);
+        assert_eq!((accepted, late.len()), (Ok(0), 0));
     }
 
     /// Runs up to `rows` rows of each group.
@@ -308,13 +322,16 @@ fn a_device_gives_what_the_host_gives() {
         ticks(),
         prop::collection::vec(1..20_usize, 1..40),
         prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         any::<prop::sample::Index>(),
     );
     let mut runner =
         TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() });
-    let result = runner.run(&inputs, |(further, ticks, cuts, barriers, moved_at)| {
+    let result = runner.run(&inputs, |(further, ticks, cuts, barriers, moved_back, moved_at)| {
         let mut config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
         config.indicators.stochastic = if further { 2 } else { 0 };
+        config.rejects = Rejects::Rows;
+        let moved_back: Vec<usize> = moved_back.iter().map(|at| at.index(ticks.len())).collect();
         let barriers: Vec<usize> = barriers.iter().map(|at| at.index(ticks.len())).collect();
         let moved_at = moved_at.index(ticks.len());
         let (mut host, mut other) = (Partition::new(&config), Partition::new(&config));
@@ -330,7 +347,11 @@ fn a_device_gives_what_the_host_gives() {
                 if barriers.contains(&offset) {
                     partition.intake.barrier(offset as i64, offset as i64, &mut partition.queues);
                 }
-                partition.accept(offset as i64, tick);
+                if moved_back.contains(&offset) {
+                    partition.set_event_time(offset as i64, tick.event_time_ns - 5 * SECOND_NS);
+                } else {
+                    partition.accept(offset as i64, tick);
+                }
             }
             if offset % cuts.next().unwrap() == 0 {
                 host.run(*cuts.next().unwrap());
