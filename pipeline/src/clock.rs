@@ -27,4 +27,23 @@ pub fn wall_clock_ns() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+        .saturating_add(ahead_ns())
+}
+
+/// How far a test sets the clock of this process ahead, by WARPTAPE_CLOCK_AHEAD_MS. Builds without debug assertions look for nothing.
+#[cfg(debug_assertions)]
+fn ahead_ns() -> i64 {
+    use std::sync::OnceLock;
+    static AHEAD_NS: OnceLock<i64> = OnceLock::new();
+    *AHEAD_NS.get_or_init(|| {
+        let ahead_ms = std::env::var("WARPTAPE_CLOCK_AHEAD_MS").ok();
+        ahead_ms.map_or(0, |text| {
+            text.parse::<i64>().expect("WARPTAPE_CLOCK_AHEAD_MS is a whole number") * 1_000_000
+        })
+    })
+}
+
+#[cfg(not(debug_assertions))]
+fn ahead_ns() -> i64 {
+    0
 }

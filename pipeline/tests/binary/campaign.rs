@@ -29,6 +29,8 @@ const LIFE_MS_MAX: u64 = 1_500;
 const BEGINNING_MS_MAX: u64 = 300;
 /// Longest freeze of a run or of a broker: shorter than a session, so that nobody takes over.
 const FREEZE_MS_MAX: u64 = 3_000;
+/// How far the run's clock may be wrong.
+const CLOCK_STEP_MS_MAX: u64 = 3_600_000;
 /// Longest time without a broker.
 const OUTAGE_MS_MAX: u64 = 2_000;
 /// Questions before a run that kills itself.
@@ -72,6 +74,10 @@ pub enum Fault {
     Abort,
     /// A copy of the log is damaged while nothing runs.
     DamageCopy,
+    /// A stranger sets the group's offset of a partition to anything between its beginning and its end, while nothing runs.
+    ResetOffsets,
+    /// The run's clock is up to an hour ahead or behind.
+    ClockStep,
     /// The broker is killed, and started again after a while.
     KillBroker,
     /// The broker is frozen for a while, and goes on.
@@ -257,8 +263,38 @@ impl<'a> Episode<'a> {
                 self.scene.check_damaged_copy(self.random);
                 self.feed = self.scene.start_feed(self.seed);
             }
+            Fault::ResetOffsets => {
+                self.reset_offsets();
+                let mut run = self.scene.start_run(&[]);
+                self.goes_on(&mut run);
+                run.kill();
+            }
+            Fault::ClockStep => {
+                let ahead_ms = self.random.below(2 * CLOCK_STEP_MS_MAX) as i64 - CLOCK_STEP_MS_MAX as i64;
+                let mut run = self.scene.start_run(&[("WARPTAPE_CLOCK_AHEAD_MS", &ahead_ms.to_string())]);
+                self.goes_on(&mut run);
+                let life = self.time(LIFE_MS_MAX);
+                self.asking.run_for(&mut run, life, self.random);
+                run.kill();
+            }
             Fault::KillBroker | Fault::FreezeBroker => self.break_broker(fault),
         }
+    }
+
+    /// Commits another offset of a partition in the name of the group.
+    fn reset_offsets(&mut self) {
+        let (scene, partitions) = (self.scene, self.scene.partitions() as u64);
+        let topic = format!("{}ticks", scene.prefix());
+        let partition = self.random.below(partitions) as i32;
+        let end = ends(scene.log(), &topic)[partition as usize];
+        let offset = self.random.below(end as u64 + 1) as i64;
+        println!("  partition {partition} of {end} to {offset}");
+        let mut producer = scene.log().producer(&format!("{topic}-offsets")).expect("a producer");
+        producer.begin().expect("a transaction");
+        producer
+            .send_offsets(scene.group(), &[(TopicPartition { topic, partition }, offset)])
+            .expect("an offset");
+        producer.commit().expect("a commit");
     }
 
     /// Kills the feed, and is back when it is dead: the embedded log takes one feed of a source at a time.

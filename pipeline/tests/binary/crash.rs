@@ -91,7 +91,8 @@ impl Scene for Embedded {
 
     fn faults(&self) -> &[Fault] {
         use Fault::{
-            Abort, DamageCopy, Failpoint, FeedTwice, Freeze, Kill, KillBeginning, KillFeed, RepeatFile, Stop,
+            Abort, ClockStep, DamageCopy, Failpoint, FeedTwice, Freeze, Kill, KillBeginning, KillFeed,
+            RepeatFile, ResetOffsets, Stop,
         };
         &[
             Kill,
@@ -105,6 +106,8 @@ impl Scene for Embedded {
             FeedTwice,
             RepeatFile,
             Abort,
+            ResetOffsets,
+            ClockStep,
             DamageCopy,
         ]
     }

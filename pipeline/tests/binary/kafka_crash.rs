@@ -53,8 +53,8 @@ impl Scene for OwnBroker {
 
     fn faults(&self) -> &[Fault] {
         use Fault::{
-            Abort, Failpoint, FeedTwice, Freeze, FreezeBroker, Kill, KillBeginning, KillBroker, KillFeed,
-            RepeatFile, Stop,
+            Abort, ClockStep, Failpoint, FeedTwice, Freeze, FreezeBroker, Kill, KillBeginning, KillBroker,
+            KillFeed, RepeatFile, ResetOffsets, Stop,
         };
         &[
             Kill,
@@ -70,6 +70,8 @@ impl Scene for OwnBroker {
             FeedTwice,
             RepeatFile,
             Abort,
+            ResetOffsets,
+            ClockStep,
         ]
     }
 
