@@ -1,5 +1,7 @@
 //! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
 
+use std::collections::VecDeque;
+
 use warptape_engine::{
     PendingSnapshot, Restored, encode_dead_letter_of, encode_late_tick_of, snapshot_records,
 };
@@ -10,8 +12,10 @@ use warptape_stages::{
 };
 
 use crate::OutputOptions;
+use crate::arrivals::weight;
 use crate::asides::is_older_dead_letter;
 use crate::comparison::Comparison;
+use crate::tally::{Counted, Tally};
 
 /// Rows that wait at least before the stages run, unless records end: few runs of many rows are fastest.
 const WAITING_ROWS_DUE: usize = 16 * 1024;
@@ -23,6 +27,8 @@ pub(crate) struct Outputs {
     pub(crate) signals: Comparison,
     pub(crate) late: Comparison,
     pub(crate) dead_letter: Comparison,
+    /// Of the transactions that the journal accounts for.
+    pub(crate) tally: Tally,
 }
 
 /// Stage state of one partition, from the beginning of its log or from a snapshot on.
@@ -36,6 +42,11 @@ pub(crate) struct Rerun {
     columns: TickColumns,
     late: Vec<Late>,
     bytes: Vec<u8>,
+    /// Offsets, ascending, at which it is noted what the rows of all records before came to.
+    bounds: VecDeque<i64>,
+    /// What was noted, and the sum so far.
+    sums: Vec<(i64, u64)>,
+    sum: u64,
     /// Ticks of the segments whose outputs were compared.
     pub(crate) ticks: u64,
     /// Trades among them whose id their symbol had before.
@@ -56,6 +67,9 @@ impl Rerun {
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),
+            bounds: VecDeque::new(),
+            sums: Vec::new(),
+            sum: 0,
             ticks: 0,
             repeated: RepeatedTrades::default(),
         }
@@ -70,6 +84,35 @@ impl Rerun {
     ) -> Self {
         let Restored { intake, stages, .. } = restored;
         Self { intake, stages, ..Self::new(source, config, options) }
+    }
+
+    /// Notes what rows come to at these offsets, which ascend.
+    pub(crate) fn with_bounds(self, bounds: Vec<i64>) -> Self {
+        Self { bounds: bounds.into(), ..self }
+    }
+
+    /// What the rows of all records came to at the offsets asked for, where all records before `to` were processed.
+    pub(crate) fn sums(&mut self, to: i64) -> &[(i64, u64)] {
+        self.note_sums(to);
+        &self.sums
+    }
+
+    /// Groups of the partition.
+    pub(crate) fn groups(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn note_sums(&mut self, offset: i64) {
+        while let Some(bound) = self.bounds.pop_front_if(|bound| *bound <= offset) {
+            self.sums.push((bound, self.sum));
+        }
+    }
+
+    /// The weight of all rows that wait.
+    fn weight(&self) -> u64 {
+        let groups = (0..).zip(&self.queues);
+        let weights = groups.map(|(group, queue)| weight(group).wrapping_mul(queue.rows.len() as u64));
+        weights.fold(0, u64::wrapping_add)
     }
 
     /// The state before the record at an offset, which is the next one, as an engine takes it. No rows wait.
@@ -96,7 +139,12 @@ impl Rerun {
         mut outputs: Option<&mut Outputs>,
     ) -> Result<(), LogError> {
         for record in records {
+            self.note_sums(record.offset);
+            let before = if self.bounds.is_empty() { 0 } else { self.weight() };
             self.accept(record, outputs.as_deref_mut())?;
+            if !self.bounds.is_empty() {
+                self.sum = self.sum.wrapping_add(self.weight().wrapping_sub(before));
+            }
             if self.queues.iter().map(|queue| queue.rows.len()).sum::<usize>() >= WAITING_ROWS_DUE {
                 self.run(outputs.as_deref_mut())?;
             }
@@ -115,9 +163,17 @@ impl Rerun {
             }
         }
         // Every row was processed, so every record is complete.
-        let signals = self.merge.take_before(i64::MAX);
-        let Some(outputs) = outputs else { return Ok(()) };
-        signals.iter().try_for_each(|signal| outputs.signals.expect(Some(signal.symbol), signal.bytes))
+        let Some(outputs) = outputs else {
+            self.merge.take_before(i64::MAX);
+            return Ok(());
+        };
+        while let Some(first) = self.merge.first_offset() {
+            let signals = self.merge.take_before(outputs.tally.next_bound(first));
+            outputs.tally.add(Counted::Signals, first, signals.len());
+            let mut all = signals.iter();
+            all.try_for_each(|signal| outputs.signals.expect(Some(signal.symbol), signal.bytes))?;
+        }
+        Ok(())
     }
 
     /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.
@@ -137,6 +193,7 @@ impl Rerun {
                 self.ticks += rows as u64;
                 let (counts, partition) = (self.intake.trade_ids(), self.source.partition);
                 let symbols = self.intake.symbols_mut();
+                outputs.tally.add(Counted::Late, record.offset, self.late.len());
                 self.repeated.add_record(counts, partition, record.offset, |number| symbols.name(number));
                 for &late in &self.late {
                     self.bytes.clear();
@@ -156,6 +213,7 @@ impl Rerun {
             Err(error) => {
                 let Some(outputs) = outputs else { return Ok(()) };
                 self.bytes.clear();
+                outputs.tally.add(Counted::DeadLetters, record.offset, 1);
                 encode_dead_letter_of(&self.source, record, &error, &mut self.bytes);
                 let is_older = |found: &Record| is_older_dead_letter(found, &self.source, record, &error);
                 outputs.dead_letter.expect_or(None, &self.bytes, is_older)
