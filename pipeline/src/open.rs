@@ -77,6 +77,18 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     Ok(OpenLog { log, bare, schemas: Some(ids) })
 }
 
+/// Opens another log, for anchors, as the settings want a cluster used.
+pub fn open_anchors(settings: &Settings, url: &str, purpose: Purpose) -> Result<Arc<dyn EventLog>, LogError> {
+    let mode = match purpose {
+        Purpose::Run => OpenMode::Write(settings.log.durability),
+        _ => OpenMode::Read,
+    };
+    match url.strip_prefix("kafka:") {
+        Some(brokers) => Ok(Arc::new(KafkaLog::open(kafka_options(settings, brokers, Purpose::Replay))?)),
+        None => open_url(url, mode),
+    }
+}
+
 /// How often clients of a running pipeline tell their figures.
 const CLIENT_FIGURES_INTERVAL: Duration = Duration::from_secs(5);
 /// How often brokers look for transactions that are open for too long, unless they are told otherwise

@@ -1,17 +1,16 @@
 //! What the journal accounts for, partition by partition of the source, against what the log has: its `Sealed` entries say
 //! which tick records each transaction was made of, and how much came of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_engine::tick_record_digest;
 use warptape_eventlog::Record;
-use warptape_schemas::journal::{Input, JournalEntry, Sealed, SealedPartition};
-use warptape_schemas::{fingerprint_of, known};
+use warptape_schemas::journal::{Input, JournalEntry, PartitionRevoked, Sealed, SealedPartition};
+
+use crate::life::{ACCOUNTS_SINCE, version_of};
 
 /// Ranges of a partition that are kept apart; of more, neighbours are taken together.
 const RANGES_MAX: usize = 65_536;
-/// The first version of the journal's entries that accounts for what is in the log.
-const FIRST_VERSION: u32 = 6;
 
 /// Tick records `first..next` that one transaction was made of, or several that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +25,33 @@ pub(crate) struct SealedRange {
     may_be_void: bool,
 }
 
+/// Risk results of one transaction, in one partition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SealedResults {
+    /// Number of the journal, in the order in which journals are read.
+    pub(crate) journal: usize,
+    pub(crate) results: i64,
+    pub(crate) next_request: Option<i64>,
+    /// As of [`SealedRange`].
+    pub(crate) may_be_void: bool,
+}
+
 /// What journals account for.
 #[derive(Default)]
 pub(crate) struct Accounts {
     partitions: BTreeMap<i32, Vec<SealedRange>>,
+    /// Transactions that commit an offset of requests, by partition.
+    results: BTreeMap<i32, Vec<SealedResults>>,
     /// First risk request without a result, by partition, as the entries that were read have it.
     next_requests: BTreeMap<i32, i64>,
-    /// Partitions in the last `Sealed` of the process life that is read.
+    /// Partitions in the last `Sealed` of the process life that is read, and those with results.
     in_flight: Vec<i32>,
+    results_in_flight: Vec<i32>,
     /// Whether the process life that is read is of a version that accounts for nothing, and whether any life so far was.
     is_older: bool,
     has_older: bool,
+    /// Whether neighbours were taken together.
+    is_thinned: bool,
     /// Number of partitions of the journal: of processes.
     journals: usize,
     /// Whether the beginning of any journal was removed.
@@ -67,7 +82,7 @@ impl Covered {
 impl Accounts {
     /// Another partition of the journal begins.
     pub(crate) fn begin(&mut self) {
-        self.in_flight.clear();
+        self.clear_in_flight();
         self.is_older = false;
         self.journals += 1;
     }
@@ -76,16 +91,19 @@ impl Accounts {
     pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry) {
         match &entry.input {
             Input::Started(_) => {
-                let schema = fingerprint_of(&record.value).and_then(known::by_fingerprint);
-                self.is_older = schema.is_some_and(|schema| schema.version < FIRST_VERSION);
+                self.is_older = (1..ACCOUNTS_SINCE).contains(&version_of(record));
                 self.has_older |= self.is_older;
-                self.in_flight.clear();
+                self.clear_in_flight();
             }
             Input::Sealed(sealed) => self.seal(sealed),
             // One transaction is under way at a time, so that those before the last are committed as they were.
-            Input::PartitionRevoked(revoked) if self.in_flight.contains(&revoked.partition) => {
-                if let Some(last) = self.partitions.get_mut(&revoked.partition).and_then(|all| all.last_mut())
-                {
+            Input::PartitionRevoked(PartitionRevoked { partition }) => {
+                let last = self.partitions.get_mut(partition).and_then(|all| all.last_mut());
+                if let Some(last) = last.filter(|_| self.in_flight.contains(partition)) {
+                    last.may_be_void = true;
+                }
+                let last = self.results.get_mut(partition).and_then(|all| all.last_mut());
+                if let Some(last) = last.filter(|_| self.results_in_flight.contains(partition)) {
                     last.may_be_void = true;
                 }
             }
@@ -93,9 +111,21 @@ impl Accounts {
         }
     }
 
-    fn seal(&mut self, sealed: &Sealed) {
+    fn clear_in_flight(&mut self) {
         self.in_flight.clear();
+        self.results_in_flight.clear();
+    }
+
+    fn seal(&mut self, sealed: &Sealed) {
+        self.clear_in_flight();
         for account in &sealed.partitions {
+            if account.next_request.is_some() || account.risk_results != 0 {
+                let &SealedPartition { risk_results: results, next_request, .. } = account;
+                let sealed =
+                    SealedResults { journal: self.journals, results, next_request, may_be_void: false };
+                self.results.entry(account.partition).or_default().push(sealed);
+                self.results_in_flight.push(account.partition);
+            }
             if let Some(next) = account.next_request {
                 let known = self.next_requests.entry(account.partition).or_default();
                 *known = next.max(*known);
@@ -107,6 +137,7 @@ impl Accounts {
             let ranges = self.partitions.entry(account.partition).or_default();
             if ranges.len() >= RANGES_MAX {
                 thin(ranges);
+                self.is_thinned = true;
             }
             ranges.push(SealedRange::of(account));
         }
@@ -120,6 +151,13 @@ impl Accounts {
     /// Forgets all ranges, where whoever reads the journal keeps those that it needs.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
+        self.results.clear();
+    }
+
+    /// Transactions with results of a partition, in the order of the journals; `None` where some may be missing.
+    pub(crate) fn results(&self, partition: i32) -> Option<&[SealedResults]> {
+        let is_whole = !self.has_older && !self.is_trimmed;
+        is_whole.then(|| self.results.get(&partition).map_or(&[][..], Vec::as_slice))
     }
 
     /// What is accounted for of a partition, of which the group has committed an offset.
@@ -167,6 +205,16 @@ impl Accounts {
             |range: &&SealedRange| !range.may_be_void || ranges.iter().any(|other| other.first == range.next);
         let first = ranges.iter().map(|range| range.first).min()?;
         Some(ranges.iter().filter(counts).map(|range| range.next).fold(first, i64::max))
+    }
+
+    /// Offsets at which transactions of a partition ended or began, of which the group has committed one; `None` where not all are known.
+    pub(crate) fn ends(&self, partition: i32, committed: i64) -> Option<BTreeSet<i64>> {
+        if self.is_thinned || self.has_older || self.is_trimmed {
+            return None;
+        }
+        let ranges = self.covered(partition, committed).ranges;
+        let ends = ranges.iter().flat_map(|range| [range.first, range.next]);
+        (!ranges.is_empty()).then(|| ends.chain([0, committed]).collect())
     }
 
     /// Whether what is accounted for agrees with the offset that the group has committed.
@@ -217,9 +265,9 @@ impl SealedRange {
     fn extend(&mut self, next: &Self) {
         self.next = next.next;
         self.digest = self.digest.wrapping_add(next.digest);
-        self.signals += next.signals;
-        self.late += next.late;
-        self.dead_letters += next.dead_letters;
+        self.signals = self.signals.saturating_add(next.signals);
+        self.late = self.late.saturating_add(next.late);
+        self.dead_letters = self.dead_letters.saturating_add(next.dead_letters);
     }
 }
 
@@ -278,7 +326,6 @@ impl DigestCheck {
 #[cfg(test)]
 mod tests {
     use warptape_schemas::hex::Digits;
-    use warptape_schemas::journal::PartitionRevoked;
 
     use super::*;
 

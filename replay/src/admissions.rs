@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use warptape_eventlog::Record;
 use warptape_schemas::journal::{
     AsOf, Decision, Expire, Input, JournalEntry, Reject, Shed, TaskArrived, TaskId,
 };
 
+use crate::difference::{Difference, differences};
+use crate::life::version_of;
 use crate::segments::ConfigId;
 
 /// A request that was given to the scheduler.
@@ -17,11 +20,14 @@ pub(crate) struct Admission {
     pub(crate) sequence: i64,
     /// Time of the entry.
     pub(crate) at_ns: i64,
-    /// Partition of the request.
-    partition: i32,
-    /// Offset of the request.
-    offset: i64,
-    task: TaskId,
+    /// Partition and offset of the entry.
+    pub(crate) place: (i32, i64),
+    /// Version of the journal's entries that its process wrote.
+    pub(crate) version: u32,
+    /// What the scheduler was told of the task's first round, but for the market.
+    pub(crate) arrived: Box<TaskArrived>,
+    /// Behind its last unit so far.
+    units_end: i64,
     /// The market that it was worked on with, by partition.
     pub(crate) as_of: Box<[AsOf]>,
     /// The stage configuration of the process.
@@ -59,23 +65,35 @@ pub(crate) struct Admissions {
     /// Index of the first admission of the process life that is read. The tasks of a life are numbered in order.
     life: usize,
     node: Arc<str>,
+    /// The partition of the journal that is read, and the version of entries that its process writes.
+    journal: i32,
+    version: u32,
+    /// The first later round that is not one of its task, as an admission of its own, with what speaks against it.
+    pub(crate) misstated: Option<Box<(Admission, Vec<Difference>)>>,
 }
 
 impl Admissions {
     /// Another partition of the journal begins.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, journal: i32) {
         self.life = self.all.len();
+        self.journal = journal;
+        // Not known where the beginning was removed.
+        self.version = 0;
     }
 
-    /// The next entry, of a process with this stage configuration.
-    pub(crate) fn add(&mut self, entry: &JournalEntry, config: ConfigId) {
+    /// The next entry, which `record` holds, of a process with this stage configuration.
+    pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry, config: ConfigId) {
         match &entry.input {
             Input::Started(started) => {
                 self.life = self.all.len();
+                self.version = version_of(record);
                 self.node = started.node.as_str().into();
                 self.starts.push(Start { node: self.node.clone(), at_ns: entry.at_ns, config });
             }
-            Input::TaskArrived(arrived) if arrived.first_unit == 0 => self.admit(entry, arrived, config),
+            Input::TaskArrived(arrived) if arrived.first_unit == 0 => {
+                self.admit(record, entry, arrived, config)
+            }
+            Input::TaskArrived(arrived) => self.go_on(record, entry, arrived, config),
             Input::TaskDropped(dropped) => self.end(dropped.task, AdmissionEnd::Dropped),
             _ => {}
         }
@@ -90,35 +108,76 @@ impl Admissions {
         }
     }
 
-    fn admit(&mut self, entry: &JournalEntry, arrived: &TaskArrived, config: ConfigId) {
-        let mut as_of = arrived.as_of.clone();
+    fn admit(&mut self, record: &Record, entry: &JournalEntry, arrived: &TaskArrived, config: ConfigId) {
+        let admission = self.admission(record, entry, arrived, config);
+        self.all.push(admission);
+    }
+
+    /// Compares a later round with the first one of its task: all is the same but how it is cut into units.
+    fn go_on(&mut self, record: &Record, entry: &JournalEntry, arrived: &TaskArrived, config: ConfigId) {
+        let found = self.admission(record, entry, arrived, config);
+        let life = &mut self.all[self.life..];
+        let index = life.partition_point(|admission| admission.arrived.task < arrived.task);
+        let Some(first) = life.get_mut(index).filter(|first| first.arrived.task == arrived.task) else {
+            return;
+        };
+        let expected = TaskArrived {
+            rate_key: arrived.rate_key.clone(),
+            first_unit: first.units_end,
+            units: arrived.units,
+            unit_cost: arrived.unit_cost,
+            slice_units_max: arrived.units,
+            gang: arrived.gang,
+            as_of: first.as_of.to_vec(),
+            ..(*first.arrived).clone()
+        };
+        first.units_end = arrived.first_unit.saturating_add(arrived.units);
+        let whole = TaskArrived { as_of: found.as_of.to_vec(), ..(*found.arrived).clone() };
+        if expected != whole && self.misstated.is_none() {
+            let value = |arrived: &TaskArrived| serde_json::to_value(arrived).unwrap_or_default();
+            let differences = differences("input.TaskArrived", &value(&expected), &value(&whole));
+            self.misstated = Some(Box::new((found, differences)));
+        }
+    }
+
+    fn admission(
+        &self,
+        record: &Record,
+        entry: &JournalEntry,
+        arrived: &TaskArrived,
+        config: ConfigId,
+    ) -> Admission {
+        let mut arrived = Box::new(arrived.clone());
+        let mut as_of = std::mem::take(&mut arrived.as_of);
         as_of.sort_by_key(|as_of| as_of.partition);
-        self.all.push(Admission {
+        Admission {
             node: self.node.clone(),
             sequence: entry.sequence,
             at_ns: entry.at_ns,
-            partition: arrived.partition,
-            offset: arrived.offset,
-            task: arrived.task,
+            place: (self.journal, record.offset),
+            version: self.version,
+            units_end: arrived.units,
+            arrived,
             as_of: as_of.into(),
             config,
             end: None,
-        });
+        }
     }
 
     /// Notes that a task has come to an end, or one of its rounds has: what is noted last counts.
     fn end(&mut self, task: TaskId, end: AdmissionEnd) {
         let life = &mut self.all[self.life..];
-        let index = life.partition_point(|admission| admission.task < task);
-        if let Some(admission) = life.get_mut(index).filter(|admission| admission.task == task) {
+        let index = life.partition_point(|admission| admission.arrived.task < task);
+        if let Some(admission) = life.get_mut(index).filter(|admission| admission.arrived.task == task) {
             admission.end = Some(end);
         }
     }
 
-    /// Ends the reading of the journal. Admissions that came to no end are dropped, because they have no result.
+    /// Ends the reading of the journal.
     pub(crate) fn gather(&mut self) {
-        self.all.retain(|admission| admission.end.is_some());
-        self.all.sort_by_key(|admission| (admission.partition, admission.offset, admission.at_ns));
+        self.all.sort_by_key(|admission| {
+            (admission.arrived.partition, admission.arrived.offset, admission.at_ns)
+        });
     }
 
     /// The stage configuration that a process had at a time; `None` if the journal does not know the process.
@@ -132,7 +191,7 @@ impl Admissions {
 
     /// The admissions of a request, oldest first. There are several where a process lost the partition before it answered.
     pub(crate) fn of(&self, partition: i32, offset: i64) -> &[Admission] {
-        let key = |admission: &Admission| (admission.partition, admission.offset);
+        let key = |admission: &Admission| (admission.arrived.partition, admission.arrived.offset);
         let first = self.all.partition_point(|admission| key(admission) < (partition, offset));
         let rest = &self.all[first..];
         &rest[..rest.partition_point(|admission| key(admission) == (partition, offset))]
@@ -140,9 +199,9 @@ impl Admissions {
 }
 
 impl Admission {
-    /// How the request ended.
-    pub(crate) fn end(&self) -> AdmissionEnd {
-        self.end.clone().expect("those without an end are not gathered")
+    /// How the request ended; `None` if its process ended before that, so that it has no result.
+    pub(crate) fn end(&self) -> Option<&AdmissionEnd> {
+        self.end.as_ref()
     }
 }
 
@@ -156,6 +215,11 @@ mod tests {
     fn entry(sequence: i64, input: Input, decisions: Vec<Decision>) -> JournalEntry {
         let (state_hash, hash) = (Digits::zeros(), Digits::zeros());
         JournalEntry { sequence, at_ns: 100 - sequence, input, decisions, state_hash, hash }
+    }
+
+    fn add(admissions: &mut Admissions, entry: &JournalEntry, config: ConfigId) {
+        let (key, headers, value) = (None, Vec::new(), Vec::new());
+        admissions.add(&Record { offset: 0, key, headers, timestamp_ns: 0, value }, entry, config);
     }
 
     fn started(node: &str) -> Input {
@@ -205,21 +269,21 @@ mod tests {
     #[test]
     fn a_request_has_the_admissions_that_came_to_an_end() {
         let mut admissions = Admissions::default();
-        admissions.add(&entry(0, started("a"), vec![]), 0);
-        admissions.add(&entry(1, arrived(0, 5, 0), vec![]), 0);
-        admissions.add(&entry(2, arrived(1, 6, 0), finish(0)), 0);
-        admissions.add(&entry(3, arrived(0, 5, 4), finish(0)), 0);
-        admissions.add(&entry(4, Input::TaskDropped(TaskDropped { task: 1 }), vec![]), 0);
+        add(&mut admissions, &entry(0, started("a"), vec![]), 0);
+        add(&mut admissions, &entry(1, arrived(0, 5, 0), vec![]), 0);
+        add(&mut admissions, &entry(2, arrived(1, 6, 0), finish(0)), 0);
+        add(&mut admissions, &entry(3, arrived(0, 5, 4), finish(0)), 0);
+        add(&mut admissions, &entry(4, Input::TaskDropped(TaskDropped { task: 1 }), vec![]), 0);
         // Tasks of another life have the same numbers.
-        admissions.add(&entry(5, started("a"), vec![]), 0);
-        admissions.add(&entry(6, arrived(0, 6, 0), finish(0)), 0);
+        add(&mut admissions, &entry(5, started("a"), vec![]), 0);
+        add(&mut admissions, &entry(6, arrived(0, 6, 0), finish(0)), 0);
         // And so have those of another process, which answered what the first one had answered and lost.
-        admissions.begin();
-        admissions.add(&entry(0, started("b"), vec![]), 0);
-        admissions.add(&entry(1, arrived(0, 6, 0), finish(0)), 0);
+        admissions.begin(1);
+        add(&mut admissions, &entry(0, started("b"), vec![]), 0);
+        add(&mut admissions, &entry(1, arrived(0, 6, 0), finish(0)), 0);
         admissions.gather();
         let of = |offset: i64| -> Vec<(&str, i64)> {
-            let of = admissions.of(0, offset).iter();
+            let of = admissions.of(0, offset).iter().filter(|admission| admission.end().is_some());
             of.map(|admission| (&*admission.node, admission.sequence)).collect()
         };
         assert_eq!(of(5), [("a", 1)]);

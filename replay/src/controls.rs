@@ -449,7 +449,7 @@ fn answers<'a>(journal: &'a JournalControls, commands: &'a Commands) -> Vec<Answ
 
 /// Every command before this offset has its answer. Where the group says nothing of it, the journal says so of those that were obeyed.
 fn answered(cut: &ControlCut, journal: &JournalControls) -> i64 {
-    let of_journal = journal.obeyed.iter().map(|obeyed| obeyed.control.offset + 1).max();
+    let of_journal = journal.obeyed.iter().map(|obeyed| obeyed.control.offset.saturating_add(1)).max();
     cut.answered.or(of_journal).unwrap_or(0)
 }
 

@@ -19,8 +19,75 @@ pub enum Divergence {
     Unaccounted(Unaccounted),
     /// In the ticks.
     Ticks(TicksDivergence),
+    /// Between what a transaction was made of and what the journal says of it.
+    Sealed(SealedDivergence),
     /// In an output topic.
     Output(OutputDivergence),
+    /// Between a journal and its anchors.
+    Anchor(AnchorDivergence),
+}
+
+/// A journal is not what its anchors say, or nobody signed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AnchorDivergence {
+    /// Topic of the journal, or of what the lives of its process told.
+    pub topic: String,
+    /// Partition of the journal.
+    pub partition: i32,
+    /// What is wrong.
+    pub problem: AnchorProblem,
+}
+
+/// What is wrong with a journal and its anchors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnchorProblem {
+    /// No given key signed the newest entries.
+    Unsigned {
+        /// Sequence of the first of them.
+        first_sequence: i64,
+        /// Sequence of the last.
+        last_sequence: i64,
+        /// The keys.
+        keys: String,
+    },
+    /// An entry has an anchor that is not its own.
+    Forged {
+        /// Sequence of the entry.
+        sequence: i64,
+        /// What is wrong with its anchor.
+        what: String,
+    },
+    /// The journal ends before an entry that was anchored.
+    CutOff {
+        /// Sequence of that entry.
+        anchored_sequence: i64,
+        /// Sequence that the entry behind the last one would have.
+        next_sequence: i64,
+    },
+    /// An entry, or one before it, is another one than was anchored.
+    Rewritten {
+        /// Its sequence.
+        sequence: i64,
+        /// The hash that was anchored.
+        anchored_hash: String,
+        /// The hash as it is.
+        hash: String,
+    },
+    /// Two anchors name different entries of one sequence.
+    Twice {
+        /// The sequence.
+        sequence: i64,
+    },
+    /// Lifecycle records of a process life are missing, or were changed.
+    Told {
+        /// When the life began, in nanoseconds since the epoch.
+        life: i64,
+        /// Records that were anchored.
+        expected: u64,
+        /// Records that are there.
+        found: u64,
+    },
 }
 
 /// A journal entry that differs.
@@ -108,6 +175,21 @@ pub struct TicksDivergence {
     pub found: String,
 }
 
+/// The journal says something else of a transaction than its records come to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SealedDivergence {
+    /// Topic of the source: ticks, or risk requests.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+    /// First offset of the records that the transaction was made of, or several that follow each other.
+    pub first_offset: i64,
+    /// The offset after them.
+    pub next_offset: i64,
+    /// What the records come to, and what the journal says.
+    pub differences: Vec<Difference>,
+}
+
 /// A record of an output topic that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OutputDivergence {
@@ -164,7 +246,9 @@ impl fmt::Display for Divergence {
             Self::JournalEnd(end) => end.fmt(formatter),
             Self::Unaccounted(unaccounted) => unaccounted.fmt(formatter),
             Self::Ticks(divergence) => divergence.fmt(formatter),
+            Self::Sealed(divergence) => divergence.fmt(formatter),
             Self::Output(divergence) => divergence.fmt(formatter),
+            Self::Anchor(divergence) => divergence.fmt(formatter),
         }
     }
 }
@@ -243,6 +327,52 @@ impl fmt::Display for TicksDivergence {
              removed or added since\n    expected  digest {expected}\n    found     digest {found}",
             next_offset - 1
         )
+    }
+}
+
+impl fmt::Display for SealedDivergence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, partition, first_offset, next_offset, differences } = self;
+        write!(
+            formatter,
+            "{topic} partition {partition} offsets {first_offset} to {}: the journal says something else of them than they come to",
+            next_offset - 1
+        )?;
+        write_all(formatter, differences)
+    }
+}
+
+impl fmt::Display for AnchorDivergence {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} partition {}: ", self.topic, self.partition)?;
+        match &self.problem {
+            AnchorProblem::Unsigned { first_sequence, last_sequence, keys } => write!(
+                formatter,
+                "nobody with the key {keys} signed the entries of sequence {first_sequence} to {last_sequence}"
+            ),
+            AnchorProblem::Forged { sequence, what } => {
+                write!(formatter, "the anchor of sequence {sequence} is forged or damaged: {what}")
+            }
+            AnchorProblem::CutOff { anchored_sequence, next_sequence } => write!(
+                formatter,
+                "sequence {anchored_sequence} was anchored, and the journal ends before sequence {next_sequence}: it was cut off, or \
+                 replaced by an older one"
+            ),
+            AnchorProblem::Rewritten { sequence, anchored_hash, hash } => write!(
+                formatter,
+                "sequence {sequence} is not the one that was anchored: it, or an entry before it, was written anew\n    \
+                 expected  hash {anchored_hash}\n    found     hash {hash}"
+            ),
+            AnchorProblem::Twice { sequence } => write!(
+                formatter,
+                "sequence {sequence} was anchored twice, with different hashes: the journal was replaced and went on"
+            ),
+            AnchorProblem::Told { life, expected, found } => write!(
+                formatter,
+                "the process life that began at {life} ns told {expected} times what happened, and {found} of its records are \
+                 there: some were removed or changed"
+            ),
+        }
     }
 }
 

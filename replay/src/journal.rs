@@ -12,8 +12,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::JournalDivergence;
 use crate::accounts::Accounts;
 use crate::admissions::Admissions;
+use crate::arrivals::Arrivals;
+use crate::assignments::Assignments;
 use crate::controls::Controls;
 use crate::difference::{Difference, differences};
+use crate::life::{LifeCheck, version_of};
 use crate::segments::Segments;
 use crate::tenures::Tenures;
 
@@ -51,6 +54,9 @@ struct PartitionChain {
     software: Option<String>,
     scheduler: Scheduler,
     checkpoint: CheckpointCheck,
+    life: LifeCheck,
+    /// Offset of the newest entry.
+    offset: i64,
 }
 
 /// How much was found identical.
@@ -69,6 +75,10 @@ pub(crate) struct JournalCheck {
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
     pub(crate) tenures: Tenures,
+    /// What came of the ticks before it was decided on.
+    pub(crate) arrivals: Arrivals,
+    /// Where partitions were taken up.
+    pub(crate) assignments: Assignments,
     /// Operators' commands that were given to the scheduler.
     pub(crate) controls: Controls,
     /// The journals whose beginning was removed.
@@ -87,6 +97,8 @@ impl JournalCheck {
             segments: Segments::default(),
             accounts: Accounts::default(),
             tenures: Tenures::default(),
+            arrivals: Arrivals::default(),
+            assignments: Assignments::default(),
             controls: Controls::default(),
             trimmed: Vec::new(),
             admissions,
@@ -99,13 +111,14 @@ impl JournalCheck {
         self.segments.begin();
         self.accounts.begin();
         self.tenures.begin();
+        self.arrivals.begin();
         self.controls.begin(partition, self.chain.is_headless);
         if self.chain.is_headless {
             self.accounts.is_trimmed = true;
             self.trimmed.push(Trimmed { partition, first_offset, first_sequence: None });
         }
         if let Some(admissions) = &mut self.admissions {
-            admissions.begin();
+            admissions.begin(partition);
         }
     }
 
@@ -141,21 +154,35 @@ impl JournalCheck {
         let hash_error = if is_chained { None } else { self.chain.hash_error(record) };
         let expected = self.chain.next_sequence.unwrap_or(entry.sequence);
         let mut differences = match entry.sequence == expected {
-            true if self.chain.is_headless => self.take_up(&entry),
+            true if self.chain.is_headless => self.take_up(record, &entry),
             true => self.chain.step(&entry),
             // Entries are missing or out of order: what the scheduler would say to this one means nothing.
             false => vec![Difference::new("sequence", expected, entry.sequence)],
         };
+        let alone = self.chain.life.check_alone(&entry);
+        if differences.is_empty() && !self.chain.is_headless {
+            differences.extend(self.chain.life.check(record, &entry));
+        }
         differences.extend(hash_error.map(hash_difference));
         if !differences.is_empty() {
             return Err(Box::new(self.divergence(record.offset, Some(&entry), differences)));
         }
-        self.chain.next_sequence = entry.sequence.checked_add(1);
         if !self.chain.is_headless {
+            let alone =
+                alone.map(|difference| self.divergence(record.offset, Some(&entry), vec![difference]));
+            self.assignments.add(self.chain.partition, record.offset, &entry, alone);
             self.count(record, &entry);
         }
+        self.chain.next_sequence = entry.sequence.checked_add(1);
+        self.chain.offset = record.offset;
         self.chain.previous_hash = Some(entry.hash);
         Ok(entry)
+    }
+
+    /// What speaks against the end of a partition, all of whose entries were read.
+    pub(crate) fn check_end(&self) -> Option<JournalDivergence> {
+        let differences = vec![self.chain.life.end()?];
+        Some(self.divergence(self.chain.offset, None, differences))
     }
 
     /// Whether entries come that are not compared, because nobody knows on what state they were decided.
@@ -172,7 +199,7 @@ impl JournalCheck {
     }
 
     /// Gathers the parts of a checkpoint; once it is whole, goes on from its state with them.
-    fn take_up(&mut self, entry: &JournalEntry) -> Vec<Difference> {
+    fn take_up(&mut self, record: &Record, entry: &JournalEntry) -> Vec<Difference> {
         let Input::Checkpoint(part) = &entry.input else {
             self.chain.checkpoint.parts.clear();
             return Vec::new();
@@ -183,7 +210,7 @@ impl JournalCheck {
             return Vec::new();
         }
         self.chain.checkpoint.parts.push(entry.clone());
-        if part.part + 1 < part.parts {
+        if part.part.saturating_add(1) < part.parts {
             return Vec::new();
         }
         let parts = std::mem::take(&mut self.chain.checkpoint.parts);
@@ -196,7 +223,12 @@ impl JournalCheck {
             Err(error) => return vec![Difference::new("input", "a state", error.to_string())],
         }
         self.begin_at(parts[0].sequence);
-        let started = parts.iter().filter_map(part_of).find_map(|part| part.started.as_ref());
+        let started = parts.iter().filter_map(part_of).find_map(|part| part.started.as_deref());
+        if let Some(field) = started.and_then(|started| self.chain.scheduler.contradiction(started)) {
+            let field = format!("input.Checkpoint.started.{field}");
+            return vec![Difference::new(field, "what the state has", "something else")];
+        }
+        self.chain.life.begin_at(record, started);
         self.chain.software = started.map(|started| started.software.clone());
         // The last one is counted by the caller.
         let before = &parts[..parts.len() - 1];
@@ -218,9 +250,11 @@ impl JournalCheck {
         self.segments.add(entry);
         self.accounts.add(record, entry);
         self.tenures.add(entry);
+        let (journal, config) = (self.chain.partition, self.segments.current());
+        self.arrivals.add(journal, record.offset, entry, version_of(record), config);
         self.controls.add(entry);
         if let Some(admissions) = &mut self.admissions {
-            admissions.add(entry, self.segments.current());
+            admissions.add(record, entry, self.segments.current());
         }
     }
 
@@ -308,7 +342,8 @@ impl PartitionChain {
         }
         let length = part.state.0.len().min(self.checkpoint.expected_state.len());
         let expected: Vec<u8> = self.checkpoint.expected_state.drain(..length).collect();
-        let is_whole = self.checkpoint.expected_state.is_empty() == (part.part + 1 == part.parts);
+        let is_whole =
+            self.checkpoint.expected_state.is_empty() == (part.part.saturating_add(1) == part.parts);
         if expected == part.state.0 && is_whole {
             return None;
         }

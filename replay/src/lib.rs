@@ -16,7 +16,10 @@
 mod about;
 mod accounts;
 mod admissions;
+pub mod anchor;
+mod arrivals;
 mod asides;
+mod assignments;
 mod cause;
 pub mod chain;
 mod comparison;
@@ -33,6 +36,7 @@ pub mod fixture;
 mod follower;
 pub mod history;
 mod journal;
+mod life;
 mod market_fold;
 mod options;
 mod outputs;
@@ -46,6 +50,7 @@ mod risk;
 mod segments;
 mod snapshot;
 mod states;
+mod tally;
 mod tenures;
 mod unaccounted;
 mod verify;
@@ -54,8 +59,8 @@ mod why;
 pub use about::MODELLED;
 pub use difference::Difference;
 pub use divergence::{
-    Divergence, JournalDivergence, JournalEnd, Orphans, OutputDivergence, OutputProblem, TicksDivergence,
-    Unaccounted,
+    AnchorDivergence, AnchorProblem, Divergence, JournalDivergence, JournalEnd, Orphans, OutputDivergence,
+    OutputProblem, SealedDivergence, TicksDivergence, Unaccounted,
 };
 pub use error::ReplayError;
 pub use export::{
@@ -69,5 +74,5 @@ pub use partition_reader::PartitionReader;
 pub use recorded::{Recorded, read_recorded};
 pub use report::{OutputCounts, Phase, Progress, Report};
 pub use segments::{StageConfigChange, stage_config_changes};
-pub use verify::verify;
+pub use verify::{verify, verify_journal};
 pub use why::{Before, Explained, Why, WhyOptions, why};

@@ -6,6 +6,8 @@ use warptape_engine::Topics;
 use warptape_schemas::SchemaSource;
 use warptape_stages::Isa;
 
+use crate::anchor::{Anchored, PublicKey};
+
 /// What to verify.
 #[derive(Clone, Debug)]
 pub struct VerifyOptions {
@@ -15,6 +17,12 @@ pub struct VerifyOptions {
     pub sources: OutputOptions,
     /// Compare outputs as well.
     pub outputs: bool,
+    /// Topic in which processes tell what happens to them, compared where there are anchors.
+    pub lifecycle: String,
+    /// One of these keys has to have signed each journal; without keys, signatures are not looked at.
+    pub public_keys: Vec<PublicKey>,
+    /// Anchors that were kept elsewhere.
+    pub anchored: Option<Anchored>,
 }
 
 impl VerifyOptions {
@@ -35,7 +43,14 @@ impl VerifyOptions {
             schemas: None,
             isa: Isa::detect(),
         };
-        Self { journal: topics.journal.clone(), sources, outputs: false }
+        Self {
+            journal: topics.journal.clone(),
+            sources,
+            outputs: false,
+            lifecycle: topics.lifecycle.clone(),
+            public_keys: Vec::new(),
+            anchored: None,
+        }
     }
 
     /// Every topic that is looked at.

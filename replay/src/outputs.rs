@@ -8,6 +8,7 @@ use warptape_schemas::Describer;
 use warptape_stages::{QuoteOrder, RepeatedTrades};
 
 use crate::accounts::{Covered, DigestCheck, OtherTicks};
+use crate::arrivals::Arrivals;
 use crate::cause::{self, CauseOf};
 use crate::comparison::Comparison;
 use crate::cut::PartitionCut;
@@ -16,15 +17,22 @@ use crate::rerun::{Outputs, Rerun};
 use crate::segments::{ConfigId, Segment, Segments};
 use crate::snapshot;
 use crate::states::StateCheck;
+use crate::tally::Tally;
 use crate::tenures::Tenures;
-use crate::{Divergence, OutputCounts, OutputDivergence, OutputOptions, ReplayError, TicksDivergence};
+use crate::{
+    Divergence, JournalDivergence, OutputCounts, OutputDivergence, OutputOptions, ReplayError,
+    TicksDivergence,
+};
 
 /// Compares the outputs of partitions with what their ticks give, from the first tick on, or from a snapshot where the first ticks were
 /// removed.
 pub(crate) struct OutputCheck<'a> {
     pub(crate) log: &'a dyn EventLog,
+    /// Topic of the journal.
+    pub(crate) journal: &'a str,
     pub(crate) options: &'a OutputOptions,
     pub(crate) segments: &'a Segments,
+    pub(crate) arrivals: &'a Arrivals,
     /// What was found identical.
     pub(crate) counts: OutputCounts,
     /// Trades whose id their symbol had before.
@@ -61,6 +69,7 @@ impl OutputCheck<'_> {
         let segments = self.segments.of(partition, cut.ticks.next);
         let Some(begin) = self.begin(partition, cut, &covered, &segments)? else { return Ok(None) };
         let from = begin.as_ref().map_or(0, |restored| restored.offset);
+        let covered = covered.from(from);
         let compare = |topic: &str, range: OffsetRange, cause_of: CauseOf| {
             let source = TopicPartition { topic: topic.to_owned(), partition };
             Comparison::open(self.log, source, range, from, cause_of)
@@ -71,12 +80,13 @@ impl OutputCheck<'_> {
             signals: compare(&self.options.signals, cut.signals, cause::of_signal)?,
             late: compare(&self.options.late, cut.late, cause::of_late_tick)?,
             dead_letter: compare(&self.options.dead_letter, cut.dead_letter, cause::of_dead_letter)?,
+            tally: Tally::new(&covered.ranges),
         };
         self.note_begin(partition, from, &outputs);
         let mut states = self.states(partition, cut, from)?;
         let wanted = states.as_ref().map(StateCheck::fingerprints).unwrap_or_default();
         let mut reruns = self.reruns(&ticks.source, &segments, begin, &wanted)?;
-        let mut digests = DigestCheck::new(covered.from(from));
+        let mut digests = DigestCheck::new(covered);
         // Outputs that differ are still no reason to stop before it is known whether the ticks are those that were processed.
         let mut read_to = i64::MAX;
         let other = loop {
@@ -109,19 +119,41 @@ impl OutputCheck<'_> {
                 read_to = digests.end_of(last.offset);
             }
         };
+        let arrivals = self.check_arrivals(partition, &segments, &mut reruns);
+        self.count(&outputs, reruns);
+        if let Some(other) = other {
+            return Ok(Some(Divergence::Ticks(divergence(ticks.source, other))));
+        }
+        let sealed = outputs.tally.divergence(&ticks.source, cut.ticks.next);
+        let misstated = sealed.map(Divergence::Sealed).or(arrivals.map(Divergence::Journal));
+        let found = outputs.finish()?.map(Divergence::Output).or(misstated);
+        Ok(found.or_else(|| {
+            let states = self.finish_states(states?, cut.ticks.next);
+            states.map(Divergence::Output)
+        }))
+    }
+
+    /// Counts what was compared of a partition.
+    fn count(&mut self, outputs: &Outputs, reruns: Vec<SegmentRerun>) {
         self.counts.ticks += reruns.iter().map(|rerun| rerun.rerun.ticks).sum::<u64>();
         reruns.into_iter().for_each(|rerun| self.repeated.add(rerun.rerun.repeated));
         self.counts.signals += outputs.signals.identical();
         self.counts.late += outputs.late.identical();
         self.counts.dead_letters += outputs.dead_letter.identical();
-        if let Some(other) = other {
-            return Ok(Some(Divergence::Ticks(divergence(ticks.source, other))));
-        }
-        let divergence = match (outputs.finish()?, states) {
-            (None, Some(states)) => self.finish_states(states, cut.ticks.next),
-            (divergence, _) => divergence,
-        };
-        Ok(divergence.map(Divergence::Output))
+    }
+
+    /// The first arrival whose rows are not those of its records.
+    fn check_arrivals(
+        &self,
+        partition: i32,
+        segments: &[Segment],
+        reruns: &mut [SegmentRerun],
+    ) -> Option<JournalDivergence> {
+        reruns.iter_mut().find_map(|SegmentRerun { config, rerun, .. }| {
+            let last = segments.iter().rfind(|segment| segment.config == *config)?;
+            let groups = rerun.groups();
+            self.arrivals.divergence(self.journal, partition, *config, groups, rerun.sums(last.to))
+        })
     }
 
     /// The snapshots of a partition that are taken at an offset or behind it; `None` where the log has no such topic.
@@ -193,6 +225,7 @@ impl OutputCheck<'_> {
                     Some(restored) => Rerun::from_snapshot(source.clone(), &stages, self.options, restored),
                     None => Rerun::new(source.clone(), &stages, self.options),
                 };
+                let rerun = rerun.with_bounds(self.arrivals.bounds(source.partition, config, from));
                 reruns.push(SegmentRerun { config, fingerprint, to, rerun });
             }
         }

@@ -1,5 +1,7 @@
 //! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
 
+use std::collections::VecDeque;
+
 use warptape_engine::{
     PendingSnapshot, Restored, encode_dead_letter_of, encode_late_tick_of, encode_row_letters,
     snapshot_records, tick_record,
@@ -11,8 +13,10 @@ use warptape_stages::{
 };
 
 use crate::OutputOptions;
+use crate::arrivals::weight;
 use crate::asides::is_older_dead_letter;
 use crate::comparison::Comparison;
+use crate::tally::{Counted, Tally};
 
 /// Rows that wait at least before the stages run, unless records end: few runs of many rows are fastest.
 const WAITING_ROWS_DUE: usize = 16 * 1024;
@@ -24,6 +28,8 @@ pub(crate) struct Outputs {
     pub(crate) signals: Comparison,
     pub(crate) late: Comparison,
     pub(crate) dead_letter: Comparison,
+    /// Of the transactions that the journal accounts for.
+    pub(crate) tally: Tally,
 }
 
 /// Stage state of one partition, from the beginning of its log or from a snapshot on.
@@ -37,6 +43,11 @@ pub(crate) struct Rerun {
     columns: TickColumns,
     late: Vec<Late>,
     bytes: Vec<u8>,
+    /// Offsets, ascending, at which it is noted what the rows of all records before came to.
+    bounds: VecDeque<i64>,
+    /// What was noted, and the sum so far.
+    sums: Vec<(i64, u64)>,
+    sum: u64,
     /// Ticks of the segments whose outputs were compared.
     pub(crate) ticks: u64,
     /// Trades among them whose id their symbol had before.
@@ -60,6 +71,9 @@ impl Rerun {
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),
+            bounds: VecDeque::new(),
+            sums: Vec::new(),
+            sum: 0,
             ticks: 0,
             repeated: RepeatedTrades::default(),
         }
@@ -74,6 +88,35 @@ impl Rerun {
     ) -> Self {
         let Restored { intake, stages, .. } = restored;
         Self { intake, stages, ..Self::new(source, config, options) }
+    }
+
+    /// Notes what rows come to at these offsets, which ascend.
+    pub(crate) fn with_bounds(self, bounds: Vec<i64>) -> Self {
+        Self { bounds: bounds.into(), ..self }
+    }
+
+    /// What the rows of all records came to at the offsets asked for, where all records before `to` were processed.
+    pub(crate) fn sums(&mut self, to: i64) -> &[(i64, u64)] {
+        self.note_sums(to);
+        &self.sums
+    }
+
+    /// Groups of the partition.
+    pub(crate) fn groups(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn note_sums(&mut self, offset: i64) {
+        while let Some(bound) = self.bounds.pop_front_if(|bound| *bound <= offset) {
+            self.sums.push((bound, self.sum));
+        }
+    }
+
+    /// The weight of all rows that wait.
+    fn weight(&self) -> u64 {
+        let groups = (0..).zip(&self.queues);
+        let weights = groups.map(|(group, queue)| weight(group).wrapping_mul(queue.rows.len() as u64));
+        weights.fold(0, u64::wrapping_add)
     }
 
     /// The state before the record at an offset, which is the next one, as an engine takes it. No rows wait.
@@ -100,7 +143,12 @@ impl Rerun {
         mut outputs: Option<&mut Outputs>,
     ) -> Result<(), LogError> {
         for record in records {
+            self.note_sums(record.offset);
+            let before = if self.bounds.is_empty() { 0 } else { self.weight() };
             self.accept(record, outputs.as_deref_mut())?;
+            if !self.bounds.is_empty() {
+                self.sum = self.sum.wrapping_add(self.weight().wrapping_sub(before));
+            }
             if self.queues.iter().map(|queue| queue.rows.len()).sum::<usize>() >= WAITING_ROWS_DUE {
                 self.run(outputs.as_deref_mut())?;
             }
@@ -119,9 +167,17 @@ impl Rerun {
             }
         }
         // Every row was processed, so every record is complete.
-        let signals = self.merge.take_before(i64::MAX);
-        let Some(outputs) = outputs else { return Ok(()) };
-        signals.iter().try_for_each(|signal| outputs.signals.expect(Some(signal.symbol), signal.bytes))
+        let Some(outputs) = outputs else {
+            self.merge.take_before(i64::MAX);
+            return Ok(());
+        };
+        while let Some(first) = self.merge.first_offset() {
+            let signals = self.merge.take_before(outputs.tally.next_bound(first));
+            outputs.tally.add(Counted::Signals, first, signals.len());
+            let mut all = signals.iter();
+            all.try_for_each(|signal| outputs.signals.expect(Some(signal.symbol), signal.bytes))?;
+        }
+        Ok(())
     }
 
     /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.
@@ -136,6 +192,7 @@ impl Rerun {
                 self.ticks += (rows - self.columns.rejected.len()) as u64;
                 let (counts, partition) = (self.intake.trade_ids(), self.source.partition);
                 let symbols = self.intake.symbols_mut();
+                outputs.tally.add(Counted::Late, record.offset, self.late.len());
                 self.repeated.add_record(counts, partition, record.offset, |number| symbols.name(number));
                 for &late in &self.late {
                     self.bytes.clear();
@@ -155,11 +212,13 @@ impl Rerun {
                 }
                 let (rejected, decoder) = (&self.columns.rejected, &mut self.decoder);
                 let letters = encode_row_letters(&self.source, record, rows, rejected, decoder);
+                outputs.tally.add(Counted::DeadLetters, record.offset, letters.len());
                 letters.iter().try_for_each(|letter| outputs.dead_letter.expect(None, letter))
             }
             Err(error) => {
                 let Some(outputs) = outputs else { return Ok(()) };
                 self.bytes.clear();
+                outputs.tally.add(Counted::DeadLetters, record.offset, 1);
                 encode_dead_letter_of(&self.source, record, &error, &mut self.bytes);
                 let is_older = |found: &Record| is_older_dead_letter(found, &self.source, record, &error);
                 outputs.dead_letter.expect_or(None, &self.bytes, is_older)

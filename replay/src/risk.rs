@@ -13,12 +13,15 @@
 //!
 //! Times, devices and the process are taken as they are found; everything else is a function of the log.
 
+mod admitted;
 mod answers;
 mod misplaced;
 mod rerun;
+mod sealed;
 
 use warptape_engine::payload_of;
 use warptape_eventlog::{EventLog, Record, TopicPartition};
+use warptape_schemas::journal::{Input, TaskArrived};
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{
     DecodeError, Describer, decode_risk_request, decode_risk_result, encode_risk_result, fingerprint_of,
@@ -28,14 +31,19 @@ use warptape_stages::risk::refusals::{self, RequestIds};
 
 use self::answers::{Answers, Missing, ResultsEnd};
 use self::rerun::Costs;
+use crate::accounts::Accounts;
 use crate::admissions::{Admission, Admissions};
 use crate::comparison::{Expected, changed};
 use crate::cut::RiskCut;
 use crate::difference::Difference;
+use crate::journal::JournalCheck;
 use crate::market_fold::MarketFold;
 use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::segments::{ConfigId, Segments};
-use crate::{OutputDivergence, OutputOptions, OutputProblem, Phase, Progress, ReplayError};
+use crate::{
+    Divergence, JournalDivergence, OutputDivergence, OutputOptions, OutputProblem, Phase, Progress,
+    ReplayError, VerifyOptions,
+};
 
 /// The decision's sequence in a result that the scheduler was not asked about.
 const NO_SEQUENCE: i64 = -1;
@@ -43,8 +51,11 @@ const NO_SEQUENCE: i64 = -1;
 /// Compares the results of all partitions.
 pub(crate) struct RiskCheck<'a> {
     log: &'a dyn EventLog,
+    /// Topic of the journal.
+    journal: &'a str,
     options: &'a OutputOptions,
     segments: &'a Segments,
+    accounts: &'a Accounts,
     cuts: &'a [RiskCut],
     admissions: Admissions,
     describer: Describer,
@@ -65,6 +76,13 @@ struct Waiting {
     result: i64,
     /// The error of a request that was cancelled.
     cancelled: Option<RiskError>,
+}
+
+/// A request as it was read.
+struct Asked {
+    request: Result<RiskRequest, DecodeError>,
+    /// Bytes of its record.
+    bytes: usize,
 }
 
 /// A result as it was found.
@@ -88,16 +106,20 @@ enum Verdict<'a> {
 impl<'a> RiskCheck<'a> {
     pub(crate) fn new(
         log: &'a dyn EventLog,
-        options: &'a OutputOptions,
-        segments: &'a Segments,
+        options: &'a VerifyOptions,
+        check: &'a JournalCheck,
         cuts: &'a [RiskCut],
         mut admissions: Admissions,
     ) -> Self {
+        let JournalCheck { segments, accounts, .. } = check;
         admissions.gather();
+        let VerifyOptions { journal, sources: options, .. } = options;
         Self {
             log,
+            journal,
             options,
             segments,
+            accounts,
             cuts,
             admissions,
             describer: Describer::new(),
@@ -110,7 +132,10 @@ impl<'a> RiskCheck<'a> {
     pub(crate) fn run(
         &mut self,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Option<OutputDivergence>, ReplayError> {
+    ) -> Result<Option<Divergence>, ReplayError> {
+        if let Some((admission, differences)) = self.admissions.misstated.take().map(|misstated| *misstated) {
+            return Ok(Some(self.misstated(&admission, differences)));
+        }
         let mut waiting = Vec::new();
         for partition in 0..self.cuts.len() as i32 {
             let divergence = self.check_partition(partition, &mut waiting, progress)?;
@@ -131,33 +156,42 @@ impl<'a> RiskCheck<'a> {
         partition: i32,
         waiting: &mut Vec<Waiting>,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Option<OutputDivergence>, ReplayError> {
+    ) -> Result<Option<Divergence>, ReplayError> {
         let cut = &self.cuts[partition as usize];
         let (requests, results) = self.sources(partition);
         let end = ResultsEnd { source: results.clone(), offset: cut.results.next };
         let reader = PartitionReader::open(self.log, results.clone(), cut.results)?;
         let mut answers = match Answers::read(reader, &requests)? {
             Ok(answers) => answers,
-            Err(divergence) => return Ok(Some(*divergence)),
+            Err(divergence) => return Ok(Some(Divergence::Output(*divergence))),
         };
         if let Some(double) = answers.double {
-            return self.blame_one(&answers, double, partition, &end).map(Some);
+            let divergence = self.blame_one(&answers, double, partition, &end)?;
+            return Ok(Some(Divergence::Output(divergence)));
         }
+        let answered = answers.by_result();
+        let source = requests.clone();
         let mut results = RecordWindow::open(self.log, results, cut.results)?;
         let mut requests = PartitionReader::open(self.log, requests, cut.requests)?;
+        let mut offsets = Vec::new();
         let mut ids = RequestIds::default();
         let mut missing = Missing::default();
         while let Some(record) = requests.next()? {
-            let request = payload_of(&record).and_then(decode_risk_request);
+            let asked = Asked::of(&record);
+            let request = &asked.request;
+            offsets.push(record.offset);
             let is_new = request.as_ref().map_or(true, |request| ids.insert(&request.request_id));
+            if let Some(divergence) = self.check_admissions(partition, record.offset, request) {
+                return Ok(Some(divergence));
+            }
             match answers.take(record.offset) {
-                None if record.offset < cut.answered => missing.add(&record, request.ok()),
+                None if record.offset < cut.answered => missing.add(&record, asked.request.ok()),
                 // Once a result is missing, only further missing ones are counted.
                 Some(result) if missing.first().is_none() => {
                     let found = Found::of(results.at(result)?);
-                    let cancelled = answers.cancelled(&request, is_new);
+                    let cancelled = answers.cancelled(request, is_new);
                     let verdict =
-                        self.verdict(partition, record.offset, &request, is_new, cancelled, &found.result);
+                        self.verdict(partition, record.offset, request, is_new, cancelled, &found.result);
                     let at_ns = match &verdict {
                         Verdict::Of(Admission { at_ns, as_of, .. }) if !as_of.is_empty() => Some(*at_ns),
                         Verdict::Judged(_) => Some(found.result.finished_ns),
@@ -168,7 +202,7 @@ impl<'a> RiskCheck<'a> {
                         waiting.push(Waiting { at_ns, partition, request, result, cancelled });
                         continue;
                     }
-                    let divergence = self.compare(&end.source, &request, &found, verdict, cancelled, None);
+                    let divergence = self.compare(&end.source, &asked, &found, verdict, cancelled, None);
                     self.earlier += u64::from(found.is_earlier());
                     if divergence.is_some() {
                         return Ok(divergence);
@@ -181,9 +215,27 @@ impl<'a> RiskCheck<'a> {
         if let Some(unanswered) = missing.first()
             && let Some(found) = self.elsewhere(unanswered, partition, &end)?
         {
-            return Ok(Some(found));
+            return Ok(Some(Divergence::Output(found)));
         }
-        Ok(missing.divergence(&end).or_else(|| answers.surplus(&end)))
+        let divergence = missing.divergence(&end).or_else(|| answers.surplus(&end)).map(Divergence::Output);
+        let seals = self.accounts.results(partition).filter(|_| divergence.is_none());
+        let misstated =
+            seals.and_then(|seals| sealed::check(&source, seals, &answered, &offsets, cut.requests.next));
+        Ok(divergence.or(misstated.map(Divergence::Sealed)))
+    }
+
+    /// The first decision on a request that says something else of it than it says itself.
+    fn check_admissions(
+        &self,
+        partition: i32,
+        offset: i64,
+        request: &Result<RiskRequest, DecodeError>,
+    ) -> Option<Divergence> {
+        let request = request.as_ref().ok()?;
+        self.admissions.of(partition, offset).iter().find_map(|admission| {
+            let differences = admitted::check_repeated(admission, request)?;
+            Some(self.misstated(admission, differences))
+        })
     }
 
     /// Compares what waits for the market, in the order in which that comes to it.
@@ -191,7 +243,7 @@ impl<'a> RiskCheck<'a> {
         &mut self,
         mut waiting: Vec<Waiting>,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Option<OutputDivergence>, ReplayError> {
+    ) -> Result<Option<Divergence>, ReplayError> {
         waiting.sort_by_key(|waiting| (waiting.at_ns, waiting.partition, waiting.request));
         let mut market: Option<(ConfigId, MarketFold<'_>)> = None;
         let mut windows = Vec::with_capacity(self.cuts.len());
@@ -202,10 +254,10 @@ impl<'a> RiskCheck<'a> {
         }
         for Waiting { partition, request: offset, result, cancelled, .. } in waiting {
             let (requests, results) = &mut windows[partition as usize];
-            let request = payload_of(requests.at(offset)?).and_then(decode_risk_request);
+            let asked = Asked::of(requests.at(offset)?);
             let found = Found::of(results.at(result)?);
             let cancelled = cancelled.as_ref();
-            let verdict = self.verdict(partition, offset, &request, true, cancelled, &found.result);
+            let verdict = self.verdict(partition, offset, &asked.request, true, cancelled, &found.result);
             let met = match &verdict {
                 Verdict::Of(admission) => Some((admission.config, &*admission.as_of)),
                 Verdict::Judged(config) => Some((*config, &found.result.judged_on[..])),
@@ -221,7 +273,7 @@ impl<'a> RiskCheck<'a> {
             }
             let (_, source) = self.sources(partition);
             let fold = market.as_ref().map(|(_, market)| market);
-            let divergence = self.compare(&source, &request, &found, verdict, cancelled, fold);
+            let divergence = self.compare(&source, &asked, &found, verdict, cancelled, fold);
             self.earlier += u64::from(found.is_earlier());
             if divergence.is_some() {
                 return Ok(divergence);
@@ -269,7 +321,9 @@ impl<'a> RiskCheck<'a> {
         }
         let admissions = self.admissions.of(partition, offset);
         let is_named = |admission: &&Admission| {
-            admission.sequence == found.decision_sequence && *admission.node == *found.node
+            admission.sequence == found.decision_sequence
+                && *admission.node == *found.node
+                && admission.end().is_some()
         };
         if let Some(admission) = admissions.iter().find(is_named) {
             return Verdict::Of(admission);
@@ -294,7 +348,8 @@ impl<'a> RiskCheck<'a> {
         {
             return refused(Some(request), error);
         }
-        Verdict::Not(other_decision(admissions.last(), found))
+        let last = admissions.iter().rfind(|admission| admission.end().is_some());
+        Verdict::Not(other_decision(last, found))
     }
 }
 
@@ -303,13 +358,14 @@ impl RiskCheck<'_> {
     fn compare(
         &self,
         source: &TopicPartition,
-        request: &Result<RiskRequest, DecodeError>,
+        asked: &Asked,
         found: &Found<'_>,
         verdict: Verdict<'_>,
         cancelled: Option<&RiskError>,
         market: Option<&MarketFold<'_>>,
-    ) -> Option<OutputDivergence> {
+    ) -> Option<Divergence> {
         let Found { record, result } = found;
+        let request = &asked.request;
         let problem = match verdict {
             Verdict::Not(differences) => OutputProblem::Changed { differences },
             _ if found.is_earlier() => {
@@ -328,19 +384,40 @@ impl RiskCheck<'_> {
             Verdict::Of(admission) => {
                 let request = request.as_ref().expect("what cannot be read has no decision");
                 let market_of = |symbol: &str| market?.market_of(symbol, &admission.as_of);
-                let isa = self.options.isa;
-                let expected = rerun::answered(result, request, admission.end(), cancelled, &market_of, isa);
+                let (isa, end) = (self.options.isa, admission.end().cloned());
+                let end = end.expect("a result names a decision that came to an end");
+                let expected = rerun::answered(result, request, end, cancelled, &market_of, isa);
                 let bytes_max = refusals::stated_limit(&result.outcome).unwrap_or(i64::MAX);
-                self.difference(expected, bytes_max, record)?
+                let Some(problem) = self.difference(expected, bytes_max, record) else {
+                    let told = admitted::check(admission, request, asked.bytes, &market_of);
+                    return told.map(|differences| self.misstated(admission, differences));
+                };
+                problem
             }
         };
-        Some(OutputDivergence {
+        Some(Divergence::Output(OutputDivergence {
             topic: source.topic.clone(),
             partition: source.partition,
             offset: record.offset,
             symbol: None,
             request_id: Some(result.request_id.clone()),
             problem,
+        }))
+    }
+
+    /// The journal says something else of a task than its request does.
+    fn misstated(&self, admission: &Admission, differences: Vec<Difference>) -> Divergence {
+        let (partition, offset) = admission.place;
+        let arrived = TaskArrived { as_of: admission.as_of.to_vec(), ..(*admission.arrived).clone() };
+        Divergence::Journal(JournalDivergence {
+            topic: self.journal.to_owned(),
+            partition,
+            offset,
+            sequence: admission.sequence,
+            software: None,
+            at_ns: Some(admission.at_ns),
+            input: serde_json::to_value(Input::TaskArrived(arrived)).ok(),
+            differences,
         })
     }
 
@@ -356,6 +433,12 @@ impl RiskCheck<'_> {
         self.identical += 1;
         let results = self.cuts.iter().map(|cut| (cut.results.next - cut.results.first) as u64);
         progress(Progress { phase: Phase::Risk, done: self.identical, total: results.sum() });
+    }
+}
+
+impl Asked {
+    fn of(record: &Record) -> Self {
+        Self { request: payload_of(record).and_then(decode_risk_request), bytes: record.value.len() }
     }
 }
 

@@ -61,7 +61,9 @@ fn orphans(
     let Some(cut) = cut.partitions.get(partition as usize).filter(|_| covered.is_whole) else {
         return Ok(Vec::new());
     };
-    let sum = |count: fn(&crate::accounts::SealedRange) -> i64| covered.ranges.iter().map(count).sum::<i64>();
+    let sum = |count: fn(&crate::accounts::SealedRange) -> i64| {
+        covered.ranges.iter().map(count).fold(0, i64::saturating_add)
+    };
     let counted = [
         (&sources.signals, cut.signals, sum(|range| range.signals)),
         (&sources.late, cut.late, sum(|range| range.late)),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
+use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_stages::RepeatedTrades;
 
 use crate::admissions::Admissions;
+use crate::anchor::AnchorCheck;
 use crate::controls::ControlCheck;
 use crate::cut::Cut;
 use crate::journal::{JournalCheck, Trimmed};
@@ -41,7 +42,8 @@ pub fn verify(
     let cut = Cut::take(log, options)?;
     let admissions = (!cut.risk.is_empty()).then(Admissions::default);
     let mut check = JournalCheck::new(&options.journal, admissions);
-    let (divergence, missing_end) = check_journals(log, options, &cut, &mut check, progress)?;
+    let mut anchors = AnchorCheck::new(&options.journal, &options.public_keys, options.anchored.as_ref());
+    let (divergence, missing_end) = check_journals(log, options, &cut, &mut check, &mut anchors, progress)?;
     if divergence.is_none() && check.identical.entries == 0 {
         return Err(nothing_to_verify(log, &options.journal, &check.trimmed));
     }
@@ -54,9 +56,16 @@ pub fn verify(
         divergence: divergence.map(Divergence::Journal),
     };
     if report.divergence.is_none() {
+        report.divergence = check_anchors(log, options, &mut anchors, &mut report.notes)?;
+    }
+    if report.divergence.is_none() {
         // What is known by the outputs that were lost with it says more than the end of a journal does.
         let unaccounted = check_accounts(log, options, &cut, &check, &mut report.notes)?;
         report.divergence = unaccounted.or(missing_end.map(Divergence::JournalEnd));
+    }
+    if report.divergence.is_none() {
+        report.divergence =
+            check.assignments.check(&options.journal, &check.accounts, &cut).map(Divergence::Journal);
     }
     if report.divergence.is_none() && options.outputs {
         check_outputs(log, options, &cut, &check, &mut report, progress)?;
@@ -73,11 +82,34 @@ pub fn verify(
             report.notes.push(note.to_owned());
             return Ok(report);
         }
-        let mut risk = RiskCheck::new(log, &options.sources, &check.segments, &cut.risk, admissions);
-        report.divergence = risk.run(progress)?.map(Divergence::Output);
+        let mut risk = RiskCheck::new(log, options, &check, &cut.risk, admissions);
+        report.divergence = risk.run(progress)?;
         report.outputs.as_mut().expect("they were just compared").risk_results = risk.identical;
     }
     Ok(report)
+}
+
+/// Compares one partition of a journal, of which all records are at hand: the first difference. What it says of other topics is not compared.
+pub fn verify_journal(topic: &str, partition: i32, records: &[Record]) -> Option<JournalDivergence> {
+    let mut check = JournalCheck::new(topic, None);
+    check.begin(partition, records.first().map_or(0, |first| first.offset));
+    let found = records.iter().find_map(|record| check.check_entry(record, false).err());
+    found.map(|found| *found).or_else(|| check.check_end())
+}
+
+/// The first difference between journals and their anchors, where these are asked for.
+fn check_anchors(
+    log: &dyn EventLog,
+    options: &VerifyOptions,
+    anchors: &mut AnchorCheck<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Divergence>, ReplayError> {
+    let found = match anchors.divergence() {
+        Some(found) => Some(found),
+        None => anchors.check_told(log, &options.lifecycle, notes)?,
+    };
+    notes.extend(anchors.notes());
+    Ok(found.map(Divergence::Anchor))
 }
 
 /// Compares the entries of all journals; the first that differs, or the first journal that ends before what was committed of it.
@@ -86,6 +118,7 @@ fn check_journals(
     options: &VerifyOptions,
     cut: &Cut,
     check: &mut JournalCheck,
+    anchors: &mut AnchorCheck<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Option<JournalDivergence>, Option<JournalEnd>), ReplayError> {
     let length = |range: &OffsetRange| (range.next - range.first) as u64;
@@ -97,8 +130,9 @@ fn check_journals(
         let mut next = range.first;
         let flow = read_ahead::for_each_fetch(log, source, *range, |fetch| {
             for (index, record) in fetch.records.iter().enumerate() {
-                if let Err(divergence) = check.check_entry(record, index < fetch.chained) {
-                    return ControlFlow::Break(*divergence);
+                match check.check_entry(record, index < fetch.chained) {
+                    Ok(entry) => anchors.add(partition, record, &entry),
+                    Err(divergence) => return ControlFlow::Break(*divergence),
                 }
                 next = record.offset + 1;
             }
@@ -106,8 +140,9 @@ fn check_journals(
             progress(Progress { phase: Phase::Journal, done, total });
             ControlFlow::Continue(())
         })?;
-        if let ControlFlow::Break(divergence) = flow {
-            return Ok((Some(divergence), None));
+        let divergence = flow.break_value().or_else(|| check.check_end());
+        if divergence.is_some() {
+            return Ok((divergence, None));
         }
         if let (Some(committed_sequence), Some(next_sequence)) = (*end, check.next_sequence())
             && next_sequence < committed_sequence
@@ -186,6 +221,8 @@ fn check_outputs(
     let (tenures, is_trimmed) = (&check.tenures, check.accounts.is_trimmed);
     let mut outputs = OutputCheck {
         log,
+        journal: &options.journal,
+        arrivals: &check.arrivals,
         options: &options.sources,
         segments,
         counts,

@@ -14,6 +14,7 @@
 use std::ops::RangeInclusive;
 
 use thiserror::Error;
+use warptape_events::journal::{LaneSpec, SchedulerConfig, Started};
 
 use crate::audit;
 use crate::config::RULES;
@@ -139,13 +140,35 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    /// The first field of a start that this state cannot have begun with. What operators change since is left out: policies, weights of lanes.
+    pub fn contradiction(&self, started: &Started) -> Option<&'static str> {
+        let Some(life) = &self.life else { return Some("scheduler") };
+        let without = |config: &SchedulerConfig| {
+            let mut config = config.clone();
+            config.placement_policy.clear();
+            config.risk.policy.clear();
+            config.risk.tenant_weights.clear();
+            config
+        };
+        let Rules(rules) = life.learnt.later.rules;
+        let kinds = life.lanes.iter().map(|lane| lane.kind);
+        match () {
+            () if without(&life.config) != without(&started.scheduler) => Some("scheduler"),
+            () if !kinds.eq(started.lanes.iter().map(LaneSpec::kind)) => Some("lanes"),
+            () if rules != started.rules => Some("rules"),
+            () => None,
+        }
+    }
+}
+
 fn damaged(what: impl ToString) -> CheckpointError {
     CheckpointError::Damaged(what.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use warptape_events::journal::{Input, LaneSpec, SchedulerConfig, ShadowConfig, Started};
+    use warptape_events::journal::{Input, ShadowConfig};
 
     use super::*;
     use crate::config::tests::good;

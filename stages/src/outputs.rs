@@ -130,6 +130,11 @@ impl SignalMerge {
         }
     }
 
+    /// Offset of the first record whose signals wait.
+    pub fn first_offset(&self) -> Option<i64> {
+        self.chunks.iter().map(|waiting| waiting.chunk.keys[waiting.next].offset).min()
+    }
+
     /// Takes all signals caused by records before `offset`.
     pub fn take_before(&mut self, offset: i64) -> MergedSignals {
         let mut merged = MergedSignals::default();

@@ -34,6 +34,7 @@ fn config() -> StageConfig {
         signals: Default::default(),
         market: Default::default(),
         quotes: QuoteOrder::EventTime,
+        times: Default::default(),
         numbers: Numbers::Exact,
         future_max_ns: Some(345_600_000_000_000),
         clock_skew_max_ns: Some(60_000_000_000),

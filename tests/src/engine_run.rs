@@ -71,6 +71,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         device_sample_interval: Duration::from_secs(5),
         lane_faults: Vec::new(),
         lane_handicaps: Vec::new(),
+        anchoring: None,
         traces: None,
     }
 }

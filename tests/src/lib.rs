@@ -9,6 +9,7 @@ pub mod coverage;
 pub mod devices;
 pub mod drawn;
 pub mod engine_run;
+pub mod journal_fields;
 pub mod live_run;
 pub mod market;
 pub mod random;

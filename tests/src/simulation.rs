@@ -220,6 +220,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         device_sample_interval: Duration::MAX,
         lane_faults: Vec::new(),
         lane_handicaps: Vec::new(),
+        anchoring: None,
         traces: None,
     }
 }

@@ -10,6 +10,7 @@ mod export;
 mod feed;
 mod hot;
 mod interrupt;
+mod journal;
 mod log;
 mod replay;
 mod risk;
@@ -33,6 +34,7 @@ pub use feed::{
 };
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;
+pub use journal::{JournalArgs, JournalCommand, KeygenArgs};
 pub use log::{BackupArgs, LogArgs, LogCommand};
 pub use replay::{
     BACKWARDS, ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs,
@@ -119,6 +121,8 @@ pub enum Command {
     Topics(TopicsArgs),
     /// Check, recover or back up an embedded log
     Log(LogArgs),
+    /// Make keys that sign a journal, or print who signed it
+    Journal(JournalArgs),
     /// Show the devices that lanes run on
     Devices(DevicesArgs),
     /// Check or show the configuration
@@ -213,6 +217,7 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Dlq(args) => commands::dlq::execute(args, &settings),
         Command::Topics(args) => commands::topics::execute(args, &settings),
         Command::Log(args) => commands::log::execute(args, &settings),
+        Command::Journal(args) => commands::journal::execute(args, &settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
         Command::Config(_) | Command::Simulate(_) | Command::Train(_) => {
             unreachable!("handled above: they work whatever is configured")

@@ -7,6 +7,8 @@ mod report;
 mod timeline;
 mod what_if;
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use chain::{
@@ -79,6 +81,13 @@ pub struct VerifyArgs {
     /// Serve metrics, health and probes of the verifier over HTTP at this address, such as 127.0.0.1:9465
     #[arg(long, value_name = "ADDR:PORT", requires = "follow")]
     pub listen: Option<String>,
+    /// File of an Ed25519 public key in PEM that has to have signed each journal up to its end; may be given for several keys
+    #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+    pub public_key: Vec<PathBuf>,
+    /// Anchors that were kept elsewhere: a file (journal.anchor_file), or the URL of another log (journal.anchor_log). What was cut off,
+    /// rolled back or written anew since is found
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "follow")]
+    pub from_anchor: Option<String>,
     /// Format of the output
     #[arg(short, long, value_enum, default_value_t = VerifyFormat::Text)]
     pub output: VerifyFormat,

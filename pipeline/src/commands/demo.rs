@@ -16,6 +16,7 @@ use anyhow::Context;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use warptape_eventlog::EventLog;
 
+use super::journal::anchoring;
 use super::live::{Live, REDRAW};
 use super::run::{NO_THREAD, keep_hot_state, watched, write_summary};
 use crate::cli::{DemoArgs, Interrupt, UsageError};
@@ -102,6 +103,7 @@ pub fn execute(
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
     let mut engine_config = settings.engine_config(schemas);
+    engine_config.anchoring = anchoring(settings)?;
     let hot_state = keep_hot_state(&log, settings)?;
     let progress = Arc::new(Progress::new(engine_config.core.lanes.len()));
     let otlp = Otlp::start(settings, &progress)?;

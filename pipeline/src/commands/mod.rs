@@ -7,6 +7,7 @@ pub mod devices;
 pub mod dlq;
 pub mod feed;
 pub mod hot;
+pub mod journal;
 pub mod log;
 pub mod ready;
 pub mod replay;

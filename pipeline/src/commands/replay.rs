@@ -23,6 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use warptape_replay::{Phase, Progress, ReplayError, Report, VerifyOptions, verify};
 use warptape_schemas::SchemaSource;
 
+use super::journal as anchors;
 use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -50,7 +51,9 @@ fn execute_verify(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<Exit
     }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let bar = progress_bar();
-    let report = verify(&*log, &options(args, settings, schemas), &mut |progress| show(&bar, progress));
+    let mut options = options(args, settings, schemas);
+    (options.public_keys, options.anchored) = anchors::given(args, settings)?;
+    let report = verify(&*log, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let report = report?;
     print(&report, args.output)?;

@@ -12,6 +12,7 @@ use crossbeam_channel::bounded;
 use indicatif::HumanCount;
 use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
+use super::journal::anchoring;
 use super::live::{Live, REDRAW};
 use super::topics::ready_topics;
 use crate::cli::{Interrupt, RunArgs};
@@ -45,6 +46,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     ready_topics(&*log, settings, Purpose::Run)?;
     let mut config = settings.engine_config(schemas);
     config.core.new_segment = args.new_segment;
+    config.anchoring = anchoring(settings)?;
     require_journal(&*log, &config)?;
     tracing::info!(
         target: NOTICE,

@@ -1,11 +1,13 @@
 //! The commit thread: writes what the engine hands it as one transaction, while the engine goes on.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_engine::{AsideTopic, CommitAttempt, CommitRequest, Receipt};
 use warptape_eventlog::{LogError, NewRecord};
 
+use super::anchoring::Anchors;
 use super::dead_letter_headers::dead_letter_headers;
 use super::fence::Fence;
 use super::transaction::EngineTransaction;
@@ -90,12 +92,14 @@ impl Committer {
         mut writer: TransactionWriter,
         config: EngineConfig,
         fence: Fence,
+        anchors: Option<Arc<Anchors>>,
         clock: Clock,
     ) -> Self {
         let (requests, received) = bounded(1);
         let (sent, events) = bounded(1);
         let worker = Worker::start("commit", move || {
-            run(&mut writer, &config, &fence, clock, &received, &sent);
+            let shell = CommitShell { config: &config, fence: &fence, anchors: anchors.as_deref(), clock };
+            shell.run(&mut writer, &received, &sent);
         });
         Self { requests, events, worker }
     }
@@ -108,36 +112,52 @@ impl Committer {
     }
 }
 
-fn run(
-    writer: &mut TransactionWriter,
-    config: &EngineConfig,
-    fence: &Fence,
+/// What the thread is told.
+struct CommitShell<'a> {
+    config: &'a EngineConfig,
+    fence: &'a Fence,
+    anchors: Option<&'a Anchors>,
     clock: Clock,
-    requests: &Receiver<Box<CommitRequest>>,
-    events: &Sender<CommitEvent>,
-) {
-    for request in requests {
-        let (partitions, entries) = (request.sealed.len(), request.entries.len());
-        let _span = tracing::debug_span!("commit", partitions, entries).entered();
+}
+
+impl CommitShell<'_> {
+    fn run(
+        &self,
+        writer: &mut TransactionWriter,
+        requests: &Receiver<Box<CommitRequest>>,
+        events: &Sender<CommitEvent>,
+    ) {
+        for request in requests {
+            let (partitions, entries) = (request.sealed.len(), request.entries.len());
+            let _span = tracing::debug_span!("commit", partitions, entries).entered();
+            let event = self.write(writer, request);
+            let failed = matches!(event, CommitEvent::Failed(_));
+            if events.send(event).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    fn write(&self, writer: &mut TransactionWriter, request: Box<CommitRequest>) -> CommitEvent {
+        let &Self { config, fence, anchors, clock } = self;
         let sent_ns = clock.now_ns();
-        let event = match writer.write(&EngineTransaction { request: &request, config, fence }) {
+        match writer.write(&EngineTransaction { request: &request, config, fence, anchors }) {
             Ok(Attempted { outcome, looked_up }) => {
                 let attempt = CommitAttempt { sent_ns, ended_ns: clock.now_ns(), looked_up };
                 match outcome {
-                    Outcome::Committed => CommitEvent::Done {
-                        written: Written::of(&request, &config.core.topics.ticks),
-                        receipt: request.receipt,
-                        attempt,
-                        sealed_ns: request.sealed_at_ns,
-                    },
+                    Outcome::Committed => {
+                        anchors.into_iter().for_each(Anchors::on_committed);
+                        CommitEvent::Done {
+                            written: Written::of(&request, &config.core.topics.ticks),
+                            receipt: request.receipt,
+                            attempt,
+                            sealed_ns: request.sealed_at_ns,
+                        }
+                    }
                     Outcome::Aborted(error) => CommitEvent::Aborted { request, attempt, error },
                 }
             }
             Err(error) => CommitEvent::Failed(error),
-        };
-        let failed = matches!(event, CommitEvent::Failed(_));
-        if events.send(event).is_err() || failed {
-            return;
         }
     }
 }

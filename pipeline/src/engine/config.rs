@@ -12,7 +12,7 @@ use warptape_kernels::device::{DeviceError, Devices};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneId, LaneKind};
 
-use super::{LaneFault, LaneHandicap, LaneStages};
+use super::{Anchoring, LaneFault, LaneHandicap, LaneStages};
 use crate::otlp::TraceSender;
 
 /// A good limit of [`EngineConfig::commit_bytes_max`], far below what a log takes at once.
@@ -38,6 +38,8 @@ pub struct EngineConfig {
     pub poll_bytes_max: usize,
     /// Writer schemas of ticks in a registry's frame.
     pub schemas: Option<Arc<dyn SchemaSource>>,
+    /// How the journal is anchored; `None`: it is not.
+    pub anchoring: Option<Anchoring>,
     /// Where traces of sampled records and requests go.
     pub traces: Option<TraceSender>,
     /// Faults to inject, for tests.

@@ -1,5 +1,8 @@
 //! Why an engine ended.
 
+use std::io;
+use std::path::PathBuf;
+
 use warptape_engine::{CoreError, RecordError};
 use warptape_eventlog::LogError;
 use warptape_schemas::DecodeError;
@@ -59,6 +62,48 @@ pub enum EngineError {
         bytes_max: usize,
         /// What it has to take.
         needed: usize,
+    },
+    /// The journal ends before an entry whose anchor was kept elsewhere.
+    #[error(
+        "{place} has an anchor of sequence {anchored_sequence} of {topic}/{ordinal}, and this journal ends before sequence \
+         {next_sequence}: it was cut off, or an older log is in its place; `warptape replay verify --from-anchor {place}` says what is \
+         missing. Bring the log back; if it is lost for good, keep {place} under another name, and a new one is begun"
+    )]
+    RolledBack {
+        /// Where the anchor is.
+        place: String,
+        /// Journal topic.
+        topic: String,
+        /// Number of the process, which is its partition.
+        ordinal: i32,
+        /// Sequence of the entry that was anchored.
+        anchored_sequence: i64,
+        /// Sequence that the entry behind the journal's last one would have.
+        next_sequence: i64,
+    },
+    /// An entry of the journal is another one than was anchored elsewhere.
+    #[error(
+        "{place} has an anchor of sequence {sequence} of {topic}/{ordinal}, and this journal has another entry there: it, or one before it, \
+         was written anew, or this is another log; `warptape replay verify --from-anchor {place}` compares all of them. Bring the log back; \
+         if this one is right, keep {place} under another name, and a new one is begun"
+    )]
+    Rewritten {
+        /// Where the anchor is.
+        place: String,
+        /// Journal topic.
+        topic: String,
+        /// Number of the process, which is its partition.
+        ordinal: i32,
+        /// Sequence of the entry.
+        sequence: i64,
+    },
+    /// A file of anchors cannot be read.
+    #[error("{}: cannot be read as the file of the journal's anchors (journal.anchor_file): {source}", path.display())]
+    AnchorFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
     },
     /// A thread of the engine ended unasked.
     #[error("the {thread} thread ended unexpectedly; nothing committed is lost, restart to go on")]

@@ -57,6 +57,47 @@ pub(super) fn warn_of_missing(
     Ok(())
 }
 
+/// Reads the first entry with a sequence or a greater one; `None` where there is none, or where it cannot be read.
+pub(super) fn entry_at(
+    log: &dyn EventLog,
+    journal: &str,
+    ordinal: i32,
+    sequence: i64,
+) -> Result<Option<JournalEntry>, LogError> {
+    let partition = TopicPartition { topic: journal.to_owned(), partition: ordinal };
+    let mut reader = log.reader(std::slice::from_ref(&partition))?;
+    let range = reader.offsets(&partition)?;
+    let (mut low, mut high, mut found) = (range.first, range.next, None);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match first_in(reader.as_mut(), &partition, middle, high)? {
+            None => high = middle,
+            Some(record) => match decode_journal_entry(&record.value) {
+                Ok(entry) if entry.sequence < sequence => low = record.offset + 1,
+                Ok(entry) => (high, found) = (middle, Some(entry)),
+                Err(_) => return Ok(None),
+            },
+        }
+    }
+    Ok(found)
+}
+
+/// The first record with an offset in `from..end`.
+fn first_in(
+    reader: &mut dyn Consumer,
+    partition: &TopicPartition,
+    from: i64,
+    end: i64,
+) -> Result<Option<Record>, LogError> {
+    reader.seek(partition, from)?;
+    while reader.position(partition)? < end {
+        if let Fetched::Records { records, .. } = reader.poll(READ_WAIT, 1, ENTRY_BYTES_MAX)? {
+            return Ok(records.into_iter().find(|record| record.offset < end));
+        }
+    }
+    Ok(None)
+}
+
 /// Reads the last record of a partition; `None` where there is none.
 pub(super) fn last_record(
     log: &dyn EventLog,

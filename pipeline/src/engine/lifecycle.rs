@@ -12,6 +12,7 @@ use warptape_engine::cut;
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer};
 use warptape_schemas::{Lifecycle, LifecycleEvent, encode_lifecycle};
 
+use super::anchoring::SharedTold;
 use super::record_limits::DETAIL_BYTES_MAX;
 use super::worker::Worker;
 use super::{EngineConfig, EngineError};
@@ -31,12 +32,17 @@ pub(super) struct LifecycleLog {
 
 impl LifecycleLog {
     /// Starts the producer and the thread.
-    pub(super) fn new(log: Arc<dyn EventLog>, config: &EngineConfig) -> Result<Self, LogError> {
+    pub(super) fn new(
+        log: Arc<dyn EventLog>,
+        config: &EngineConfig,
+        told: Option<SharedTold>,
+    ) -> Result<Self, LogError> {
         let transactional_id = format!("{}-lifecycle", config.transactional_id());
         let producer = Some(log.producer(&transactional_id)?);
         let topic = config.core.topics.lifecycle.clone();
         let ending = Arc::new(AtomicBool::new(false));
-        let mut writer = Writer { log, transactional_id, producer, topic, ending: ending.clone() };
+        let (ordinal, ending_too) = (config.ordinal, ending.clone());
+        let mut writer = Writer { log, transactional_id, producer, topic, ordinal, told, ending: ending_too };
         let (records, received) = bounded(WAITING_MAX);
         let worker =
             Worker::start("lifecycle", move || received.iter().for_each(|record| writer.write(&record)));
@@ -75,6 +81,9 @@ struct Writer {
     /// `None` where the last write failed: the next one starts another.
     producer: Option<Box<dyn Producer>>,
     topic: String,
+    ordinal: i32,
+    /// Counts what the life has told, where the journal is anchored; `None` once a record may be there or not.
+    told: Option<SharedTold>,
     ending: Arc<AtomicBool>,
 }
 
@@ -85,6 +94,7 @@ impl Writer {
             self.producer = None;
             if !is_outage(&error) || self.ending.load(Ordering::Relaxed) {
                 tracing::error!(event = ?record.event, detail = record.detail, %error, "lifecycle record not written");
+                self.told = None;
                 return;
             }
             thread::park_timeout(RENEW_PAUSE);
@@ -103,10 +113,14 @@ impl Writer {
             topic: self.topic.as_str().into(),
             partition: 0,
             key: Some(record.node.as_bytes().into()),
-            headers: Cow::default(),
+            headers: self.told.iter().map(|told| told.header(self.ordinal)).collect::<Vec<_>>().into(),
             timestamp_ns: record.at_ns,
-            value: value.into(),
+            value: Cow::Borrowed(&value),
         })?;
-        producer.commit()
+        producer.commit()?;
+        if let Some(told) = &self.told {
+            told.add(&value);
+        }
+        Ok(())
     }
 }

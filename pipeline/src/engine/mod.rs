@@ -9,6 +9,7 @@
 //!                          commit thread
 //! ```
 
+mod anchoring;
 mod background;
 mod breaker;
 mod commit;
@@ -44,6 +45,7 @@ mod worker;
 mod written;
 
 use crate::clock::Clock;
+pub use anchoring::Anchoring;
 pub(crate) use breaker::words as breaker_words;
 pub use commit::records_of;
 pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, topic_specs};

@@ -8,6 +8,7 @@ use warptape_engine::{AfterAbort, Command, Config, Core, Stop};
 use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_schemas::TickDecoder;
 
+use super::anchoring::Anchors;
 use super::breaker;
 use super::commit::{CommitEvent, Committer};
 use super::controls::{ControlEvent, ControlSource};
@@ -54,6 +55,8 @@ struct Shell {
     tracer: Tracer,
     lanes: LaneThreads,
     threads: Threads,
+    /// Where the journal is anchored.
+    anchors: Option<Arc<Anchors>>,
     /// When it began to end. Read by the commit thread, which is less patient from then on.
     stopping_since: Arc<OnceLock<Instant>>,
     /// The lock of the journal, held until this is dropped.
@@ -94,8 +97,10 @@ impl Shell {
         let of_writer = stopping_since.clone();
         let of_writer = Box::new(move || of_writer.get().copied());
         let writer = TransactionWriter::new(log.clone(), config.transactional_id(), of_writer)?;
-        let lifecycle = LifecycleLog::new(log.clone(), &config)?;
         let last = last_entry(log.as_ref(), &config.core.topics.journal, config.ordinal)?;
+        let anchors = Anchors::start(log.as_ref(), &config, last.as_ref(), clock.now_ns())?;
+        let told = anchors.as_ref().map(|anchors| anchors.told());
+        let lifecycle = LifecycleLog::new(log.clone(), &config, told)?;
         if let Some(last) = &last {
             let Config { group, topics, .. } = &config.core;
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
@@ -129,7 +134,7 @@ impl Shell {
             preparing: Preparing::start(),
             concluding: Concluding::start(clock),
             pricing: Pricing::start(),
-            committer: Committer::start(writer, config.clone(), fence.clone(), clock),
+            committer: Committer::start(writer, config.clone(), fence.clone(), anchors.clone(), clock),
             telemetry: Telemetry::start(
                 config.devices.clone(),
                 config.device_names(),
@@ -146,6 +151,7 @@ impl Shell {
             fence,
             figures: Figures::new(progress, clock.now_ns()),
             threads,
+            anchors,
             stopping_since,
             _journal_owner: journal_owner,
         })
@@ -506,6 +512,9 @@ impl Shell {
         pricing.stop();
         committer.stop();
         lifecycle.stop();
+        if let Some(anchors) = &self.anchors {
+            anchors.stop(self.clock.now_ns());
+        }
         telemetry.stop();
         self.lanes.stop();
         self.figures.end(self.clock.now_ns(), &self.core);

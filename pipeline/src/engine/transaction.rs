@@ -8,6 +8,7 @@ use warptape_eventlog::{EventLog, LogError, Producer, TopicPartition};
 use warptape_schemas::decode_journal_entry;
 
 use super::EngineConfig;
+use super::anchoring::{Anchors, with_anchor};
 use super::commit::records_of;
 use super::failpoint::{self, Failpoint};
 use super::fence::Fence;
@@ -19,12 +20,15 @@ pub(super) struct EngineTransaction<'a> {
     pub(super) request: &'a CommitRequest,
     pub(super) config: &'a EngineConfig,
     pub(super) fence: &'a Fence,
+    pub(super) anchors: Option<&'a Anchors>,
 }
 
 impl Transaction for EngineTransaction<'_> {
     fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError> {
         let EngineConfig { core: Config { topics, node, group, .. }, ordinal, .. } = self.config;
-        for record in records_of(self.request, topics, node, *ordinal) {
+        let header = self.anchors.and_then(|anchors| anchors.sign(self.request));
+        let records = records_of(self.request, topics, node, *ordinal);
+        for record in with_anchor(records, &topics.journal, self.request.entries.len(), header) {
             let is_snapshot = record.topic == topics.snapshots;
             producer.send(record)?;
             if is_snapshot {
@@ -128,12 +132,14 @@ mod tests {
             sealed: vec![Sealed { snapshots, ..Sealed::default() }],
             ..CommitRequest::default()
         };
-        let transaction = EngineTransaction { request: &parts, config: &config, fence: &fence };
+        let transaction =
+            EngineTransaction { request: &parts, config: &config, fence: &fence, anchors: None };
         // They are sent again, which does no harm.
         assert!(!transaction.is_committed(&log).expect("the log is readable"));
         let source = TopicPartition { topic: config.core.topics.ticks.clone(), partition: 0 };
         let with_offset = CommitRequest { offsets: vec![(source.clone(), 5)], ..parts };
-        let transaction = EngineTransaction { request: &with_offset, config: &config, fence: &fence };
+        let transaction =
+            EngineTransaction { request: &with_offset, config: &config, fence: &fence, anchors: None };
         assert!(!transaction.is_committed(&log).expect("the log is readable"));
         let mut producer = log.producer("a").expect("a producer");
         producer.begin().expect("a transaction");

@@ -37,8 +37,8 @@ pub use mistake::{Mistake, SettingsError};
 pub use parts::{LaneSettings, Settings, TaskPolicySettings};
 pub use secret::{Secret, exposed_password};
 pub use sections::{
-    AutoscaleSettings, EndpointSettings, EngineSettings, GroupProtocol, HotStateSettings, KEYS,
-    KafkaSettings, LogSettings, OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
+    AutoscaleSettings, EndpointSettings, EngineSettings, GroupProtocol, HotStateSettings, JournalSettings,
+    KEYS, KafkaSettings, LogSettings, OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
 };
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};

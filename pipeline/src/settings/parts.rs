@@ -15,8 +15,8 @@ use warptape_stages::StageConfig;
 
 use super::declaration::{FromKeys as _, Values};
 use super::sections::{
-    AutoscaleSettings, EndpointSettings, EngineSettings, HotStateSettings, KafkaSettings, LogSettings,
-    OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
+    AutoscaleSettings, EndpointSettings, EngineSettings, HotStateSettings, JournalSettings, KafkaSettings,
+    LogSettings, OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
 };
 use super::syntax;
 use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, TopicPlan, faulty};
@@ -37,6 +37,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// Section `topics`.
     pub topics: TopicSettings,
+    /// Section `journal`.
+    pub journal: JournalSettings,
     /// Section `hot_state`.
     pub hot_state: HotStateSettings,
     /// Section `kafka`.
@@ -93,6 +95,7 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
     Settings {
         log: LogSettings::read(values),
         topics: TopicSettings::read(values),
+        journal: JournalSettings::read(values),
         hot_state: HotStateSettings::read(values),
         kafka: KafkaSettings::read(values),
         registry: RegistrySettings::read(values),
@@ -156,6 +159,7 @@ impl Settings {
             device_sample_interval: DEVICE_SAMPLE_INTERVAL,
             lane_faults: Vec::new(),
             lane_handicaps: Vec::new(),
+            anchoring: None,
             traces: None,
         }
     }

@@ -65,6 +65,25 @@ pub(super) fn relations(
             "a private key and its certificate, or neither",
         ));
     }
+    let journal = &settings.journal;
+    let anchored = !journal.anchor_file.as_os_str().is_empty() || !journal.anchor_log.is_empty();
+    if anchored && journal.signing_key_file.as_os_str().is_empty() {
+        let other = if journal.anchor_log.is_empty() { "journal.anchor_file" } else { "journal.anchor_log" };
+        mistakes.push(relation(
+            effective,
+            "journal.signing_key_file",
+            Some(other),
+            "a private key for the heads that are to be kept elsewhere",
+        ));
+    }
+    if !journal.anchor_log.is_empty() && journal.anchor_log == settings.log.url {
+        mistakes.push(relation(
+            effective,
+            "journal.anchor_log",
+            Some("log.url"),
+            "another log than log.url: what is cut off one place is to be known by the other",
+        ));
+    }
     let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
     if groups > GROUPS_TOTAL_MAX {
         let allowed =

@@ -18,7 +18,7 @@ pub use autoscale::AutoscaleSettings;
 pub use endpoint::EndpointSettings;
 pub use engine::{EngineSettings, RiskSettings};
 pub use kafka::{GroupProtocol, KafkaSettings, RegistrySettings};
-pub use log::{HotStateSettings, LogSettings, TopicSettings};
+pub use log::{HotStateSettings, JournalSettings, LogSettings, TopicSettings};
 pub use otlp::OtlpSettings;
 
 use super::declaration::{FromKeys, Section};
@@ -29,6 +29,7 @@ use crate::engine::Retention;
 pub const SECTIONS: &[Section] = &[
     LogSettings::SECTION,
     TopicSettings::SECTION,
+    JournalSettings::SECTION,
     HotStateSettings::SECTION,
     KafkaSettings::SECTION,
     Retention::SECTION,

@@ -2,6 +2,7 @@
 //!
 //! Everything is seen from outside: through arguments, signals, standard output and the log's file.
 
+mod anchors;
 mod asking;
 mod autoscale;
 mod bad_input;

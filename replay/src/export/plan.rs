@@ -48,7 +48,9 @@ impl Plan {
 
     pub(super) fn make(log: &dyn EventLog, options: &ExportOptions) -> Result<Self, ReplayError> {
         let (journal, sources) = (options.journal.clone(), options.sources.clone());
-        let verified = VerifyOptions { journal, sources, outputs: options.with_ticks };
+        let (lifecycle, public_keys, anchored) = (String::new(), Vec::new(), None);
+        let outputs = options.with_ticks;
+        let verified = VerifyOptions { journal, sources, outputs, lifecycle, public_keys, anchored };
         let cut = Cut::take(log, &verified)?;
         // Everything that the cut's outputs were caused by was written before it.
         let topics = log

@@ -97,8 +97,9 @@ impl JournalFollower {
         // The partitions have them.
         self.check.accounts.forget();
         self.check.segments.forget();
-        // Snapshots and operators' commands are not compared here.
+        // Snapshots, arrivals and operators' commands are not compared here.
         self.check.tenures.forget();
+        self.check.arrivals.forget();
         self.check.controls.forget();
         Ok(None)
     }

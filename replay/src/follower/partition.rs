@@ -14,6 +14,7 @@ use crate::outputs::{SegmentRerun, divergence, process};
 use crate::partition_reader::PartitionReader;
 use crate::rerun::{Outputs, Rerun};
 use crate::segments::{self, Segment, is_same};
+use crate::tally::Tally;
 use crate::{Divergence, OutputCounts, OutputOptions, ReplayError, Unaccounted, snapshot};
 
 /// What a transaction was made of in a partition.
@@ -268,8 +269,8 @@ impl PartitionFollower {
             self.notes.push(place.skipped(next, from));
             self.outputs = None;
         }
-        let mut outputs = place.outputs(self.outputs, from)?;
         let ranges = whole_ranges(run, from);
+        let mut outputs = place.outputs(self.outputs, from, &ranges)?;
         let mut digests = DigestCheck::new(Covered { ranges, ..Covered::default() });
         let range = OffsetRange { first: read_from, next: to };
         let mut ticks = PartitionReader::open(place.log, place.source(&place.sources.ticks), range)?;
@@ -301,8 +302,13 @@ impl PartitionFollower {
         let sequence = sequence_of(run, &outputs);
         let kept = outputs.next_offsets();
         outputs.stop_at(to);
+        let sealed = outputs.tally.divergence(&ticks.source, to);
         if let Some(divergence) = outputs.finish()? {
             return Ok(Some((sequence, Divergence::Output(divergence))));
+        }
+        if let Some(divergence) = sealed {
+            let found = run.iter().find(|account| account.range.first == divergence.first_offset);
+            return Ok(Some((found.unwrap_or(first).sequence, Divergence::Sealed(divergence))));
         }
         let [SegmentRerun { mut rerun, .. }] = reruns;
         counts.ticks += std::mem::take(&mut rerun.ticks);
@@ -389,7 +395,12 @@ impl Place<'_> {
     }
 
     /// The outputs from the next records on, or from those on that the tick record at `from` caused.
-    fn outputs(&self, kept: Option<[i64; 3]>, from: i64) -> Result<Outputs, ReplayError> {
+    fn outputs(
+        &self,
+        kept: Option<[i64; 3]>,
+        from: i64,
+        ranges: &[SealedRange],
+    ) -> Result<Outputs, ReplayError> {
         let OutputOptions { signals, late, dead_letter, .. } = self.sources;
         let open = |index: usize, topic: &str, cause_of: CauseOf| {
             self.comparison(topic, kept.map(|kept| kept[index]), from, cause_of)
@@ -398,6 +409,7 @@ impl Place<'_> {
             signals: open(0, signals, cause::of_signal)?,
             late: open(1, late, cause::of_late_tick)?,
             dead_letter: open(2, dead_letter, cause::of_dead_letter)?,
+            tally: Tally::new(ranges),
         })
     }
 
@@ -470,9 +482,9 @@ fn sequence_of(run: &[Account], outputs: &Outputs) -> i64 {
     ];
     let differs = counts.into_iter().find(|(comparison, _)| comparison.differs());
     let found = differs.and_then(|(comparison, count)| {
-        let mut before = 0;
+        let mut before = 0_i64;
         run.iter().find(|account| {
-            before += count(&account.range);
+            before = before.saturating_add(count(&account.range));
             before > comparison.identical() as i64
         })
     });

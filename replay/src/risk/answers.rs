@@ -116,6 +116,14 @@ impl Answers {
         self.cancelled.get(&request.request_id)
     }
 
+    /// Offsets of requests by the order of their results.
+    pub(super) fn by_result(&self) -> Vec<i64> {
+        let mut all: Vec<(i64, i64)> =
+            self.results.iter().map(|(&request, &result)| (result, request)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, request)| request).collect()
+    }
+
     /// Whether a result names the request at an offset.
     pub(super) fn has(&self, request: i64) -> bool {
         self.results.contains_key(&request)

@@ -85,7 +85,7 @@ impl Plan {
             idle: None,
             older_lives: 0,
             checkpoint: None,
-            outcomes: false,
+            outcomes: true,
             snapshot: None,
             placement_seed: 7,
             loss: None,
@@ -314,7 +314,7 @@ impl<'a> Run<'a> {
             partitions: BTreeMap::new(),
             lateness_ms: 0,
             is_older: false,
-            outcomes: false,
+            outcomes: true,
             late_outcomes: false,
             untold: None,
             entries: Vec::new(),
@@ -565,7 +565,7 @@ impl<'a> Run<'a> {
             self.producer.send_position(GROUP, &journal, self.writer.next_sequence()).unwrap();
         }
         self.producer.commit().unwrap();
-        if self.outcomes && !offsets.is_empty() {
+        if self.outcomes && !self.is_older && !offsets.is_empty() {
             let sealed = self.writer.next_sequence() - 1;
             let (sent_ns, ended_ns) = (self.at_ns + 100_000, self.at_ns + 300_000);
             let (attempt, outcome, looked_up) = (1, CommitOutcome::Committed, false);

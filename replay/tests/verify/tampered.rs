@@ -17,6 +17,8 @@ pub struct Tampered<'a> {
     range: Option<OffsetRange>,
     /// How often it was asked for a group's offset, where it does not answer each time.
     asked: Option<AtomicU32>,
+    /// What it says that groups have committed of the partition, where that is not what the log says.
+    committed: Option<i64>,
     /// Whose clock it says that the times of the topic's records are of, where that is not what the log says.
     clock: Option<Option<RecordClock>>,
 }
@@ -25,12 +27,18 @@ impl<'a> Tampered<'a> {
     /// Shows `records` in the place of those of the partition.
     pub fn new(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
         let source = TopicPartition { topic: topic.to_owned(), partition };
-        Self { log, source, records, range: None, asked: None, clock: None }
+        Self { log, source, records, range: None, asked: None, committed: None, clock: None }
     }
 
     /// The first time that it is asked for a group's offset, and each second time from then on, it does not answer.
     pub fn failing(self) -> Self {
         Self { asked: Some(AtomicU32::new(0)), ..self }
+    }
+
+    /// Groups have committed this offset of the partition.
+    #[allow(dead_code, reason = "the tests of forged journals use it")]
+    pub fn with_committed(self, offset: i64) -> Self {
+        Self { committed: Some(offset), ..self }
     }
 
     /// The times of the topic's records are of this clock.
@@ -86,7 +94,10 @@ impl EventLog for Tampered<'_> {
             let [found, action] = ["no answer", "try again"].map(str::to_owned);
             return Err(LogError::Unreadable { url: self.log.url(), found, action });
         }
-        self.log.committed(group, partition)
+        match self.committed.filter(|_| *partition == self.source) {
+            Some(committed) => Ok(Some(committed)),
+            None => self.log.committed(group, partition),
+        }
     }
 
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {

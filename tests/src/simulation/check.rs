@@ -1,5 +1,7 @@
 //! What a simulated run must have left.
 
+use warptape_eventlog::Record;
+use warptape_replay::verify_journal;
 use warptape_scheduler::Scheduler;
 use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
@@ -147,9 +149,17 @@ impl World {
             self.count(&entry, coverage);
             previous = entry.hash;
         }
+        let records: Vec<Record> = (0..).zip(self.topic("journal", ordinal)).map(record).collect();
+        if let Some(found) = verify_journal("journal", ordinal, &records) {
+            return Err(Failure::Journal(found.to_string()));
+        }
         let finished = told.map_or(Ok(()), Told::finish);
         finished.map_err(|error| Failure::Journal(format!("journal {ordinal}: {error}")))
     }
+}
+
+fn record((offset, value): (i64, &Vec<u8>)) -> Record {
+    Record { offset, key: None, headers: Vec::new(), timestamp_ns: 0, value: value.clone() }
 }
 
 fn difference(expected: &Outputs, found: &Outputs) -> String {

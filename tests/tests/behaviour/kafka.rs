@@ -13,10 +13,9 @@ use rdkafka::client::DefaultClientContext;
 use warptape_eventlog::{
     Durability, EventLog, KafkaLog, KafkaOptions, NewRecord, SqliteLog, TopicPartition, TopicSpec,
 };
-use warptape_kernels::Isa;
 use warptape_pipeline::engine::{Progress, Stop, TopicPlan, Topics, run, topic_specs};
 use warptape_pipeline::publisher::create_missing_topics;
-use warptape_replay::{OutputOptions, VerifyOptions, verify};
+use warptape_replay::{VerifyOptions, verify};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
 
 use crate::recordings::{recorded_ticks, stage_config};
@@ -188,21 +187,8 @@ fn recordings_give_the_same_outputs_as_on_the_embedded_log() {
         "the outputs differ from those on the embedded log"
     );
 
-    let outputs = OutputOptions {
-        ticks: topics.ticks,
-        signals: topics.signals,
-        late: topics.late,
-        dead_letter: topics.dead_letter,
-        snapshots: topics.snapshots,
-        risk_requests: topics.risk_requests,
-        risk_results: topics.risk_results,
-        control: topics.control,
-        control_results: topics.control_results,
-        group,
-        isa: Isa::detect(),
-        schemas: None,
-    };
-    let options = VerifyOptions { journal: topics.journal, sources: outputs, outputs: true };
+    let mut options = VerifyOptions::new(&topics, &group);
+    options.outputs = true;
     let report = verify(kafka.as_ref(), &options, &mut |_| {}).expect("the log can be read");
     assert!(report.is_identical(), "{report}");
     assert_eq!(report.outputs.expect("they were asked for").signals, summary.signals);

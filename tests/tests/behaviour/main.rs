@@ -1,5 +1,6 @@
 //! Behaviour of the crates together.
 
+mod anchors;
 mod background;
 mod balance;
 mod corrupted_results;
@@ -9,6 +10,7 @@ mod device_figures;
 mod devices;
 mod documents;
 mod engine;
+mod forgeries;
 mod full_engine;
 mod kafka;
 mod live_feed;

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, LaneFault};
-use warptape_replay::{
-    Divergence, OutputDivergence, OutputOptions, OutputProblem, Report, VerifyOptions, verify,
-};
+use warptape_pipeline::engine::{EngineConfig, LaneFault, Topics};
+use warptape_replay::{Divergence, OutputDivergence, OutputProblem, Report, VerifyOptions, verify};
 use warptape_schemas::journal::RiskConfig;
 use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request, encode_risk_result};
@@ -132,21 +130,8 @@ fn record(log: &Log, lanes: i32) {
 }
 
 fn verified(log: &Log) -> Report {
-    let outputs = OutputOptions {
-        ticks: "ticks".to_owned(),
-        signals: "signals".to_owned(),
-        late: "late".to_owned(),
-        dead_letter: "dead-letter".to_owned(),
-        snapshots: "snapshots".to_owned(),
-        risk_requests: "risk.requests".to_owned(),
-        risk_results: "risk.results".to_owned(),
-        control: "control".to_owned(),
-        control_results: "control.results".to_owned(),
-        group: config(1).core.group,
-        isa: Isa::Baseline,
-        schemas: None,
-    };
-    let options = VerifyOptions { journal: "journal".to_owned(), sources: outputs, outputs: true };
+    let mut options = VerifyOptions::new(&Topics::new(""), &config(1).core.group);
+    (options.outputs, options.sources.isa) = (true, Isa::Baseline);
     verify(log.as_ref(), &options, &mut |_| {}).expect("the log can be read")
 }
 

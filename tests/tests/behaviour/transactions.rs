@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, LogError, NewRecord, Producer, SqliteLog, TopicPartition};
-use warptape_kernels::Isa;
-use warptape_pipeline::engine::EngineConfig;
-use warptape_replay::{OutputOptions, VerifyOptions, verify};
+use warptape_pipeline::engine::{EngineConfig, Topics};
+use warptape_replay::{VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::{Numbers, QuoteOrder, Rejects, StageConfig};
@@ -216,21 +215,8 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
 
     assert_eq!((ticks, signals), (expected.ticks, expected.signals));
     assert!(values(&faulty, "signals") == values(&sound, "signals"), "the signals differ");
-    let outputs = OutputOptions {
-        ticks: "ticks".to_owned(),
-        signals: "signals".to_owned(),
-        late: "late".to_owned(),
-        dead_letter: "dead-letter".to_owned(),
-        snapshots: "snapshots".to_owned(),
-        risk_requests: "risk.requests".to_owned(),
-        risk_results: "risk.results".to_owned(),
-        control: "control".to_owned(),
-        control_results: "control.results".to_owned(),
-        group: config().core.group,
-        isa: Isa::detect(),
-        schemas: None,
-    };
-    let options = VerifyOptions { journal: "journal".to_owned(), sources: outputs, outputs: true };
+    let mut options = VerifyOptions::new(&Topics::new(""), &config().core.group);
+    options.outputs = true;
     let report = verify(faulty.as_ref(), &options, &mut |_| {}).expect("the log can be read");
     assert!(report.is_identical(), "{report}");
     expect_all_met(&met);

@@ -1,5 +1,6 @@
 //! Where events are kept, and the latest of them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use warptape_eventlog::Durability;
@@ -8,6 +9,7 @@ use warptape_hot::HotUrl;
 use super::super::declaration::{address, choice, integer, section, text, whole};
 use super::super::syntax;
 use super::super::value::Setting;
+use super::milliseconds;
 use crate::engine::Topics;
 
 section! {
@@ -52,6 +54,28 @@ section! {
             Setting::Text(prefix) => Topics::new(prefix),
             other => unreachable!("the prefix of topics is a text, not {other:?}"),
         };
+    }
+}
+
+section! {
+    "journal": "How the journal is anchored: signed, and kept in a second place, so that nobody can forge it or cut it off unnoticed.";
+    /// How the journal is anchored.
+    pub struct JournalSettings {
+        /// File of the Ed25519 private key that signs the head of each commit, in PEM (`warptape journal keygen` makes one); an empty
+        /// path: nothing is signed. Nobody but its owner and its group may read it.
+        signing_key_file: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
+        /// File on another disk or machine that signed heads are appended to; an empty path: none. Processes may share one.
+        anchor_file: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
+        /// Another event log that signed heads are written to, of the form `sqlite:PATH` or `kafka:HOST:PORT`; an empty string: none. Its
+        /// topic is `anchors`, behind topics.prefix, and all of section `kafka` holds for it as well.
+        anchor_log: String = text(
+            "",
+            "a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…], or an empty string",
+            |url| url.is_empty() || syntax::is_log_url(url),
+            str::to_owned,
+        );
+        /// Least time between two heads in the second places, in milliseconds: so much at most of a log that was cut off is not found.
+        anchor_interval as anchor_interval_ms: Duration = integer(1_000, 0..=3_600_000, milliseconds);
     }
 }
 

@@ -1,0 +1,36 @@
+//! Arguments of `journal`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `warptape journal`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape journal keygen journal.key")]
+pub struct JournalArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: JournalCommand,
+}
+
+/// What to do about the anchors of a journal.
+#[derive(Clone, Debug, Subcommand)]
+pub enum JournalCommand {
+    /// Make a pair of Ed25519 keys: one to sign the journal with, one to verify it
+    Keygen(KeygenArgs),
+    /// Print the anchors in the journal, one a line: each is a statement, the key that signed it, and the signature
+    #[command(after_help = "Example: warptape journal anchors --log sqlite:market.db | tail -n 1")]
+    Anchors,
+}
+
+/// Arguments of `warptape journal keygen`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+The private key goes into FILE, which nobody else may read, and the public key into FILE.pub; both in PEM, as openssl writes them.
+
+Example: warptape journal keygen journal.key")]
+pub struct KeygenArgs {
+    /// File to create for the private key, which must not exist yet
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}

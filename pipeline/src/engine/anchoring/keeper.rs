@@ -1,0 +1,103 @@
+//! The thread that keeps anchors elsewhere: the newest is written, at most one in an interval, and again until it is.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use warptape_replay::anchor::Anchor;
+
+use super::locked;
+use super::place::Place;
+use crate::engine::worker::Worker;
+
+/// Pause after a place did not take an anchor.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Handle of the thread.
+pub(super) struct Keeper {
+    newest: Arc<Mutex<Option<Anchor>>>,
+    running: Mutex<Option<(Sender<()>, Worker)>>,
+}
+
+impl Keeper {
+    /// Starts the thread.
+    pub(super) fn start(places: Vec<Place>, interval: Duration) -> Self {
+        let newest = Arc::new(Mutex::new(None));
+        let (wake, wakes) = bounded(1);
+        let of_thread = newest.clone();
+        let worker = Worker::start("anchors", move || keep(places, interval, &of_thread, &wakes));
+        Self { newest, running: Mutex::new(Some((wake, worker))) }
+    }
+
+    /// Has an anchor written soon, unless there is a newer one by then.
+    pub(super) fn keep(&self, anchor: Anchor) {
+        *locked(&self.newest) = Some(anchor);
+        if let Some((wake, _)) = &*locked(&self.running) {
+            // One that is woken already takes the newest as well.
+            _ = wake.try_send(());
+        }
+    }
+
+    /// Waits until the newest anchor is written, or was tried once more.
+    pub(super) fn stop(&self) {
+        if let Some((wake, worker)) = locked(&self.running).take() {
+            drop(wake);
+            worker.join();
+        }
+    }
+}
+
+fn keep(mut places: Vec<Place>, interval: Duration, newest: &Mutex<Option<Anchor>>, wakes: &Receiver<()>) {
+    let mut written: Option<Instant> = None;
+    let mut is_told = false;
+    while let Ok(()) = wakes.recv() {
+        let mut due = written.map_or_else(Instant::now, |written| written + interval);
+        loop {
+            let is_ending = waits_until(due, wakes);
+            let failures = write_all(&mut places, newest);
+            let now = Instant::now();
+            written = Some(now);
+            if failures.is_empty() {
+                is_told = false;
+                break;
+            }
+            // Once an outage: what is missing in between the next anchor covers.
+            if !is_told {
+                for (place, error) in failures {
+                    tracing::error!(place, error, "the journal's anchor was not written; it is tried again");
+                }
+                is_told = true;
+            }
+            if is_ending {
+                return;
+            }
+            due = now + RETRY_PAUSE;
+        }
+    }
+    write_all(&mut places, newest);
+}
+
+/// Waits until a time, or until the process ends: then it says so.
+fn waits_until(due: Instant, wakes: &Receiver<()>) -> bool {
+    loop {
+        match wakes.recv_deadline(due) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => return false,
+            Err(RecvTimeoutError::Disconnected) => return true,
+        }
+    }
+}
+
+/// Writes the newest anchor into each place; those that did not take it, for which it stays the newest.
+fn write_all(places: &mut [Place], newest: &Mutex<Option<Anchor>>) -> Vec<(String, String)> {
+    let Some(anchor) = locked(newest).take() else { return Vec::new() };
+    let write = |place: &mut Place| {
+        let error = place.write(&anchor).err()?;
+        Some((place.to_string(), error))
+    };
+    let failures: Vec<(String, String)> = places.iter_mut().filter_map(write).collect();
+    if !failures.is_empty() {
+        locked(newest).get_or_insert(anchor);
+    }
+    failures
+}

@@ -1,0 +1,156 @@
+//! Anchors that were kept elsewhere: what a journal had once, whatever it has now.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::{Anchor, PublicKey, Told};
+use warptape_schemas::hex::Digits;
+
+/// Anchors of a journal's partition that are kept; of more, every second one is left out, but never the newest.
+const ANCHORS_MAX: usize = 65_536;
+/// Most bytes of a line.
+const LINE_BYTES_MAX: u64 = 4_096;
+/// Bytes from the end of a file in which its newest anchor is looked for first.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// Anchors by journal topic and partition.
+#[derive(Clone, Debug, Default)]
+pub struct Anchored {
+    /// Where they were read, for people.
+    pub source: String,
+    pub(super) partitions: BTreeMap<(String, i32), PartitionAnchors>,
+    /// Lines that are none, such as one that was cut when its writer died.
+    pub(super) unreadable: u64,
+    /// Anchors that none of the given keys signed.
+    pub(super) foreign: u64,
+    /// Whether signatures were verified.
+    pub(super) is_verified: bool,
+}
+
+/// Anchors of one partition.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PartitionAnchors {
+    /// Hashes by sequence.
+    pub(super) entries: BTreeMap<i64, Digits<64>>,
+    /// Two anchors that name another hash for the same sequence, if there are any.
+    pub(super) torn: Option<i64>,
+    /// What each life had told.
+    pub(super) told: BTreeMap<i64, Told>,
+}
+
+/// Why there are no anchors.
+#[derive(Debug, thiserror::Error)]
+pub enum AnchoredError {
+    /// The file cannot be read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It holds no anchor.
+    #[error("{place}: holds no anchor ({unreadable} lines are none, {foreign} are signed by other keys)")]
+    None {
+        /// The file, or the log.
+        place: String,
+        /// Lines that are none.
+        unreadable: u64,
+        /// Anchors by other keys.
+        foreign: u64,
+    },
+}
+
+impl Anchored {
+    /// Reads a file of anchors, one a line. Where keys are given, only what they signed counts.
+    pub fn read(path: &Path, keys: &[PublicKey]) -> Result<Self, AnchoredError> {
+        let unreadable = |source| AnchoredError::Unreadable { path: path.to_owned(), source };
+        let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
+        let mut anchored = Self::new(path.display().to_string(), keys);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+            if length.map_err(unreadable)? == 0 {
+                return anchored.finish();
+            }
+            anchored.add_line(&line, keys);
+        }
+    }
+
+    /// None so far, which are read somewhere.
+    pub fn new(source: String, keys: &[PublicKey]) -> Self {
+        Self { source, is_verified: !keys.is_empty(), ..Self::default() }
+    }
+
+    /// One more line.
+    pub fn add_line(&mut self, line: &[u8], keys: &[PublicKey]) {
+        let line = std::str::from_utf8(line).map(str::trim_end).unwrap_or_default();
+        match line.parse::<Anchor>() {
+            Err(_) => self.unreadable += 1,
+            Ok(anchor) if !keys.is_empty() && !keys.iter().any(|key| anchor.is_by(key)) => self.foreign += 1,
+            Ok(anchor) => self.add(&anchor),
+        }
+    }
+
+    /// All were read.
+    pub fn finish(self) -> Result<Self, AnchoredError> {
+        if self.partitions.is_empty() {
+            let Self { source: place, unreadable, foreign, .. } = self;
+            return Err(AnchoredError::None { place, unreadable, foreign });
+        }
+        Ok(self)
+    }
+
+    fn add(&mut self, anchor: &Anchor) {
+        let statement = &anchor.statement;
+        let partition = self.partitions.entry((statement.topic.clone(), statement.partition)).or_default();
+        if partition.entries.len() >= ANCHORS_MAX {
+            let mut index = 0;
+            partition.entries.retain(|_, _| {
+                index += 1;
+                index % 2 == 0
+            });
+        }
+        let known = partition.entries.insert(statement.sequence, statement.hash);
+        if known.is_some_and(|known| known != statement.hash) {
+            partition.torn.get_or_insert(statement.sequence);
+        }
+        let told = partition.told.entry(statement.told.life).or_insert(statement.told);
+        if told.count < statement.told.count {
+            *told = statement.told;
+        }
+    }
+
+    /// The newest anchor of a journal's partition in a file, which may be missing; `None` where there is none.
+    pub fn newest(path: &Path, topic: &str, partition: i32) -> io::Result<Option<Anchor>> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let length = file.seek(SeekFrom::End(0))?;
+        let mut back = TAIL_BYTES;
+        loop {
+            let from = length.saturating_sub(back);
+            file.seek(SeekFrom::Start(from))?;
+            let mut newest: Option<Anchor> = None;
+            let mut reader = BufReader::new(&mut file);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line)? > 0 {
+                let text = std::str::from_utf8(&line).map(str::trim_end).unwrap_or_default();
+                let anchor = text.parse::<Anchor>().ok().filter(|anchor| {
+                    (anchor.statement.topic.as_str(), anchor.statement.partition) == (topic, partition)
+                });
+                newest = anchor.or(newest);
+                line.clear();
+            }
+            if newest.is_some() || from == 0 {
+                return Ok(newest);
+            }
+            back = back.saturating_mul(16);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The rows that the journal says arrived, against those that the tick records come to.
+//!
+//! Rows are compared as sums over records, each row weighed by its group, so that arrivals that follow each other may be taken together. A
+//! snapshot that began with an arrival has put a row into every group: when that was nobody can tell.
+
+use std::collections::BTreeMap;
+
+use warptape_schemas::journal::{Arrived, Input, JournalEntry, LaneLost};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::segments::ConfigId;
+use crate::{Difference, JournalDivergence};
+
+/// Arrivals of a partition that are kept apart; of more, neighbours are taken together.
+const RANGES_MAX: usize = 65_536;
+/// The first version of the journal's entries whose rows are dealt as they are now.
+const ROWS_SINCE: u32 = 10;
+
+/// All arrivals of a log.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    partitions: BTreeMap<i32, Vec<Arrival>>,
+    /// Where the next arrival of each partition begins in the life that is read; empty in one of an older version.
+    positions: BTreeMap<i32, i64>,
+    is_older: bool,
+    /// Rows and bytes of the life's first arrival: a row takes as many bytes in the whole life.
+    row: Option<(i64, i64)>,
+    /// Whether a lane was lost, and rows that were in flight arrive again.
+    again: bool,
+}
+
+/// Rows of the tick records `first..next`.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    config: ConfigId,
+    first: i64,
+    next: i64,
+    /// The sum of its rows.
+    rows: u64,
+    /// Arrivals in it.
+    count: u64,
+    /// Whether its bytes are those of its rows.
+    has_bytes: bool,
+    entry: Place,
+}
+
+/// Where the first entry is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    journal: i32,
+    offset: i64,
+    sequence: i64,
+    at_ns: i64,
+}
+
+/// What a row of a group weighs.
+pub(crate) fn weight(group: i32) -> u64 {
+    xxh3_64(&group.to_le_bytes()) | 1
+}
+
+impl Arrivals {
+    /// Another partition of the journal begins.
+    pub(crate) fn begin(&mut self) {
+        self.positions.clear();
+        (self.is_older, self.again, self.row) = (false, false, None);
+    }
+
+    /// The next entry, at an offset of a partition of the journal, of a process with this stage configuration. `version` is that of a start.
+    pub(crate) fn add(
+        &mut self,
+        journal: i32,
+        offset: i64,
+        entry: &JournalEntry,
+        version: u32,
+        config: ConfigId,
+    ) {
+        let is_again = std::mem::take(&mut self.again);
+        match &entry.input {
+            Input::Started(_) => {
+                self.positions.clear();
+                self.row = None;
+                self.is_older = version < ROWS_SINCE;
+            }
+            Input::PartitionAssigned(assigned) => {
+                self.positions.insert(assigned.partition, assigned.snapshot_offset);
+            }
+            Input::PartitionRevoked(revoked) => drop(self.positions.remove(&revoked.partition)),
+            Input::LaneLost(LaneLost { kept, .. }) => self.again = *kept,
+            Input::Arrived(arrived) => {
+                let first = self.positions.insert(arrived.partition, arrived.next_offset);
+                // Rows of before arrive behind the loss of their lane, a partition at a time.
+                self.again = is_again && first == Some(arrived.next_offset);
+                if let Some(first) = first.filter(|_| !self.again && !self.is_older) {
+                    let &JournalEntry { sequence, at_ns, .. } = entry;
+                    self.push(first, arrived, Place { journal, offset, sequence, at_ns }, config);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, first: i64, arrived: &Arrived, entry: Place, config: ConfigId) {
+        let weighed = arrived.groups.iter().map(|group| weight(group.group).wrapping_mul(group.rows as u64));
+        let rows = weighed.fold(0, u64::wrapping_add);
+        let has_bytes = arrived.groups.iter().all(|arrival| {
+            let (rows, bytes) = *self.row.get_or_insert((arrival.rows, arrival.bytes));
+            i128::from(arrival.bytes) * i128::from(rows) == i128::from(bytes) * i128::from(arrival.rows)
+        });
+        let arrivals = self.partitions.entry(arrived.partition).or_default();
+        if arrivals.len() >= RANGES_MAX {
+            thin(arrivals);
+        }
+        arrivals.push(Arrival { config, first, next: arrived.next_offset, rows, count: 1, has_bytes, entry });
+    }
+
+    /// Forgets all, where nobody compares them.
+    pub(crate) fn forget(&mut self) {
+        self.partitions.clear();
+    }
+
+    /// Offsets of a partition that arrivals under a configuration begin or end at, from an offset on, ascending.
+    pub(crate) fn bounds(&self, partition: i32, config: ConfigId, from: i64) -> Vec<i64> {
+        let of_partition = self.partitions.get(&partition).into_iter().flatten();
+        let of_config = of_partition.filter(|arrival| arrival.config == config);
+        let mut bounds: Vec<i64> = of_config.flat_map(|arrival| [arrival.first, arrival.next]).collect();
+        bounds.retain(|bound| *bound >= from);
+        bounds.sort_unstable();
+        bounds.dedup();
+        bounds
+    }
+
+    /// The first arrival of a partition under a configuration whose rows are not those of its records. `sums` has what all records before
+    /// a bound come to, by ascending bound.
+    pub(crate) fn divergence(
+        &self,
+        topic: &str,
+        partition: i32,
+        config: ConfigId,
+        groups: usize,
+        sums: &[(i64, u64)],
+    ) -> Option<JournalDivergence> {
+        let barrier = (0..groups as i32).map(weight).fold(0, u64::wrapping_add);
+        let sum = |bound: i64| {
+            let index = sums.binary_search_by_key(&bound, |(bound, _)| *bound).ok()?;
+            Some(sums[index].1)
+        };
+        let is_other = |arrival: &&Arrival| {
+            let (Some(before), Some(to)) = (sum(arrival.first), sum(arrival.next)) else { return false };
+            let mut rest = arrival.rows.wrapping_sub(to.wrapping_sub(before));
+            let is_right = (0..=arrival.count).any(|_| {
+                let is_all = rest == 0;
+                rest = rest.wrapping_sub(barrier);
+                is_all
+            });
+            arrival.config == config && !(is_right && arrival.has_bytes)
+        };
+        let arrival = self.partitions.get(&partition)?.iter().find(is_other)?;
+        let Place { journal, offset, sequence, at_ns } = arrival.entry;
+        let expected =
+            format!("the rows of the records of offsets {} to {}", arrival.first, arrival.next - 1);
+        Some(JournalDivergence {
+            topic: topic.to_owned(),
+            partition: journal,
+            offset,
+            sequence,
+            software: None,
+            at_ns: Some(at_ns),
+            input: None,
+            differences: vec![Difference::new("input.Arrived.groups", expected, "others")],
+        })
+    }
+}
+
+/// Takes neighbours together, two by two.
+fn thin(arrivals: &mut Vec<Arrival>) {
+    let mut thinned: Vec<Arrival> = Vec::with_capacity(arrivals.len());
+    for (index, arrival) in arrivals.drain(..).enumerate() {
+        match thinned.last_mut() {
+            Some(last) if index % 2 == 1 && (last.next, last.config) == (arrival.first, arrival.config) => {
+                last.next = arrival.next;
+                last.rows = last.rows.wrapping_add(arrival.rows);
+                last.count += arrival.count;
+                last.has_bytes &= arrival.has_bytes;
+            }
+            _ => thinned.push(arrival),
+        }
+    }
+    *arrivals = thinned;
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_schemas::hex::Digits;
+    use warptape_schemas::journal::{GroupArrival, PartitionAssigned};
+
+    use super::*;
+
+    fn add(arrivals: &mut Arrivals, input: Input) {
+        let (state_hash, hash, decisions) = (Digits::zeros(), Digits::zeros(), Vec::new());
+        let entry = JournalEntry { sequence: 0, at_ns: 0, input, decisions, state_hash, hash };
+        arrivals.add(0, 0, &entry, ROWS_SINCE, 0);
+    }
+
+    fn arrive(arrivals: &mut Arrivals, next_offset: i64, rows: [i64; 2]) {
+        let group = |(group, &rows): (i32, &i64)| GroupArrival { group, rows, bytes: 40 * rows };
+        let groups = (0..).zip(&rows).map(group).filter(|group| group.rows > 0).collect();
+        add(arrivals, Input::Arrived(Arrived { partition: 0, next_offset, groups }));
+    }
+
+    /// Whether arrivals are those of records at offsets 0, 1 and so on with these rows.
+    fn fits(arrivals: &Arrivals, records: &[[u64; 2]]) -> bool {
+        let mut sums = vec![(0, 0_u64)];
+        for (bound, rows) in (1..).zip(records) {
+            let weighed = weight(0).wrapping_mul(rows[0]).wrapping_add(weight(1).wrapping_mul(rows[1]));
+            sums.push((bound, sums[sums.len() - 1].1.wrapping_add(weighed)));
+        }
+        arrivals.divergence("journal", 0, 0, 2, &sums).is_none()
+    }
+
+    #[test]
+    fn rows_are_those_of_the_records_and_of_a_barrier() {
+        let mut arrivals = Arrivals::default();
+        let assigned = PartitionAssigned { partition: 0, groups: 2, committed_offset: 1, snapshot_offset: 1 };
+        add(&mut arrivals, Input::PartitionAssigned(assigned));
+        arrive(&mut arrivals, 3, [2, 5]);
+        arrive(&mut arrivals, 4, [1, 2]);
+        assert_eq!(arrivals.bounds(0, 0, 0), [1, 3, 4]);
+        assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 2]]));
+        // The second one came with a barrier.
+        assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [0, 1]]));
+        assert!(!fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 1]]));
+        assert!(!fits(&arrivals, &[[9, 9], [1, 4], [1, 1], [1, 3]]));
+        thin(arrivals.partitions.get_mut(&0).expect("it was assigned"));
+        assert_eq!(arrivals.bounds(0, 0, 0), [1, 4]);
+        assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [0, 1]]));
+        assert!(!fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 1]]));
+    }
+
+    #[test]
+    fn rows_of_a_lost_lane_arrive_again() {
+        let mut arrivals = Arrivals::default();
+        let assigned = PartitionAssigned { partition: 0, groups: 2, committed_offset: 0, snapshot_offset: 0 };
+        add(&mut arrivals, Input::PartitionAssigned(assigned));
+        arrive(&mut arrivals, 1, [2, 5]);
+        let lost = LaneLost { lane: 0, reason: String::new(), kept: true };
+        add(&mut arrivals, Input::LaneLost(lost));
+        arrive(&mut arrivals, 1, [1, 0]);
+        arrive(&mut arrivals, 2, [1, 0]);
+        assert!(fits(&arrivals, &[[2, 5], [1, 0]]));
+    }
+}

@@ -1,0 +1,188 @@
+//! What a process says against what it said before: fields of entries that the scheduler does not look at, so that stepping finds nothing
+//! wrong with them.
+
+mod commits;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use warptape_eventlog::Record;
+use warptape_schemas::journal::{
+    Checkpoint, Input, JournalEntry, PartitionAssigned, Sealed, SealedPartition, Started,
+};
+use warptape_schemas::{fingerprint_of, known};
+use warptape_stages::StageConfig;
+
+use self::commits::CommitCheck;
+use crate::difference::{Difference, differences};
+
+/// The first version of the journal's entries that accounts for what is in the log.
+pub(crate) const ACCOUNTS_SINCE: u32 = 6;
+const COMMITTED_OFFSET: &str = "input.PartitionAssigned.committed_offset";
+
+/// Compares the entries of one partition of the journal, in order.
+#[derive(Default)]
+pub(crate) struct LifeCheck {
+    /// How the life began; `None` before that is known.
+    started: Option<Box<Started>>,
+    /// Key of the life's first record.
+    key: Option<Vec<u8>>,
+    /// Symbol groups of a partition under the life's configuration.
+    groups: Option<i32>,
+    /// Partitions of this life, with how far each is sealed.
+    sealed: BTreeMap<i32, Position>,
+    /// The same of all lives so far, where each of them accounts for what it did.
+    journal: BTreeMap<i32, Position>,
+    commits: CommitCheck,
+    /// Number of the newest part of a checkpoint, and how many parts it is to have.
+    part: Option<(i32, i32)>,
+}
+
+/// How far a partition is sealed.
+#[derive(Clone, Copy)]
+struct Position {
+    /// As of the transaction before the last, which may have been left out of the last one.
+    before: i64,
+    offset: i64,
+}
+
+impl LifeCheck {
+    /// The journal is read from a checkpoint on, the parts of which are given, because its beginning was removed.
+    pub(crate) fn begin_at(&mut self, record: &Record, started: Option<&Started>) {
+        *self = Self { commits: CommitCheck::unknown(), ..Self::default() };
+        if let Some(started) = started {
+            self.begin(record, started);
+        }
+    }
+
+    /// What speaks against the next entry, which `record` holds.
+    pub(crate) fn check(&mut self, record: &Record, entry: &JournalEntry) -> Vec<Difference> {
+        let mut found = Vec::new();
+        if let Input::Started(started) = &entry.input {
+            found.extend(self.end());
+            let version = version_of(record);
+            let accounts = version >= ACCOUNTS_SINCE;
+            let journal = if accounts { std::mem::take(&mut self.journal) } else { BTreeMap::new() };
+            *self = Self { journal, commits: CommitCheck::of(version), ..Self::default() };
+            self.begin(record, started);
+        }
+        found.extend(self.check_key(record));
+        found.extend(self.commits.check(entry));
+        match &entry.input {
+            Input::PartitionAssigned(assigned) => found.extend(self.assign(assigned)),
+            Input::PartitionRevoked(revoked) => drop(self.sealed.remove(&revoked.partition)),
+            Input::Sealed(sealed) => found.extend(self.seal(sealed)),
+            Input::Checkpoint(part) => found.extend(self.check_checkpoint(part)),
+            _ => {}
+        }
+        found
+    }
+
+    /// What speaks against an assignment if no other process has written: that it goes on elsewhere than where this one had sealed the
+    /// partition. To be asked before [`Self::check`] is.
+    pub(crate) fn check_alone(&self, entry: &JournalEntry) -> Option<Difference> {
+        let Input::PartitionAssigned(assigned) = &entry.input else { return None };
+        let known = self.journal.get(&assigned.partition)?;
+        let found = assigned.committed_offset;
+        let is_right = [known.before, known.offset].contains(&found);
+        (!is_right).then(|| Difference::new(COMMITTED_OFFSET, known.offset, found))
+    }
+
+    /// What speaks against the end of the life, behind which there is a start or nothing.
+    pub(crate) fn end(&self) -> Option<Difference> {
+        self.commits.end()
+    }
+
+    fn begin(&mut self, record: &Record, started: &Started) {
+        self.key.clone_from(&record.key);
+        let config = StageConfig::from_json(&started.stage_config).ok();
+        self.groups = config.map(|config| config.groups_per_partition as i32);
+        self.started = Some(Box::new(started.clone()));
+    }
+
+    /// A process writes its name as the key of each record; journals of some tools have no keys at all.
+    fn check_key(&self, record: &Record) -> Option<Difference> {
+        let started = self.started.as_ref()?;
+        let is_right =
+            |key: &Option<Vec<u8>>| key.as_deref().is_none_or(|key| key == started.node.as_bytes());
+        if record.key == self.key && is_right(&record.key) {
+            return None;
+        }
+        let key = record.key.as_deref().map_or(Value::Null, |key| String::from_utf8_lossy(key).into());
+        Some(Difference::new("key", started.node.as_str(), key))
+    }
+
+    fn assign(&mut self, assigned: &PartitionAssigned) -> Vec<Difference> {
+        let &PartitionAssigned { partition, groups, committed_offset, .. } = assigned;
+        let mut found = Vec::new();
+        if let Some(expected) = self.groups.filter(|expected| *expected != groups) {
+            found.push(Difference::new("input.PartitionAssigned.groups", expected, groups));
+        }
+        let position = Position { before: committed_offset, offset: committed_offset };
+        // A partition that is restored within a life goes on where it was sealed, or where it was before if that was left out.
+        if let Some(known) = self.sealed.insert(partition, position)
+            && ![known.before, known.offset].contains(&committed_offset)
+        {
+            found.push(Difference::new(COMMITTED_OFFSET, known.offset, committed_offset));
+        }
+        found
+    }
+
+    fn seal(&mut self, sealed: &Sealed) -> Vec<Difference> {
+        let mut found = Vec::new();
+        for (index, account) in sealed.partitions.iter().enumerate() {
+            let &SealedPartition { partition, first_offset, next_offset, .. } = account;
+            let field = |name: &str| format!("input.Sealed.partitions[{index}].{name}");
+            if let Some(known) = self.sealed.get(&partition).filter(|known| known.offset != first_offset) {
+                found.push(Difference::new(field("first_offset"), known.offset, first_offset));
+            }
+            if next_offset < first_offset {
+                found.push(Difference::new(field("next_offset"), first_offset, next_offset));
+            }
+            // Of no records nothing comes but answers to requests.
+            let counts = [account.ticks_digest, account.signals, account.late, account.dead_letters];
+            if next_offset == first_offset && counts != [0; 4] {
+                found.push(Difference::new(
+                    field("next_offset"),
+                    "more, or nothing that came of it",
+                    next_offset,
+                ));
+            }
+            let position = Position { before: first_offset, offset: next_offset };
+            self.sealed.insert(partition, position);
+            self.journal.insert(partition, position);
+        }
+        let ascends = |pair: &[SealedPartition]| pair[0].partition < pair[1].partition;
+        if !sealed.partitions.windows(2).all(ascends) {
+            let numbers: Vec<i32> = sealed.partitions.iter().map(|account| account.partition).collect();
+            found.push(Difference::new("input.Sealed.partitions", "each partition once, ascending", numbers));
+        }
+        found
+    }
+
+    /// The first part of a checkpoint repeats how the process began, and no other does.
+    fn check_checkpoint(&mut self, part: &Checkpoint) -> Vec<Difference> {
+        let last = self.part.replace((part.part, part.parts));
+        if let Some((number, parts)) = last
+            && (part.part > 0 || number.saturating_add(1) != parts)
+            && (part.part, part.parts) != (number.saturating_add(1), parts)
+        {
+            let said = |part: i32, parts: i32| format!("part {part} of {parts}");
+            let expected = said(number.saturating_add(1), parts);
+            return vec![Difference::new("input.Checkpoint.parts", expected, said(part.part, part.parts))];
+        }
+        let Some(started) = &self.started else { return Vec::new() };
+        let expected = (part.part == 0).then_some(started);
+        if expected == part.started.as_ref() {
+            return Vec::new();
+        }
+        let value = |started: Option<&Box<Started>>| serde_json::to_value(started).unwrap_or_default();
+        differences("input.Checkpoint.started", &value(expected), &value(part.started.as_ref()))
+    }
+}
+
+/// The version of the journal's entries that a record is of.
+pub(crate) fn version_of(record: &Record) -> u32 {
+    let schema = fingerprint_of(&record.value).and_then(known::by_fingerprint);
+    schema.map_or(0, |schema| schema.version)
+}

@@ -1,0 +1,113 @@
+//! What became of transactions, as the journal tells: one after the other, each by its attempts.
+
+use warptape_schemas::journal::{CommitEnded, CommitOutcome, Input, JournalEntry};
+
+use crate::difference::Difference;
+
+/// The first version of the journal's entries by which every transaction that moves offsets has its outcome.
+const FIRST_VERSION: u32 = 9;
+
+/// Compares the outcomes of one process life.
+#[derive(Default)]
+pub(super) struct CommitCheck {
+    /// Whether every `Sealed` has its outcome before the next one.
+    is_complete: bool,
+    /// The newest `Sealed`, if its outcome is still to come.
+    awaited: Option<Awaited>,
+    /// The newest attempt.
+    last: Option<CommitEnded>,
+    /// Whether a partition went since the newest `Sealed`: then the transaction may hold what came after.
+    has_revoked: bool,
+}
+
+/// A transaction whose outcome is still to come.
+#[derive(Clone, Copy)]
+struct Awaited {
+    sequence: i64,
+    at_ns: i64,
+}
+
+impl CommitCheck {
+    /// Of a life whose beginning is not known.
+    pub(super) fn unknown() -> Self {
+        Self { is_complete: false, ..Self::default() }
+    }
+
+    /// Of a life that is written in a version of the journal's entries.
+    pub(super) fn of(version: u32) -> Self {
+        Self { is_complete: version >= FIRST_VERSION, ..Self::default() }
+    }
+
+    /// What speaks against the next entry.
+    pub(super) fn check(&mut self, entry: &JournalEntry) -> Option<Difference> {
+        match &entry.input {
+            Input::Sealed(_) => {
+                // One transaction is under way at a time: this one is sealed once the one before it was committed.
+                let open = self.last.filter(|last| last.outcome == CommitOutcome::Aborted);
+                let before = self.awaited.map(|awaited| awaited.sequence).or(open.map(|open| open.sealed));
+                let missing = before.filter(|_| self.is_complete).map(missing);
+                // From here on it is known that outcomes are told.
+                let &JournalEntry { sequence, at_ns, .. } = entry;
+                (self.awaited, self.has_revoked) = (Some(Awaited { sequence, at_ns }), false);
+                missing
+            }
+            Input::PartitionRevoked(_) => {
+                self.has_revoked = true;
+                None
+            }
+            Input::CommitEnded(ended) => self.end_attempt(entry, ended),
+            _ => None,
+        }
+    }
+
+    /// What speaks against the end of the life.
+    pub(super) fn end(&self) -> Option<Difference> {
+        let is_open = self.last.is_some_and(|last| last.outcome == CommitOutcome::Aborted);
+        // What is in the journal was committed. An attempt that was aborted is told by a later transaction, or by the same one where it was
+        // changed because a partition went.
+        let is_wrong = self.is_complete && is_open && !self.has_revoked;
+        is_wrong.then(|| Difference::new("input.CommitEnded.outcome", "COMMITTED", "ABORTED"))
+    }
+
+    fn end_attempt(&mut self, entry: &JournalEntry, ended: &CommitEnded) -> Option<Difference> {
+        let last = self.last.replace(*ended);
+        let open = last.filter(|last| last.outcome == CommitOutcome::Aborted);
+        let differs = |name: &str, expected: i64, found: i64| {
+            Some(Difference::new(format!("input.CommitEnded.{name}"), expected, found))
+        };
+        let named = self.awaited.map(|awaited| awaited.sequence).or(open.map(|open| open.sealed));
+        let after = last.map_or(-1, |last| last.sealed);
+        let is_right = match named {
+            Some(named) => ended.sealed == named,
+            None => (after.saturating_add(1)..entry.sequence).contains(&ended.sealed),
+        };
+        let again = open.filter(|open| open.sealed == ended.sealed);
+        let attempt = again.map_or(1, |open| open.attempt.saturating_add(1));
+        let earliest_ns = match (again, self.awaited) {
+            (Some(open), _) => open.ended_ns,
+            (None, Some(awaited)) => awaited.at_ns,
+            (None, None) => last.map_or(i64::MIN, |last| last.ended_ns),
+        };
+        if ended.outcome == CommitOutcome::Committed {
+            self.awaited = None;
+        }
+        match () {
+            // A life that is known from within may have begun the transaction before.
+            () if !is_right && (self.is_complete || last.is_some()) => {
+                differs("sealed", named.unwrap_or(entry.sequence - 1), ended.sealed)
+            }
+            () if ended.attempt != attempt && (self.is_complete || again.is_some()) => {
+                differs("attempt", attempt.into(), ended.attempt.into())
+            }
+            () if ended.sent_ns < earliest_ns => differs("sent_ns", earliest_ns, ended.sent_ns),
+            () if ended.ended_ns < ended.sent_ns => differs("ended_ns", ended.sent_ns, ended.ended_ns),
+            () if ended.ended_ns > entry.at_ns => differs("ended_ns", entry.at_ns, ended.ended_ns),
+            () => None,
+        }
+    }
+}
+
+fn missing(sequence: i64) -> Difference {
+    let expected = format!("the commit of the transaction of sequence {sequence} before it");
+    Difference::new("input.Sealed", expected, "none")
+}
