@@ -90,10 +90,11 @@ fn an_operator_undoes_a_jump() {
     let folder = market();
     let folder = folder.path();
     let seconds = |range: std::ops::Range<i64>| range.map(|second| START_MS + second * 1_000);
-    feed(folder, "first.csv", seconds(0..100), "10");
+    // So many that the partition has begun for good.
+    feed(folder, "first.csv", seconds(0..2_000), "100");
     // One symbol alone is followed.
-    feed(folder, "wrong.csv", seconds(100..120).map(|time| time + YEAR_MS), "1");
-    feed(folder, "late.csv", seconds(100..110), "10");
+    feed(folder, "wrong.csv", seconds(2_000..2_020).map(|time| time + YEAR_MS), "1");
+    feed(folder, "late.csv", seconds(2_000..2_010), "10");
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     let run = || Running::start(folder, &[&["run"][..], &SETTINGS, &LOG].concat());
     let mut first = run();
@@ -104,19 +105,19 @@ fn an_operator_undoes_a_jump() {
         let all = [&["control", "watermark"][..], words, &["--timeout-s", "120"], &SETTINGS, &LOG].concat();
         texts(&warptape(folder, &all), code).0
     };
-    let done = control(&["0", "--to", "2024-08-08T00:01:39Z"], 0);
-    assert!(done.contains("done: the greatest event time of partition 0 is 1723075299000000000"), "{done}");
-    assert!(control(&["7", "--to", "2024-08-08T00:01:39Z"], 1).contains("partition 7 is not this process's"));
-    feed(folder, "rest.csv", seconds(110..200), "10");
+    let done = control(&["0", "--to", "2024-08-08T00:33:19Z"], 0);
+    assert!(done.contains("done: the greatest event time of partition 0 is 1723077199000000000"), "{done}");
+    assert!(control(&["7", "--to", "2024-08-08T00:33:19Z"], 1).contains("partition 7 is not this process's"));
+    feed(folder, "rest.csv", seconds(2_010..2_100), "10");
     run_until_drained(&mut first, &log, "warptape");
     first.stop("TERM");
     assert_eq!((letters(&log).len(), records(&log, "late", 0).len()), (7, 10), "nothing more is late");
     let closed = bars(&log);
-    assert!(seconds(110..190).all(|start| closed.contains(&start)), "{closed:?}");
+    assert!(seconds(2_010..2_090).all(|start| closed.contains(&start)), "{closed:?}");
     verify(folder);
 
     // The next process goes on from there.
-    feed(folder, "more.csv", seconds(200..300), "10");
+    feed(folder, "more.csv", seconds(2_100..2_200), "10");
     let mut second = run();
     run_until_drained(&mut second, &log, "warptape");
     second.stop("TERM");
