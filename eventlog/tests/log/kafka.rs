@@ -895,6 +895,41 @@ fn a_batch_of_too_many_records_is_the_same_from_each_of_them() {
     }
 }
 
+/// Bytes of any kind: some that compress a thousandfold, some that do not at all, and all lengths in between.
+fn any_values() -> Vec<Vec<u8>> {
+    let mut state = 1_u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    let noise: Vec<u8> = std::iter::repeat_with(&mut byte).take(300_000).collect();
+    let words = b"a tick of BINANCE:BTCUSDT at 64,000.01 ".repeat(200);
+    let mut values: Vec<Vec<u8>> = (0..300).map(|number| words[..number * 26].to_vec()).collect();
+    values.extend((1..40).map(|number| noise[number..number * 100].to_vec()));
+    values.extend([noise, vec![0; 900_000], vec![7; 65_536], vec![7; 65_537]]);
+    values
+}
+
+#[test]
+fn every_codec_reads_back() {
+    let expected = any_values();
+    for codec in ["none", "gzip", "snappy", "lz4", "zstd"] {
+        let log = packing(codec, &[]);
+        let name = unique(&format!("codec-{codec}"));
+        topic(&log, &name, 1);
+        let mut producer = log.producer(&name).unwrap();
+        let values = expected.iter().map(|value| record(&name, 0, value));
+        commit(&mut *producer, values.chain([record(&name, 0, "behind")]).collect::<Vec<_>>());
+        let read = read_all(&log, &at(&name, 0), 0);
+        let values: Vec<&Vec<u8>> = read.iter().map(|record| &record.value).collect();
+        assert!(
+            values[..expected.len()].iter().zip(&expected).all(|(found, sent)| *found == sent),
+            "{codec}"
+        );
+        assert_eq!(values.len(), expected.len() + 1, "{codec}");
+    }
+}
+
 #[test]
 fn no_stranger_s_record_stands_for_a_batch() {
     let log = shared_log();

@@ -64,7 +64,7 @@ fn row(letter: &Letter) -> [String; 6] {
     let (reason, source, bytes) = match &letter.content {
         Ok(content) => (
             content.reason.name().to_owned(),
-            format!("{}:{}:{}{}", content.topic, content.partition, content.offset, rows_of(content)),
+            format!("{}:{}:{}{}", content.topic, content.partition, offsets(content, "-"), rows_of(content)),
             content.value_bytes().to_string(),
         ),
         Err(error) => ("(unreadable)".to_owned(), error.to_string(), letter.record.value.len().to_string()),
@@ -125,8 +125,8 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
         }
     };
     let source = printable_line(&content.topic);
-    let (partition, offset, rows) = (content.partition, content.offset, rows_of(content));
-    writeln!(out, "source     {source} partition {partition} offset {offset}{rows}")?;
+    let (partition, offsets, rows) = (content.partition, offsets(content, " to "), rows_of(content));
+    writeln!(out, "source     {source} partition {partition} offset {offsets}{rows}")?;
     writeln!(out, "reason     {}", content.reason.name())?;
     writeln!(out, "detail     {}", printable_line(&content.detail))?;
     if let Some(cut) = &content.cut {
@@ -141,6 +141,14 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
         Some(key) => write_bytes(out, "key", key)?,
     }
     write_bytes(out, "value", &content.value)
+}
+
+/// The offset of a letter's record, or those of its batch.
+fn offsets(content: &DeadLetter, to: &str) -> String {
+    match content.last_offset {
+        None => content.offset.to_string(),
+        Some(last) => format!("{}{to}{last}", content.offset),
+    }
 }
 
 fn write_bytes(out: &mut impl Write, name: &str, bytes: &[u8]) -> io::Result<()> {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use warptape_engine::payload_of;
 use warptape_eventlog::{Consumer, EventLog, Fetched, Record, TopicInfo, TopicPartition};
 use warptape_hot::UnknownSymbol;
 use warptape_schemas::journal::{Input, JournalEntry, Started};
@@ -212,7 +213,7 @@ impl<'a, W: Write> Printer<'a, W> {
             record: None,
             error: None,
         };
-        match self.describer.describe(&record.value) {
+        match payload_of(record).and_then(|payload| self.describer.describe(payload)) {
             Ok((schema, value)) => {
                 if self.format == TailFormat::Table
                     && layout::of(schema).schema == "JournalEntry"

@@ -192,7 +192,7 @@ impl Consumer for FramedConsumer {
     }
 
     fn resume(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
-        self.paused.retain(|partition| !partitions.contains(partition));
+        self.paused.retain(|paused| !partitions.contains(paused));
         let free: Vec<_> =
             partitions.iter().filter(|partition| !self.held.contains_key(partition)).cloned().collect();
         self.consumer.resume(&free)

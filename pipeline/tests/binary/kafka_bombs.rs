@@ -107,6 +107,11 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     let answer = decode_control_result(&answer.value).expect("an answer");
     assert!(answer.detail.contains("a batch of 60 records"), "{answer:?}");
 
+    let last = batches.last().expect("a batch");
+    let shown = format!("{ticks}:0:{}-{}", last.offset, last.last_offset.expect("an end"));
+    let (list, _) = texts(&warptape(market.path(), &market.arguments(&["dlq", "list"], &market.url)), 0);
+    assert!(list.contains(&shown), "{shown} is missing: {list}");
+
     // The rerun makes the same letters, of this log and of what is exported of it.
     let verify = ["replay", "verify", "--outputs"];
     let (said, _) = texts(&warptape(market.path(), &market.arguments(&verify, &market.url)), 0);
