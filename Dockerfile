@@ -34,7 +34,9 @@ COPY --from=build --chown=65532:65532 /out/state /var/lib/warptape
 USER 65532:65532
 WORKDIR /var/lib/warptape
 # /metrics, /livez, /readyz and their like. Whoever changes the port, or adds TLS, gives `warptape ready` another address.
-ENV WARPTAPE__ENDPOINT__LISTEN=0.0.0.0:9464
+# It listens on all addresses, so nothing but the probes is read without a token (endpoint.token), unless UNGUARDED=pages says otherwise.
+ENV WARPTAPE__ENDPOINT__LISTEN=0.0.0.0:9464 \
+    WARPTAPE__ENDPOINT__UNGUARDED=probes
 EXPOSE 9464
 # Kubernetes has probes of its own and takes no notice of this.
 HEALTHCHECK --interval=5s --timeout=10s --start-period=30s --retries=12 CMD ["warptape", "ready"]

@@ -10,12 +10,14 @@ use std::time::Duration;
 pub mod conformance;
 mod error;
 pub mod kafka;
+mod sigbus;
 pub mod sqlite;
 mod topic;
 mod url;
 
 pub use error::LogError;
 pub use kafka::{KafkaLog, KafkaOptions};
+pub use sigbus::say_before_sigbus;
 pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
 pub use url::{OpenMode, open_url};

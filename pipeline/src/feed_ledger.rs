@@ -75,7 +75,8 @@ pub struct FeedLedger {
 }
 
 impl FeedLedger {
-    /// Finds out where each input goes on: at its beginning if `again` says so.
+    /// Finds out where each input goes on: at its beginning if `again` says so. `canonical` has one text for all that a source may have been
+    /// called.
     ///
     /// # Errors
     /// If the log or a file cannot be read, or a file would be fed twice.
@@ -83,9 +84,10 @@ impl FeedLedger {
         log: &dyn EventLog,
         topic: &str,
         inputs: &[FeedInput],
+        canonical: fn(&str) -> String,
         again: bool,
     ) -> Result<Self, FeedLedgerError> {
-        let known = read(log, topic)?;
+        let known = read(log, topic, canonical)?;
         let beginnings: Vec<Option<Beginnings>> =
             inputs.iter().map(|input| Beginnings::read(input, &known)).collect::<Result<_, _>>()?;
         let mut feeds: Vec<Option<Feed>> = Vec::with_capacity(inputs.len());
@@ -178,8 +180,8 @@ pub fn claim(
                 continue;
             }
             let failed = |source| FeedLedgerError::File { path: path.clone(), source };
-            let beginning = File::open(path).map_err(failed)?.take(CLAIMED_BYTES);
-            hasher.update_reader(beginning).map_err(failed)?;
+            let content = Content::open(path).map_err(failed)?;
+            hasher.update_reader(content.take(CLAIMED_BYTES)).map_err(failed)?;
         }
         names.insert(format!("feed-{}", &hasher.finalize().to_hex()[..16]));
     }
@@ -187,7 +189,7 @@ pub fn claim(
 }
 
 /// All that is known of feeds, oldest first.
-fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
+fn read(log: &dyn EventLog, topic: &str, canonical: fn(&str) -> String) -> Result<Vec<Feed>, LogError> {
     let source = TopicPartition { topic: topic.to_owned(), partition: 0 };
     let mut reader = log.reader(std::slice::from_ref(&source))?;
     // A feed that is under way may hide what others committed: its transaction is waited for.
@@ -200,7 +202,8 @@ fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
         };
         for record in records {
             match decode_feed(&record.value) {
-                Ok(feed) => {
+                Ok(mut feed) => {
+                    feed.source = canonical(&feed.source);
                     known.retain(|older| older.key() != feed.key());
                     known.push(feed);
                 }
@@ -228,7 +231,10 @@ fn is_file(path: &Path) -> Result<bool, FeedLedgerError> {
 /// Sizes and digests of those beginnings of a file that may have been fed before, and of all of it at the end.
 struct Beginnings {
     source: String,
+    /// Of what the file holds once it is unpacked: so a file and the same one packed are one.
     digests: Vec<(u64, String)>,
+    /// Of a file that is packed as it is: that is how versions before knew it.
+    packed: Vec<(u64, String)>,
 }
 
 impl Beginnings {
@@ -239,28 +245,51 @@ impl Beginnings {
             return Ok(None);
         }
         let of_source = known.iter().filter(|feed| feed.source == input.source);
-        let sizes = of_source.map(|feed| feed.size_bytes.unsigned_abs()).collect();
+        let sizes: BTreeSet<u64> = of_source.map(|feed| feed.size_bytes.unsigned_abs()).collect();
         let failed = |source| FeedLedgerError::File { path: path.clone(), source };
-        let digests = prefix_digests(path, sizes).map_err(failed)?;
-        Ok(Some(Self { source: input.source.clone(), digests }))
+        let content = Content::open(path).map_err(failed)?;
+        let packed = match content {
+            Content::Packed(_) => {
+                prefix_digests(File::open(path).map_err(failed)?, &sizes).map_err(failed)?
+            }
+            Content::Plain(_) => Vec::new(),
+        };
+        let digests = prefix_digests(content, &sizes).map_err(failed)?;
+        Ok(Some(Self { source: input.source.clone(), digests, packed }))
     }
 
     /// Whether the file, or a beginning of it that says something, is what was fed.
     fn hold(&self, feed: &Feed) -> bool {
-        let is_same = |(size, digest): &(u64, String)| {
-            *size == feed.size_bytes.unsigned_abs() && *digest == feed.digest
-        };
-        feed.size_bytes > 0 && feed.source == self.source && self.digests.iter().any(is_same)
+        self.hold_in(&self.digests, feed) || self.hold_in(&self.packed, feed)
     }
+
+    fn hold_in(&self, digests: &[(u64, String)], feed: &Feed) -> bool {
+        let is_any = digests.iter().any(|digest| is_of(digest, feed));
+        feed.size_bytes > 0 && feed.source == self.source && is_any
+    }
+
+    /// What is known of the longest beginning, and whether that is all of the file.
+    fn before<'a>(&self, known: &'a [Feed]) -> Option<(&'a Feed, bool)> {
+        let longest = |digests: &[(u64, String)]| {
+            let held = known.iter().filter(|feed| self.hold_in(digests, feed));
+            let feed = held.max_by_key(|feed| feed.size_bytes)?;
+            Some((feed, digests.last().is_some_and(|whole| is_of(whole, feed))))
+        };
+        longest(&self.digests).or_else(|| longest(&self.packed))
+    }
+}
+
+fn is_of((size, digest): &(u64, String), feed: &Feed) -> bool {
+    *size == feed.size_bytes.unsigned_abs() && *digest == feed.digest
 }
 
 /// What is known of a file: of its whole, or of the longest beginning of it that was fed before.
 fn of_file(input: &FeedInput, path: &Path, known: &[Feed], beginnings: &Beginnings) -> Feed {
     let (size, digest) = beginnings.digests.last().expect("the whole file has a digest").clone();
-    let before = known.iter().filter(|feed| beginnings.hold(feed)).max_by_key(|feed| feed.size_bytes);
-    let ticks = before.map_or(0, |feed| feed.ticks);
+    let before = beginnings.before(known);
+    let ticks = before.map_or(0, |(feed, _)| feed.ticks);
     let size_bytes = size as i64;
-    let is_finished = before.is_some_and(|feed| feed.is_finished && feed.size_bytes == size_bytes);
+    let is_finished = before.is_some_and(|(feed, is_whole)| feed.is_finished && is_whole);
     Feed { source: input.source.clone(), name: file_name(path), digest, size_bytes, ticks, is_finished }
 }
 
@@ -276,13 +305,37 @@ fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
+/// What a file holds once it is unpacked.
+enum Content {
+    Plain(File),
+    Packed(Box<dyn Read>),
+}
+
+impl Content {
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(match warptape_sources::unpacked(path)? {
+            Some(unpacked) => Self::Packed(unpacked),
+            None => Self::Plain(File::open(path)?),
+        })
+    }
+}
+
+impl Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.read(buffer),
+            // A packed file that is damaged or cut holds what comes before; who feeds it says what is wrong with it.
+            Self::Packed(unpacked) => Ok(unpacked.read(buffer).unwrap_or(0)),
+        }
+    }
+}
+
 /// Digests of the beginnings of a file with these sizes, as far as it goes, and of all of it.
-fn prefix_digests(path: &Path, sizes: BTreeSet<u64>) -> io::Result<Vec<(u64, String)>> {
-    let mut file = File::open(path)?;
+fn prefix_digests(mut file: impl Read, sizes: &BTreeSet<u64>) -> io::Result<Vec<(u64, String)>> {
     let mut hasher = blake3::Hasher::new();
     let mut block = vec![0; BLOCK_BYTES];
     let mut digests = Vec::new();
-    for size in sizes.into_iter().map(Some).chain([None]) {
+    for size in sizes.iter().copied().map(Some).chain([None]) {
         loop {
             let left = size.map_or(u64::MAX, |size| size - hasher.count());
             let wanted = left.min(BLOCK_BYTES as u64) as usize;

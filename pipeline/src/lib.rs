@@ -3,6 +3,7 @@
 //! What ticks mean is in `stages`, what is decided in `scheduler`; this crate carries their inputs and outputs.
 
 pub mod allocator;
+mod bounded_file;
 pub mod cli;
 pub mod clock;
 pub mod commands;

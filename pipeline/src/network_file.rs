@@ -1,6 +1,5 @@
 //! Files of networks: read, checked, and named by their hash.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use warptape_network::{BYTES_MAX, Network};
 use warptape_scheduler::dqn;
 use warptape_schemas::journal::{StateBytes, Trained};
 
+use crate::bounded_file;
 use crate::cli::UsageError;
 
 /// The network in a file, if it is for so many lanes; or what is wrong with the file.
@@ -37,6 +37,6 @@ pub fn is_only_a_hash(policy: &str) -> bool {
 /// More bytes than a network may have are enough to see that a file is none.
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    bounded_file::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -309,6 +309,8 @@ pub struct MissingTopics {
     pub specs: Vec<TopicSpec>,
     /// Partitions of the topic of ticks, existing or not.
     pub partitions: i32,
+    /// Topics that exist and are compacted, though each of their records counts.
+    pub compacted: Vec<String>,
 }
 
 impl MissingTopics {
@@ -321,8 +323,13 @@ impl MissingTopics {
         let journal = existing.iter().find(|topic| topic.spec.name == names.journal);
         let journal_partitions = journal.map_or(plan.journal_partitions, |topic| topic.spec.partitions);
         let mut specs = topic_specs(names, &TopicPlan { partitions, journal_partitions, ..*plan });
+        let is_compacted = |spec: &&TopicSpec| {
+            let found = existing.iter().find(|topic| topic.spec.name == spec.name);
+            !spec.compacted && found.is_some_and(|topic| topic.spec.compacted)
+        };
+        let compacted = specs.iter().filter(is_compacted).map(|spec| spec.name.clone()).collect();
         specs.retain(|spec| !existing.iter().any(|topic| topic.spec.name == spec.name));
-        Ok(Self { specs, partitions })
+        Ok(Self { specs, partitions, compacted })
     }
 }
 
@@ -357,6 +364,23 @@ mod tests {
     use warptape_sources::partition_of;
 
     const PARTITIONS: i32 = 3;
+
+    #[test]
+    fn a_topic_that_is_compacted_and_must_not_be_is_told_of() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a new log");
+        let names = Topics::new("t.");
+        let spec = |name: &str| TopicSpec {
+            name: name.to_owned(),
+            partitions: PARTITIONS,
+            compacted: true,
+            ..TopicSpec::default()
+        };
+        log.create_topics(&[spec(&names.ticks), spec(&names.journal), spec(&names.snapshots)])
+            .expect("topics");
+        let missing = MissingTopics::find(&log, &names, &TopicPlan::new(PARTITIONS)).expect("topics");
+        assert_eq!(missing.compacted, [names.ticks, names.journal]);
+    }
 
     fn log() -> (tempfile::TempDir, Arc<dyn EventLog>, Topics) {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -152,6 +152,7 @@ impl SqliteConsumer {
     /// Announces the partitions of a member, once.
     fn assign(&mut self) -> Result<Option<Fetched>, LogError> {
         let Some(member) = self.member.as_mut().filter(|member| !member.assigned) else { return Ok(None) };
+        self.file.begin(&self.connection)?;
         for cursor in self.cursors.iter_mut().filter(|cursor| cursor.position.is_none()) {
             let committed = catalogue::committed(
                 &self.file,
@@ -382,7 +383,6 @@ fn count(file: &LogFile, connection: &Connection, cursor: &Cursor) -> Result<(),
 
 impl Consumer for SqliteConsumer {
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError> {
-        self.file.begin(&self.connection)?;
         if let Some(assigned) = self.assign()? {
             return Ok(assigned);
         }

@@ -145,7 +145,10 @@ pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
         connection.leave_as_it_is();
         return Err(error);
     }
-    file.beside.note();
+    // Of a file that nobody writes no other is open.
+    if !matches!(file.access, Access::ReadFrozen) {
+        file.beside.note();
+    }
     Ok(connection)
 }
 

@@ -539,6 +539,35 @@ fn what_happens_to_files_beside_an_open_log_is_said_at_once_and_loses_nothing() 
 }
 
 #[test]
+fn who_reads_an_index_that_was_cut_says_so_before_the_end() {
+    const VARIABLE: &str = "WARPTAPE_LOG_TEST_SIGBUS";
+    let query = |log: &rusqlite::Connection| {
+        log.query_row("SELECT count(*) FROM topics", [], |row| row.get::<_, i64>(0))
+    };
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        warptape_eventlog::say_before_sigbus().unwrap();
+        let path = std::path::PathBuf::from(path);
+        let log = rusqlite::Connection::open(&path).unwrap();
+        query(&log).unwrap();
+        run("truncate", &["-s", "0"], &beside(&path, "-shm"));
+        panic!("it goes on: {:?}", query(&log));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    topic(&open(&path), "t", 1);
+    let test = "loss::who_reads_an_index_that_was_cut_says_so_before_the_end";
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let ended = child.args(["--exact", test, "--nocapture"]).env(VARIABLE, &path).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended.status), Some(7), "{said}");
+    assert!(
+        said.contains("log.db-shm, was cut while it was in use") && said.contains("start again"),
+        "{said}"
+    );
+    open(&path).check().unwrap();
+}
+
+#[test]
 fn an_index_that_was_cut_in_use_is_not_touched_by_who_opens_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,7 @@ const READ_BYTES: usize = 128 * 1024;
 /// Longest line: a full-depth book snapshot of a few thousand levels is some 200 kB.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A file that counts what was read of it. The count is shared because decoders own their reader.
 pub(super) struct CountedFile {
@@ -33,6 +35,11 @@ impl CountedFile {
         let failed = |source| SourceError::Open { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
+        let kind = metadata.file_type();
+        if kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
+            let found = "it is a device or a socket; name a file or a pipe";
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, found)));
+        }
         if metadata.is_dir() {
             return Err(failed(io::Error::new(
                 io::ErrorKind::IsADirectory,
@@ -63,6 +70,24 @@ impl FileProgress {
         });
         Progress { done, total: Some(total), unit: ProgressUnit::Bytes }
     }
+}
+
+/// What a file holds once it is unpacked, as sources read it: told by its first bytes, whatever it is called. `None` for a file that holds what
+/// it is.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn unpacked(path: &Path) -> io::Result<Option<Box<dyn Read>>> {
+    let mut file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
+    let beginning = file.fill_buf()?;
+    Ok(match beginning {
+        _ if beginning.starts_with(&GZIP_MAGIC) => Some(Box::new(MultiGzDecoder::new(file))),
+        _ if beginning.starts_with(&ZSTD_MAGIC) => {
+            let unpacked = dbn::decode::DynReader::inferred_with_buffer(file).map_err(io::Error::other)?;
+            Some(Box::new(unpacked))
+        }
+        _ => None,
+    })
 }
 
 /// Lines of a text file, gzipped or not (told by its first bytes).
@@ -181,7 +206,7 @@ mod tests {
     #[test]
     fn what_is_no_file_is_an_error() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for path in [folder.path().to_owned(), folder.path().join("missing")] {
+        for path in [folder.path().to_owned(), folder.path().join("missing"), PathBuf::from("/dev/zero")] {
             let error = Lines::open(&path).err().expect("cannot be read").to_string();
             assert!(error.contains(&path.display().to_string()), "{error}");
         }

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as something that loops can look at and wait for.
+//! Ctrl-C, SIGTERM and SIGHUP as something that loops can look at and wait for.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Set by the first Ctrl-C or SIGTERM; a second one, [`REPEAT_AFTER`] later or more, ends the process at once. Clones share it.
+/// Set by the first Ctrl-C, SIGTERM or SIGHUP; a second one, [`REPEAT_AFTER`] later or more, ends the process at once. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Shared>);
 
@@ -34,15 +34,17 @@ impl Interrupt {
     pub fn install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
         let runtime = runtime()?;
-        let (mut ctrl_c, mut terminate) = {
+        let (mut ctrl_c, mut terminate, mut hang_up) = {
             let _guard = runtime.enter();
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+            // Who starts it with `nohup` wants it to stay when the terminal goes.
+            let hang_up = if is_ignored(SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, hang_up)
         };
         let shared = interrupt.clone();
         let watch = move || {
             runtime.block_on(async {
                 loop {
-                    either(&mut ctrl_c, &mut terminate).await;
+                    any(&mut ctrl_c, &mut terminate, hang_up.as_mut()).await;
                     if shared.receive(Instant::now()) {
                         break;
                     }
@@ -104,11 +106,29 @@ fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_io().build()
 }
 
-async fn either(ctrl_c: &mut Signal, terminate: &mut Signal) {
+async fn any(ctrl_c: &mut Signal, terminate: &mut Signal, hang_up: Option<&mut Signal>) {
+    let hung_up = async {
+        match hang_up {
+            Some(signal) => signal.recv().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         _ = ctrl_c.recv() => {}
         _ = terminate.recv() => {}
+        _ = hung_up => {}
     }
+}
+
+/// The number of the signal that a terminal sends when it goes.
+const SIGHUP: u32 = 1;
+
+/// Whether this process was started with a signal ignored, as Linux has it.
+fn is_ignored(number: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    ignored.is_some_and(|set| set >> (number - 1) & 1 == 1)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second signal means: now, without the drain that hangs")]

@@ -150,7 +150,8 @@ pub fn main() -> ExitCode {
     let terminal = Terminal::new(*format.as_ref().unwrap_or(&LogFormat::Text));
     let started = logging::start(cli.verbose, terminal.format(), &terminal)
         .and_then(|()| Ok(format.map(drop)?))
-        .and_then(|()| interrupt::outlive_file_limit().context("cannot watch for signals"));
+        .and_then(|()| interrupt::outlive_file_limit().context("cannot watch for signals"))
+        .and_then(|()| warptape_eventlog::say_before_sigbus().context("cannot watch for signals"));
     match started.and_then(|()| execute(&cli, &terminal)) {
         Ok(code) => code,
         Err(error) => {

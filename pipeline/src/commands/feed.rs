@@ -18,7 +18,7 @@ use crate::printable::stdout;
 use crate::publisher::Publisher;
 use crate::settings::Settings;
 use warptape_sources::binance_capture::BinanceCapture;
-use warptape_sources::csv::{BadLines, CsvConfig, CsvSource};
+use warptape_sources::csv::{BadLines, CsvConfig, CsvMapping, CsvSource};
 use warptape_sources::dbn::DbnSource;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_sources::{PassedOver, ProgressUnit, Source};
@@ -46,7 +46,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         Box::new(move || stopping.since()),
     )?;
     // Another feed of the same inputs is refused or fenced by now, so that nobody adds to what is read here.
-    let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, common.again)?;
+    let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, canonical, common.again)?;
     let before: Vec<u64> = ledger.ticks().collect();
     publisher.keep(ledger);
     for (input, &ticks) in before.iter().enumerate() {
@@ -151,6 +151,24 @@ fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     format!("feed-{}", &hasher.finalize().to_hex()[..16])
 }
 
+/// What stands before a mapping and before a dump's name in the words for a source of CSV files.
+const MAP: &str = " map=";
+const DUMP: &str = " dump=";
+
+/// The words for a source that are the same for all that reads alike: a mapping in whatever order, a dump gzipped or not. Versions before wrote
+/// both as they were given.
+pub fn canonical(source: &str) -> String {
+    if let Some((rest, map)) = source.split_once(MAP)
+        && let Ok(mapping) = map.parse::<CsvMapping>()
+    {
+        return format!("{rest} mapping={}", mapping.canonical());
+    }
+    match source.split_once(DUMP) {
+        Some((rest, name)) => format!("{rest}{DUMP}{}", name.strip_suffix(".gz").unwrap_or(name)),
+        None => source.to_owned(),
+    }
+}
+
 /// A source, and what it is made of.
 struct Opened<'a> {
     source: Source,
@@ -180,10 +198,10 @@ fn open(source: &FeedSource) -> anyhow::Result<Opened<'_>> {
             let venue = args.venue.as_deref().unwrap_or_default();
             // The name of a dump says what its ticks are of.
             let input = |path: &PathBuf| match &args.map {
-                Some(map) => file(format!("csv venue={venue} map={map}"), path),
+                Some(map) => file(canonical(&format!("csv venue={venue}{MAP}{map}")), path),
                 None => {
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    file(format!("csv venue={venue} dump={name}"), path)
+                    file(canonical(&format!("csv venue={venue}{DUMP}{name}")), path)
                 }
             };
             Opened {

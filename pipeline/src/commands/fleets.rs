@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use warptape_simulator::files::{FleetFile, WorkloadFile, check_ticks, trace};
 use warptape_simulator::{Fleet, Workload};
 
+use crate::bounded_file;
 use crate::cli::UsageError;
 
 /// Longest recording, and longest fleet or workload.
@@ -25,15 +26,7 @@ pub fn read(fleet: &Path, workload: &Path, load: f64) -> anyhow::Result<(Fleet, 
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
     let unusable = |error: String| UsageError(format!("{}: {error}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?;
-    if metadata.len() > FILE_BYTES_MAX {
-        return Err(unusable(format!(
-            "it has {} bytes; there may be up to {FILE_BYTES_MAX}",
-            metadata.len()
-        ))
-        .into());
-    }
-    Ok(std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?)
+    Ok(bounded_file::read_text(path, FILE_BYTES_MAX).map_err(|error| unusable(error.to_string()))?)
 }
 
 fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {

@@ -26,6 +26,7 @@ fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Run)?.log;
     let missing = MissingTopics::find(&*log, &settings.topics.names, &settings.topic_plan())?;
     log.create_topics(&missing.specs)?;
+    warn_of_compaction(&missing);
     let mut out = stdout();
     if missing.specs.is_empty() {
         writeln!(out, "all topics are there")?;
@@ -53,6 +54,7 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
         return Ok(create_missing_topics(log, &settings.topics.names, &settings.topic_plan())?);
     }
     let missing = MissingTopics::find(log, &settings.topics.names, &settings.topic_plan())?;
+    warn_of_compaction(&missing);
     let mut names: Vec<&str> = missing.specs.iter().map(|spec| spec.name.as_str()).collect();
     // Clusters from before there was the topic run on without it.
     names.retain(|name| purpose == Purpose::Feed || *name != settings.topics.names.feeds);
@@ -64,6 +66,18 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
         log.url(),
     );
     Ok(missing.partitions)
+}
+
+/// Compaction keeps the newest record of a key, where each one counts: ticks and entries of the journal go missing, and nobody can compute or
+/// verify again what was made of them.
+fn warn_of_compaction(missing: &MissingTopics) {
+    for topic in &missing.compacted {
+        tracing::warn!(
+            topic,
+            "the topic has cleanup.policy=compact: the broker removes records that a newer one of their key follows, which loses what they say; \
+             set cleanup.policy=delete"
+        );
+    }
 }
 
 /// Prints a line for each partition of each topic.

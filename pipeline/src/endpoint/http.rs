@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use hyper::server::conn::http1;
@@ -23,9 +24,11 @@ use tokio::time::timeout;
 
 use super::connections::Connections;
 use super::control::{self, Orders};
+use super::host;
 use super::pages::{PATHS, Page, Pages};
 use super::scrape::Format;
 use super::tls::Tls;
+use crate::settings::{EndpointSettings, Unguarded};
 
 /// Connections at a time; whoever opens more closes the oldest of the address that has most.
 const CONNECTIONS_MAX: usize = 512;
@@ -44,19 +47,45 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Guard {
     /// Hash of the token that has to be presented.
     token: Option<blake3::Hash>,
+    /// Names by which it is addressed.
+    hosts: Vec<String>,
+    /// What is read where there is no token.
+    unguarded: Unguarded,
+}
+
+/// Why a page is not read.
+enum Refusal {
+    NoToken,
+    /// There is none that could be presented.
+    NoTokenSet,
+    /// By this name nobody addresses the endpoint.
+    Host(String),
 }
 
 impl Guard {
-    pub(super) fn new(token: Option<&str>) -> Self {
-        Self { token: token.map(|token| blake3::hash(token.as_bytes())) }
+    pub(super) fn new(settings: &EndpointSettings) -> Self {
+        let token = settings.token.as_ref().map(|token| blake3::hash(token.reveal().as_bytes()));
+        Self { token, hosts: settings.hosts.clone(), unguarded: settings.unguarded }
     }
 
     fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    fn admits(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
+    /// Whoever has the token may address it as they like: no page elsewhere has it.
+    fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        match (&self.token, self.unguarded) {
+            (Some(token), _) if Self::presents(token, headers) => Ok(()),
+            (Some(_), _) => Err(Refusal::NoToken),
+            (None, Unguarded::Probes) => Err(Refusal::NoTokenSet),
+            (None, Unguarded::Pages) => match host::of(uri, headers) {
+                Some(host) if !host::is_own(&host, &self.hosts) => Err(Refusal::Host(host)),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn presents(token: &blake3::Hash, headers: &HeaderMap) -> bool {
         let presented = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let presented = presented.and_then(|value| value.split_once(' '));
         // Hashes are compared in constant time.
@@ -156,25 +185,25 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app:
 async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<Response, Infallible> {
     let (parts, body) = request.into_parts();
     if parts.uri.path() == "/control" {
-        return Ok(commanded(&served, &parts.method, &parts.headers, body).await);
+        return Ok(commanded(&served, &parts, body).await);
     }
     Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
 }
 
 /// Gives a command. Whoever may read is not for that reason one who may command: without a token nobody is.
-async fn commanded(served: &Served, method: &Method, headers: &HeaderMap, body: Body) -> Response {
+async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
     let Some(orders) = &served.orders else {
         return plain(StatusCode::NOT_FOUND, "a verifier takes no commands\n".to_owned());
     };
-    if method != Method::POST {
+    if parts.method != Method::POST {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "commands are given with POST\n".to_owned());
     }
     if !served.guard.has_token() {
         let why = "no token is configured (endpoint.token), so that nobody may give commands over HTTP\n";
         return plain(StatusCode::FORBIDDEN, why.to_owned());
     }
-    if !served.guard.admits(headers) {
-        return unauthorized();
+    if let Err(refusal) = served.guard.admits(&parts.uri, &parts.headers) {
+        return refused(refusal);
     }
     let (status, value) = match timeout(HEAD_MAX, axum::body::to_bytes(body, control::BYTES_MAX)).await {
         Ok(Ok(posted)) => orders.give(&posted).await,
@@ -203,9 +232,10 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
     if ![Method::GET, Method::HEAD].contains(method) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read with GET\n".to_owned());
     }
-    let is_admitted = served.guard.admits(headers);
-    if !matches!(page, Page::Live | Page::Ready) && !is_admitted {
-        return unauthorized();
+    let admitted = served.guard.admits(uri, headers);
+    let is_admitted = admitted.is_ok();
+    if let (false, Err(refusal)) = (matches!(page, Page::Live | Page::Ready), admitted) {
+        return refused(refusal);
     }
     let made = served.pages.get(page);
     if !is_admitted {
@@ -219,6 +249,21 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
 fn without_cause(told: &[u8]) -> Vec<u8> {
     let word = told.split(|byte| [b':', b'\n'].contains(byte)).next().unwrap_or_default();
     [word, b"\n"].concat()
+}
+
+fn refused(refusal: Refusal) -> Response {
+    match refusal {
+        Refusal::NoToken => unauthorized(),
+        Refusal::NoTokenSet => {
+            let why = "no token is configured (endpoint.token), and without one nothing but /livez and /readyz is read \
+                       (endpoint.unguarded)\n";
+            plain(StatusCode::FORBIDDEN, why.to_owned())
+        }
+        Refusal::Host(host) => {
+            let why = "is no name of this endpoint: address it as localhost or by its address, name it in endpoint.hosts, or present a token";
+            plain(StatusCode::MISDIRECTED_REQUEST, format!("{host:?} {why}\n"))
+        }
+    }
 }
 
 fn unauthorized() -> Response {

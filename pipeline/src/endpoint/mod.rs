@@ -17,6 +17,7 @@
 mod connections;
 mod control;
 mod health;
+mod host;
 mod http;
 mod metrics;
 mod pages;
@@ -38,7 +39,7 @@ use tokio::sync::oneshot;
 use warptape_eventlog::EventLog;
 
 use crate::clock::Clock;
-use crate::settings::EndpointSettings;
+use crate::settings::{EndpointSettings, Unguarded};
 use control::Orders;
 use http::{Guard, Served};
 pub use metrics::{METRICS, VERIFIER_METRICS};
@@ -120,7 +121,8 @@ impl Endpoint {
         let tls = Tls::new(&settings.tls_certificate, &settings.tls_key)?;
         let address = listener.local_addr().map_err(EndpointError::Thread)?;
         let url = format!("{}://{}", if tls.is_some() { "https" } else { "http" }, reachable(address));
-        let guard = Guard::new(settings.token.as_ref().map(|token| token.reveal()));
+        warn_of_openness(address, settings);
+        let guard = Guard::new(settings);
         let served = Arc::new(Served { guard, orders, pages });
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()
@@ -143,6 +145,17 @@ impl Drop for Endpoint {
             // A thread that has panicked has said so.
             drop(thread.join());
         }
+    }
+}
+
+/// Whoever reaches an address that is not this machine's own may read what has no token.
+fn warn_of_openness(address: SocketAddr, settings: &EndpointSettings) {
+    let is_open = settings.token.is_none() && settings.unguarded == Unguarded::Pages;
+    if is_open && !address.ip().is_loopback() {
+        tracing::warn!(
+            %address,
+            "the endpoint has no token (endpoint.token): whoever reaches the address may read metrics, names of symbols and of machines"
+        );
     }
 }
 

@@ -1,7 +1,6 @@
 //! TLS of the endpoint: a certificate and its key, from files that whoever renews certificates puts others in place of.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -11,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use super::EndpointError;
+use crate::bounded_file;
 
 /// How often the files are looked at, while somebody connects.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
@@ -79,7 +79,8 @@ fn changed(certificate: &Path, key: &Path) -> Changed {
 fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, EndpointError> {
     let wrong = |key, path: &Path, reason: String| EndpointError::Tls { key, path: path.to_owned(), reason };
     let open = |key, path: &Path| {
-        File::open(path).map(BufReader::new).map_err(|error| wrong(key, path, error.to_string()))
+        let read = bounded_file::read(path, bounded_file::SETTINGS_BYTES_MAX);
+        read.map(io::Cursor::new).map_err(|error| wrong(key, path, error.to_string()))
     };
     let chain = CertificateDer::pem_reader_iter(open("tls_certificate", certificate)?)
         .collect::<Result<Vec<_>, _>>()
@@ -101,6 +102,8 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, EndpointError
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

@@ -38,7 +38,7 @@ pub use parts::{LaneSettings, Settings, TaskPolicySettings};
 pub use secret::{Secret, exposed_password};
 pub use sections::{
     AutoscaleSettings, EndpointSettings, EngineSettings, GroupProtocol, HotStateSettings, JournalSettings,
-    KEYS, KafkaSettings, LogSettings, OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
+    KEYS, KafkaSettings, LogSettings, OtlpSettings, RegistrySettings, RiskSettings, TopicSettings, Unguarded,
 };
 pub use show::{Effective, effective_toml, example_toml};
 pub use sources::{Assignment, ENVIRONMENT_PREFIX, Origin, Sources};

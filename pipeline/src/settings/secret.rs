@@ -10,6 +10,7 @@ use figment::value::Value;
 use super::keys::FILE_SUFFIX;
 use super::mistake::Mistake;
 use super::sources::{Assignment, ENVIRONMENT_PREFIX, Leaf, Origin};
+use crate::bounded_file;
 use warptape_hot::without_password;
 
 /// Longest secret file, in bytes: a private key with its certificates has some thousand.
@@ -99,7 +100,8 @@ fn read_file(path: &str) -> Result<Secret, String> {
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
         return Err(format!("is not a file of at most {FILE_BYTES_MAX} bytes"));
     }
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let bytes = bounded_file::read(std::path::Path::new(path), FILE_BYTES_MAX)
+        .map_err(|error| format!("cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
     // Editors and `echo` end a file with a newline that nobody means.
     let text = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));

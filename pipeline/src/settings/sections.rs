@@ -15,7 +15,7 @@ use warptape_schemas::journal::{BreakerConfig, SchedulerConfig};
 use warptape_stages::{MarketConfig, StageConfig};
 
 pub use autoscale::AutoscaleSettings;
-pub use endpoint::EndpointSettings;
+pub use endpoint::{EndpointSettings, Unguarded};
 pub use engine::{EngineSettings, RiskSettings};
 pub use kafka::{GroupProtocol, KafkaSettings, RegistrySettings};
 pub use log::{HotStateSettings, JournalSettings, LogSettings, TopicSettings};

@@ -14,6 +14,7 @@ use toml_edit::{ImDocument, Item, TableLike};
 
 use super::lanes::GpuProbe;
 use super::mistake::SettingsError;
+use crate::bounded_file::{self, SETTINGS_BYTES_MAX};
 
 /// Every variable that begins with this is a setting: `WARPTAPE__SECTION__KEY`.
 pub const ENVIRONMENT_PREFIX: &str = "WARPTAPE__";
@@ -125,7 +126,7 @@ impl Layers {
         }
         let mut file_lines = BTreeMap::new();
         if let Some(path) = &sources.file {
-            let text = std::fs::read_to_string(path)
+            let text = bounded_file::read_text(path, SETTINGS_BYTES_MAX)
                 .map_err(|cause| SettingsError::Unreadable { path: path.clone(), cause })?;
             file_lines = lines_of_keys(path, &text)?;
             let values = Toml::from_str::<Dict>(&text)

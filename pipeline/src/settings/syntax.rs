@@ -92,6 +92,15 @@ pub fn is_listen_address(text: &str) -> bool {
     text.is_empty() || text.parse::<std::net::SocketAddr>().is_ok()
 }
 
+/// A name of a machine.
+pub fn is_host_name(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
 /// `memory` or the URL of a Redis.
 pub fn is_hot_state_url(text: &str) -> bool {
     HotUrl::parse(text).is_some()

@@ -383,14 +383,16 @@ fn tail_follows_another_process_until_interrupted() {
 
 #[test]
 fn feed_that_is_interrupted_publishes_what_it_took() {
-    let folder = folder();
-    let log = log_of_ticks(folder.path());
-    // Slow enough never to end by itself within the test.
-    let arguments = ["feed", "synth", "--ticks", "1000000", "--rate", "20", "--log", "sqlite:w.db"];
-    let mut feed = Running::start(folder.path(), &arguments);
-    feed.run_until("something is published", || (ends(&log, "ticks") != [0]).then_some(()));
-    let out = feed.stop("TERM");
-    assert!(out.starts_with("published ") && out.ends_with(", interrupted\n"), "{out}");
+    for signal in ["TERM", "HUP"] {
+        let folder = folder();
+        let log = log_of_ticks(folder.path());
+        // Slow enough never to end by itself within the test.
+        let arguments = ["feed", "synth", "--ticks", "1000000", "--rate", "20", "--log", "sqlite:w.db"];
+        let mut feed = Running::start(folder.path(), &arguments);
+        feed.run_until("something is published", || (ends(&log, "ticks") != [0]).then_some(()));
+        let out = feed.stop(signal);
+        assert!(out.starts_with("published ") && out.ends_with(", interrupted\n"), "{signal}: {out}");
+    }
 }
 
 /// A log with a topic of ticks that has one partition.

@@ -242,6 +242,62 @@ fn metrics_are_what_the_log_has() {
 }
 
 #[test]
+fn pages_of_others_read_nothing_by_a_name_of_theirs() {
+    let folder = folder();
+    texts(&warptape(folder.path(), &["topics", "create", "--log", "sqlite:w.db"]), 0);
+    let arguments = ["run", "--log", "sqlite:w.db", "--listen", "127.0.0.1:0"];
+    let start = |environment: &[(&str, &str)]| {
+        let mut run = Running::start_with(folder.path(), &arguments, environment);
+        let url = url_of(&mut run);
+        (run, url)
+    };
+    let (run, url) = start(&[("WARPTAPE__ENDPOINT__HOSTS", "Tape.example.com,other.example.com")]);
+    for path in ["/metrics", "/health", "/gpu-health", "/gpu-memory", "/performance-metrics"] {
+        let (status, told) = get(&url, path, &[("Host", "evil.example:9464")]);
+        assert_eq!(status, 421, "{path}: {told}");
+        assert!(told.contains("\"evil.example\"") && told.contains("endpoint.hosts"), "{told}");
+        for host in
+            ["localhost:9464", "10.0.0.7:9464", "[::1]:9464", "tape.example.com", "TAPE.example.com:443"]
+        {
+            assert!([200, 503].contains(&get(&url, path, &[("Host", host)]).0), "{path} {host}");
+        }
+    }
+    // A probe is answered, without what it would tell others.
+    assert_eq!(get(&url, "/livez", &[("Host", "evil.example")]), (200, "live\n".to_owned()));
+    assert!(!run.said().contains("endpoint.token"), "only this machine reaches it");
+    run.stop("TERM");
+    // Whoever has the token may call it as they like.
+    let (run, url) = start(&[("WARPTAPE__ENDPOINT__TOKEN", "correct-horse")]);
+    let named = ("Host", "tape.behind.a.proxy.example");
+    assert_eq!(get(&url, "/metrics", &[named]).0, 401);
+    assert_eq!(get(&url, "/metrics", &[named, ("Authorization", "Bearer correct-horse")]).0, 200);
+    run.stop("TERM");
+    // As in the image.
+    let (run, url) = start(&[("WARPTAPE__ENDPOINT__UNGUARDED", "probes")]);
+    let (status, told) = get(&url, "/metrics", &[]);
+    assert!(status == 403 && told.contains("endpoint.token"), "{status} {told}");
+    assert_eq!(get(&url, "/livez", &[]).0, 200);
+    run.stop("TERM");
+}
+
+#[test]
+fn an_endpoint_that_others_reach_without_a_token_is_told_of() {
+    let folder = folder();
+    texts(&warptape(folder.path(), &["topics", "create", "--log", "sqlite:w.db"]), 0);
+    let arguments = ["run", "--log", "sqlite:w.db", "--listen", "0.0.0.0:0"];
+    let told = |environment: &[(&str, &str)]| {
+        let mut run = Running::start_with(folder.path(), &arguments, environment);
+        url_of(&mut run);
+        let said = run.said();
+        run.stop("TERM");
+        said.contains("the endpoint has no token (endpoint.token)")
+    };
+    assert!(told(&[]));
+    assert!(!told(&[("WARPTAPE__ENDPOINT__TOKEN", "correct-horse")]));
+    assert!(!told(&[("WARPTAPE__ENDPOINT__UNGUARDED", "probes")]));
+}
+
+#[test]
 fn tokens_and_tls_keep_others_out() {
     let folder = folder();
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");

@@ -79,6 +79,54 @@ fn the_same_file_adds_nothing_unless_it_is_said_again() {
 }
 
 #[test]
+fn the_same_content_is_known_however_it_is_packed_or_mapped() {
+    let folder = folder();
+    let gzip = |name: &str| {
+        let packed =
+            std::process::Command::new("gzip").args(["-k", "-n", name]).current_dir(folder.path()).status();
+        assert!(packed.expect("gzip").success());
+    };
+    let published = |arguments: &[&str]| {
+        let (told, _) = texts(
+            &warptape(folder.path(), &[&["feed", "csv", "--log", "sqlite:w.db"], arguments].concat()),
+            0,
+        );
+        told.split(' ').nth(1).expect("a number").parse::<u32>().expect("a number")
+    };
+    let other = "size=q,price=p,time=t:ms,delimiter=comma,symbol='A:B'";
+    write_rows(folder.path(), "a.csv", 0..100);
+    assert_eq!(published(&["--map", MAP, "a.csv"]), 100);
+    gzip("a.csv");
+    for map in [MAP, other] {
+        assert_eq!(published(&["--map", map, "a.csv.gz"]), 0, "{map}");
+        assert_eq!(published(&["--map", map, "a.csv"]), 0, "{map}");
+    }
+    // Packed first, then as it is and longer.
+    write_rows(folder.path(), "b.csv", 200..250);
+    gzip("b.csv");
+    assert_eq!(published(&["--map", other, "b.csv.gz"]), 50);
+    append_rows(folder.path(), "b.csv", "", 250..260);
+    assert_eq!(published(&["--map", MAP, "b.csv"]), 10);
+    std::fs::remove_file(folder.path().join("b.csv.gz")).expect("it is there");
+    gzip("b.csv");
+    assert_eq!(published(&["--map", MAP, "b.csv.gz"]), 0);
+    // A mapping that reads otherwise is another source.
+    assert_eq!(published(&["--map", "symbol='A:C',time=t:ms,price=p,size=q", "a.csv.gz"]), 100);
+    // A packed file that is cut gives what is whole of it, and the rest once it is there.
+    write_rows(folder.path(), "c.csv", 300..5000);
+    gzip("c.csv");
+    let whole = std::fs::read(folder.path().join("c.csv.gz")).expect("a file");
+    std::fs::write(folder.path().join("c.csv.gz"), &whole[..whole.len() / 2]).expect("a file");
+    let (_, error) = texts(&feed(folder.path(), &["c.csv.gz"]), 2);
+    assert!(error.contains("c.csv.gz"), "{error}");
+    std::fs::write(folder.path().join("c.csv.gz"), &whole).expect("a file");
+    texts(&feed(folder.path(), &["c.csv.gz"]), 0);
+    let mut times: Vec<_> = times_ms(folder.path()).into_iter().filter(|time| *time >= 300).collect();
+    times.sort_unstable();
+    assert!(times.into_iter().eq(300..5000));
+}
+
+#[test]
 fn ticks_that_are_published_twice_are_told_of() {
     let folder = folder();
     let folder = folder.path();

@@ -31,6 +31,74 @@ fn killed_feed(folder: &Path) {
 }
 
 #[test]
+fn a_log_from_a_stranger_is_refused_by_every_command_and_what_is_whole_of_it_is_recovered() {
+    let folder = folder();
+    let folder = folder.path();
+    on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "20000"], 0);
+    let sql = "CREATE TRIGGER mine AFTER UPDATE ON partitions BEGIN DELETE FROM topics; END;
+         CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;";
+    let alter = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])";
+    let altered = Command::new("python3").args(["-c", alter]).arg(folder.join("w.db")).arg(sql).status();
+    assert!(altered.expect("python3").success());
+    for command in [
+        &["run"][..],
+        &["tail", "ticks", "--exit-at-end"],
+        &["topics"],
+        &["log", "check"],
+        &["log", "backup", "c.db"],
+    ] {
+        let (_, error) = on_log(folder, command, 2);
+        for part in
+            ["the trigger \"mine\"", "the view \"endless\"", "no part of a log", "warptape log recover"]
+        {
+            assert!(error.contains(part), "{command:?}: {part:?} is missing in: {error}");
+        }
+    }
+    let (said, _) = on_log(folder, &["log", "recover"], 0);
+    assert!(said.contains("the trigger \"mine\" is left out: it is no part of a log"), "{said}");
+    let (said, _) = on_log(folder, &["log", "check"], 0);
+    assert!(said.ends_with(": whole\n"), "{said}");
+    let log = SqliteLog::open_existing(folder.join("w.db")).expect("a log");
+    assert!(ends(&log, "ticks").iter().sum::<i64>() > 0);
+}
+
+#[test]
+fn a_write_ahead_log_that_goes_while_it_is_used_ends_the_process_and_loses_nothing() {
+    for (ending, arguments) in [("-wal", &["rm"][..]), ("-shm", &["rm"]), ("-shm", &["truncate", "-s", "0"])]
+    {
+        let folder = folder();
+        let folder = folder.path();
+        on_log(folder, &["topics", "create"], 0);
+        let endless =
+            ["feed", "synth", "--symbols", "20", "--ticks", "1000000000", "--rate", "50000", "--batch", "16"];
+        let mut feed = Running::start(folder, &[&endless[..], &LOG].concat());
+        let fed = |least: i64| {
+            let log = SqliteLog::open_existing(folder.join("w.db")).ok()?;
+            let fed = ends(&log, "ticks").iter().sum::<i64>();
+            (fed > least).then_some(fed)
+        };
+        let before = feed.run_until("ticks are published", || fed(200));
+        let file = format!("w.db{ending}");
+        assert!(
+            Command::new(arguments[0])
+                .args(&arguments[1..])
+                .arg(folder.join(&file))
+                .status()
+                .expect("it runs")
+                .success()
+        );
+        let (status, _, error) = feed.finish();
+        assert!(
+            !status.success() && error.contains(&file) && error.contains("start again"),
+            "{ending}: {status} {error}"
+        );
+        assert!(fed(before - 1).is_some(), "{ending}: something is lost");
+        let (said, _) = on_log(folder, &["log", "check"], 0);
+        assert!(said.ends_with(": whole\n"), "{said}");
+    }
+}
+
+#[test]
 fn a_log_is_checked_copied_and_recovered() {
     let folder = folder();
     let folder = folder.path();

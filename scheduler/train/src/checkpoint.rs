@@ -6,6 +6,7 @@
 //! ```
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
@@ -61,6 +62,17 @@ pub(crate) fn write(
     fs::write(&new, bytes).and_then(|()| fs::rename(&new, path)).map_err(failed)
 }
 
+/// Longest checkpoint: more than any network and its optimiser take.
+const BYTES_MAX: u64 = 4 << 30;
+
+fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match fs::metadata(path)?.is_file() {
+        true => fs::File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes).map(|_| bytes),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file")),
+    }
+}
+
 /// Reads a checkpoint into a model and its optimiser.
 pub(crate) fn read(
     path: &Path,
@@ -68,7 +80,7 @@ pub(crate) fn read(
     model: &mut Model,
     adam: &mut Adam,
 ) -> Result<Checkpoint, TrainError> {
-    let bytes = match fs::read(path) {
+    let bytes = match first_bytes(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(TrainError::NotBegun { path: path.to_owned() });

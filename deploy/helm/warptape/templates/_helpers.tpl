@@ -137,6 +137,10 @@ WARPTAPE__{{ . | upper | replace "." "__" }}
 {{- if .Values.endpoint.tokenSecret }}
 - name: WARPTAPE__ENDPOINT__TOKEN_FILE
   value: /etc/warptape/token/{{ .Values.endpoint.tokenKey }}
+{{- else }}
+{{- /* The network policy says who reaches it. */}}
+- name: WARPTAPE__ENDPOINT__UNGUARDED
+  value: pages
 {{- end }}
 {{- end }}
 

@@ -86,6 +86,20 @@ pub(super) struct FileHead<'a> {
 }
 
 impl CsvMapping {
+    /// The mapping as one text, whatever the order in which it was given: two mappings that read alike have one.
+    pub fn canonical(&self) -> String {
+        let Self { symbol, columns, delimiter, header, signed } = self;
+        let yes = |is: bool| if is { "yes" } else { "no" };
+        let symbol = match symbol {
+            SymbolSource::Constant(constant) => format!("'{constant}'"),
+            SymbolSource::Column(column) => column.canonical(),
+        };
+        let columns: String =
+            columns.iter().map(|(key, column)| format!(",{key}={}", column.canonical())).collect();
+        let (delimiter, header, signed) = (char::from(*delimiter), yes(*header), yes(*signed));
+        format!("symbol={symbol}{columns},delimiter={delimiter:?},header={header},signed={signed}")
+    }
+
     /// The plan for a file.
     ///
     /// # Errors
@@ -126,6 +140,17 @@ impl CsvMapping {
         let event_time = find_time("time")?.expect(CHECKED);
         let symbol = self.symbol.rule(file)?;
         Ok(RowPlan { symbol, event_time, receive_time: find_time("receive_time")?, kind })
+    }
+}
+
+impl ColumnSource {
+    fn canonical(&self) -> String {
+        let place = match &self.place {
+            Place::Name(name) => format!("{name:?}"),
+            Place::Index(index) => (index + 1).to_string(),
+        };
+        let unit = self.unit.map_or(String::new(), |unit| format!(":{unit:?}"));
+        place + &unit
     }
 }
 

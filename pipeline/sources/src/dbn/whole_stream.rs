@@ -4,6 +4,8 @@ use std::io::{self, Read};
 
 /// `DBN`, the version, and the length of the metadata that follow (little endian).
 const PRELUDE_BYTES: usize = 8;
+/// Longest metadata, which the decoder has in memory as a whole: those of a million symbols.
+const METADATA_BYTES_MAX: u64 = 256 << 20;
 
 /// A stream of which the decoder must not mistake the middle for the end: it takes bytes that are missing for the end
 /// of the records. Here they are an error, and the bytes that were there are counted.
@@ -42,6 +44,13 @@ impl<R: Read> Read for WholeStream<R> {
             self.prelude[have..have + new].copy_from_slice(&buffer[..new]);
         }
         self.read_bytes += read as u64;
+        if self.read_bytes >= PRELUDE_BYTES as u64 && self.metadata_bytes() > METADATA_BYTES_MAX {
+            let found = format!(
+                "its metadata are said to have {} bytes; there may be up to {METADATA_BYTES_MAX}",
+                self.metadata_bytes()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, found));
+        }
         Ok(read)
     }
 }

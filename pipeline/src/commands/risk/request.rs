@@ -2,14 +2,13 @@
 
 mod parse;
 
-use std::fs;
-use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use warptape_schemas::risk::{RiskMeasure, RiskProblem, RiskRequest};
 use warptape_stages::risk::symbols_of;
 
+use crate::bounded_file;
 use crate::cli::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskCommand,
     SimulationFlags, UsageError,
@@ -22,6 +21,8 @@ const PATHS_DEFAULT: i64 = 1 << 20;
 /// Rules of a request at most.
 const RULES_MAX: usize = 20_000;
 const NS_PER_MS: i64 = 1_000_000;
+/// Longest text of a request.
+const REQUEST_BYTES_MAX: u64 = 256 << 20;
 
 /// Gives the bars that flags ask for, as JSON.
 pub type ReadBars<'a> = &'a dyn Fn(&RecordedFlags) -> anyhow::Result<Value>;
@@ -79,8 +80,10 @@ fn read_object(path: &Path) -> Result<Map<String, Value>, UsageError> {
 
 /// The JSON value in a file, or on standard input.
 pub fn read_json(path: &Path) -> Result<Value, UsageError> {
-    let text =
-        if path == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
+    let text = match path == Path::new("-") {
+        true => bounded_file::read_stdin(REQUEST_BYTES_MAX),
+        false => bounded_file::read_text(path, REQUEST_BYTES_MAX),
+    };
     let text = text.map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
     serde_json::from_str(&text).map_err(|error| UsageError(format!("{}: {error}", path.display())))
 }

@@ -3,9 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::super::declaration::{integer, secret, section, text, whole};
+use super::super::declaration::{choice, integer, list, secret, section, text, whole};
 use super::super::secret::Secret;
 use super::super::syntax;
+
+/// Most names of an endpoint.
+const HOSTS_MAX: usize = 64;
+
+/// What is read of an endpoint that has no token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unguarded {
+    /// All pages.
+    #[default]
+    Pages,
+    /// Whether the process lives and is ready.
+    Probes,
+}
 
 section! {
     "endpoint": "Where a running pipeline tells over HTTP how it fares: metrics, health, probes.";
@@ -19,9 +32,23 @@ section! {
             syntax::is_listen_address,
             str::to_owned,
         );
+        /// Names by which clients address it besides localhost and addresses, such as `tape.example.com`: a request by another name is refused
+        /// unless it has the token, because a page elsewhere may have its own name lead here and read what a browser here reaches.
+        hosts: Vec<String> = list(
+            &[],
+            HOSTS_MAX,
+            "a name of letters, digits, hyphens and dots",
+            syntax::is_host_name,
+            |names| names.iter().map(|name| name.to_ascii_lowercase()).collect(),
+        );
         /// What clients have to present as `Authorization: Bearer TOKEN`, but for /livez and /readyz. Without one, all who reach the
         /// address may read.
         token: Option<Secret> = secret();
+        /// What is read where there is no `token`: `pages`, all of them, or `probes`, /livez and /readyz alone, as in the container's image.
+        unguarded: Unguarded = choice(&["pages", "probes"], |word| match word {
+            "pages" => Unguarded::Pages,
+            _ => Unguarded::Probes,
+        });
         /// File of the certificate that clients see, with those that lead to its authority, in PEM; an empty path: no TLS.
         tls_certificate: PathBuf = text("", "a path, or an empty string", |_| true, |path| PathBuf::from(path));
         /// File of the certificate's private key, in PEM.

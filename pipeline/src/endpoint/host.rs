@@ -1,0 +1,79 @@
+//! By which name a client addresses the endpoint.
+//!
+//! A page elsewhere may have its own name lead to this machine (DNS rebinding): to a browser what it reads here is the page's own then. The name
+//! gives it away, since the browser sends it along. An address gives nothing away and is nobody's name.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, Uri, header};
+
+/// The name or address that a request is for, without its port, in small letters; `None` where the request says none, as no browser does.
+pub(super) fn of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    let named = match uri.authority() {
+        Some(authority) => authority.as_str(),
+        // What is no text is no name of ours.
+        None => headers.get(header::HOST)?.to_str().unwrap_or("?"),
+    };
+    Some(without_port(named).trim_end_matches('.').to_ascii_lowercase())
+}
+
+/// Whether it is this machine as it calls itself, an address, or one of these names.
+pub(super) fn is_own(host: &str, names: &[String]) -> bool {
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let is_local = host == "localhost" || host.ends_with(".localhost");
+    is_local || address.parse::<IpAddr>().is_ok() || names.iter().any(|name| name == host)
+}
+
+fn without_port(named: &str) -> &str {
+    match named.rfind(':') {
+        // An address of IPv6 has colons of its own, and stands in brackets.
+        Some(colon) if named.find(']').is_none_or(|bracket| bracket < colon) => &named[..colon],
+        _ => named,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn names_of_others_are_not_own() {
+        let names = ["tape.example.com".to_owned()];
+        let check = |host: &str, expected: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_str(host).expect("a header"));
+            let host = of(&Uri::from_static("/metrics"), &headers).expect("a name");
+            assert_eq!(is_own(&host, &names), expected, "{host}");
+        };
+        for host in [
+            "localhost",
+            "LOCALHOST:9464",
+            "localhost.",
+            "a.localhost:1",
+            "127.0.0.1:9464",
+            "[::1]:9464",
+            "[::1]",
+        ] {
+            check(host, true);
+        }
+        for host in ["10.1.2.3", "192.168.0.9:9464", "tape.example.com", "Tape.Example.Com:9464"] {
+            check(host, true);
+        }
+        for host in [
+            "evil.example",
+            "evil.example:9464",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "",
+            ":9464",
+            "[::1",
+        ] {
+            check(host, false);
+        }
+        let absolute = Uri::from_static("http://evil.example/metrics");
+        assert_eq!(of(&absolute, &HeaderMap::new()).as_deref(), Some("evil.example"));
+        assert_eq!(of(&Uri::from_static("/metrics"), &HeaderMap::new()), None);
+    }
+}
