@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 10, 0xe0da_ef74_dc94_acd1
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 11, 0xa3e6_c7a0_7d0b_6d9b
 );
 known!(
     /// Stage state at an offset.
@@ -155,7 +155,7 @@ pub const CURRENT: [KnownSchema; 14] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 18] = [
+pub const OLD: [KnownSchema; 19] = [
     SIGNAL_1,
     SIGNAL_2,
     LATE_TICK_1,
@@ -223,6 +223,13 @@ pub const OLD: [KnownSchema; 18] = [
         version: 9,
         fingerprint: 0xcf98_36f1_8316_31d3,
         text: include_str!("../../avro/old/journal_entry_9.avsc"),
+    },
+    KnownSchema {
+        name: "JournalEntry",
+        file: "journal_entry",
+        version: 10,
+        fingerprint: 0xe0da_ef74_dc94_acd1,
+        text: include_str!("../../avro/old/journal_entry_10.avsc"),
     },
     KnownSchema {
         name: "DeadLetter",

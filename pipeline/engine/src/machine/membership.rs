@@ -200,6 +200,7 @@ impl Core {
                 groups: self.config.stages.groups_per_partition as i32,
                 committed_offset: sealed_offset,
                 snapshot_offset: offset,
+                ..PartitionAssigned::default()
             }),
         )?;
         self.commands.push(Command::Seek { partition, offset, generation });
