@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use warptape_engine::tick_record_digest;
 use warptape_eventlog::Record;
-use warptape_schemas::journal::{Input, JournalEntry, Sealed, SealedPartition};
+use warptape_schemas::journal::{Input, JournalEntry, PartitionAssigned, Sealed, SealedPartition};
 use warptape_schemas::{fingerprint_of, known};
 
 /// Ranges of a partition that are kept apart; of more, neighbours are taken together.
@@ -24,6 +24,8 @@ pub(crate) struct SealedRange {
     pub(crate) dead_letters: i64,
     /// The partition was revoked while the transaction was under way: it may have been left out.
     may_be_void: bool,
+    /// No transaction was made of these records: they were removed before, or entries are lost, and a process went on behind them.
+    pub(crate) is_lost: bool,
 }
 
 /// What journals account for.
@@ -76,12 +78,16 @@ impl Accounts {
     pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry) {
         match &entry.input {
             Input::Started(_) => {
-                let schema = fingerprint_of(&record.value).and_then(known::by_fingerprint);
-                self.is_older = schema.is_some_and(|schema| schema.version < FIRST_VERSION);
+                self.is_older = accounts_for_nothing(record);
                 self.has_older |= self.is_older;
                 self.in_flight.clear();
             }
             Input::Sealed(sealed) => self.seal(sealed),
+            Input::PartitionAssigned(assigned) => {
+                if let Some(lost) = SealedRange::lost(assigned) {
+                    self.partitions.entry(assigned.partition).or_default().push(lost);
+                }
+            }
             // One transaction is under way at a time, so that those before the last are committed as they were.
             Input::PartitionRevoked(revoked) if self.in_flight.contains(&revoked.partition) => {
                 if let Some(last) = self.partitions.get_mut(&revoked.partition).and_then(|all| all.last_mut())
@@ -184,6 +190,12 @@ impl Accounts {
     }
 }
 
+/// Whether a record is of a version of the journal's entries that accounts for nothing.
+pub(crate) fn accounts_for_nothing(record: &Record) -> bool {
+    let schema = fingerprint_of(&record.value).and_then(known::by_fingerprint);
+    schema.is_some_and(|schema| schema.version < FIRST_VERSION)
+}
+
 /// Takes neighbours together, two by two.
 fn thin(ranges: &mut Vec<SealedRange>) {
     let mut thinned: Vec<SealedRange> = Vec::with_capacity(ranges.len());
@@ -207,11 +219,25 @@ impl SealedRange {
             late: account.late,
             dead_letters: account.dead_letters,
             may_be_void: false,
+            is_lost: false,
         }
     }
 
+    /// The records that a process has given up when a partition was assigned to it.
+    pub(crate) fn lost(assigned: &PartitionAssigned) -> Option<Self> {
+        let first = assigned.lost_from.filter(|from| *from < assigned.committed_offset)?;
+        let account = SealedPartition {
+            partition: assigned.partition,
+            first_offset: first,
+            next_offset: assigned.committed_offset,
+            ..SealedPartition::default()
+        };
+        Some(Self { is_lost: true, ..Self::of(&account) })
+    }
+
     fn goes_on_with(&self, next: &Self) -> bool {
-        self.next == next.first && !self.may_be_void && !next.may_be_void
+        let are_firm = !self.may_be_void && !next.may_be_void;
+        self.next == next.first && are_firm && !self.is_lost && !next.is_lost
     }
 
     fn extend(&mut self, next: &Self) {
@@ -261,7 +287,7 @@ impl DigestCheck {
     pub(crate) fn close_before(&mut self, offset: i64) -> Option<OtherTicks> {
         while let Some((range, found)) = self.current.take_if(|(range, _)| range.next <= offset) {
             self.current = self.ranges.next().map(|range| (range, 0));
-            if found != range.digest {
+            if found != range.digest && !range.is_lost {
                 let SealedRange { first, next, digest: expected, .. } = range;
                 return Some(OtherTicks { first, next, expected, found });
             }
@@ -333,6 +359,29 @@ mod tests {
         other.begin();
         seal(&mut other, 5, 10);
         check(&other, 10, 10, false);
+    }
+
+    #[test]
+    fn what_was_given_up_is_no_gap() {
+        let mut accounts = Accounts::default();
+        accounts.begin();
+        let give_up = |from, to| {
+            Input::PartitionAssigned(PartitionAssigned {
+                partition: PARTITION,
+                committed_offset: to,
+                lost_from: Some(from),
+                ..PartitionAssigned::default()
+            })
+        };
+        add(&mut accounts, give_up(0, 3));
+        seal(&mut accounts, 3, 5);
+        add(&mut accounts, give_up(5, 9));
+        check(&accounts, 9, 9, true);
+        seal(&mut accounts, 9, 10);
+        check(&accounts, 10, 10, true);
+        let lost: Vec<bool> =
+            accounts.covered(PARTITION, 10).ranges.iter().map(|range| range.is_lost).collect();
+        assert_eq!(lost, [true, false, true, false]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod lanes;
 mod machine;
 mod outage;
 mod partition;
+mod positions;
 mod recorder;
 mod restore;
 mod risk;
@@ -36,16 +37,17 @@ mod topics;
 pub use answered::Answered;
 pub use asides::{dead_letter_of, encode_dead_letter_of, encode_late_tick_of};
 pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
-pub use config::{Config, Limits, Times};
+pub use config::{AcceptedLoss, Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};
-pub use error::CoreError;
+pub use error::{CoreError, RemovedTicks};
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
 pub use machine::{
-    AfterAbort, Assigned, Command, CommitAttempt, Core, Doing, LaneStatus, PartitionStatus, ReadRequest,
-    Status, Stop,
+    AfterAbort, Assigned, Command, CommitAttempt, Committed, Core, Doing, LaneStatus, PartitionStatus,
+    ReadRequest, Status, Stop,
 };
 pub use outage::Outage;
 pub use partition::Accepted;
+pub use positions::{Claims, JournalPositions, Odds};
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Preparation, Prepared};

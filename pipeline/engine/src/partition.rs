@@ -42,6 +42,8 @@ pub(crate) struct Partition {
     counted_offset: i64,
     /// Whether the record of the segment that the partition is in has to be sealed still.
     pub(crate) segment_due: bool,
+    /// Whether the next commit has to move the group's offset, though nothing was processed.
+    pub(crate) offset_due: bool,
     /// Ticks of the record at hand, and its late ones; kept for their memory.
     columns: TickColumns,
     late: Vec<Late>,
@@ -92,6 +94,7 @@ impl Partition {
             sealed_offset,
             counted_offset,
             segment_due: false,
+            offset_due: false,
             columns: TickColumns::default(),
             late: Vec::new(),
         }
@@ -243,6 +246,11 @@ impl Partition {
     /// Whether all records before an offset were accepted.
     pub(crate) fn is_read_to(&self, offset: i64) -> bool {
         self.next_offset.max(self.read_to) >= offset
+    }
+
+    /// Goes on behind offsets that have no records: once the log removes what is before them, nobody could tell that they had none.
+    pub(crate) fn skip_to_read(&mut self) {
+        self.next_offset = self.next_offset.max(self.read_to);
     }
 
     /// Whether records are still to be accepted again that were accepted before the state was lost, reading ending at an offset.

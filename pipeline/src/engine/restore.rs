@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use warptape_engine::{Restored, SnapshotPlace, restore_from};
+use warptape_engine::{Command, Restored, SnapshotPlace, restore_from};
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_schemas::{Snapshot, decode_snapshot};
@@ -24,6 +24,30 @@ pub fn restore(
     isa: Isa,
 ) -> Result<Restored, LogError> {
     Ok(restore_from(read_parts(log, snapshots)?, committed, config, isa))
+}
+
+/// Says that the log has lost records that a partition's state lacks, or that nobody has processed.
+pub(super) fn tell_removed(removed: &Command, topic: &str) {
+    let &Command::TicksRemoved { partition, first, snapshot_offset, is_emptied, lost_from } = removed else {
+        return;
+    };
+    if let Some(from) = lost_from.filter(|from| *from < first) {
+        tracing::warn!(
+            "{topic}/{partition}: the records {from} to {} were removed before they were processed: nothing of them is in any output",
+            first - 1
+        );
+    }
+    if is_emptied {
+        tracing::warn!(
+            "{topic}/{partition} begins at offset {first}, and no snapshot stands for the records before: the state is the fold of what is \
+             left, so that the first bar of each symbol may lack trades, indicators begin anew, and numbers of symbols and late ticks may \
+             be others than before"
+        );
+    } else {
+        tracing::warn!(
+            "{topic}/{partition} goes on at offset {first} with the state as of offset {snapshot_offset}"
+        );
+    }
 }
 
 fn read_parts(

@@ -69,6 +69,10 @@ impl EventLog for FramedLog {
         self.log.reach(topic, timeout)
     }
 
+    fn offsets(&self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
+        self.log.offsets(partition)
+    }
+
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
         self.log.written_end(partition)
     }
