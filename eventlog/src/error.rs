@@ -319,7 +319,7 @@ pub enum LogError {
     /// Reading was to go on at an offset that the partition does not have.
     #[error(
         "{url}: {topic}/{partition} has no offset {offset}, but {there}: records were removed before they were read, \
-         or the topic was made anew; set the group's offset to one that exists, and keep records for longer"
+         or the topic was made anew; start the process again, which says what is missing and how to go on, and keep records for longer"
     )]
     OffsetOutOfRange {
         /// The log.

@@ -80,7 +80,8 @@ pub struct NewRecord<'a> {
 /// What a poll gave.
 #[derive(Debug)]
 pub enum Fetched {
-    /// These partitions are the consumer's from now on; it starts at their committed offsets unless told to seek.
+    /// These partitions are the consumer's from now on; it starts at their committed offsets unless told to seek, and where the log
+    /// does not have such an offset any more, at the nearest that it has.
     Assigned(Vec<TopicPartition>),
     /// These partitions are taken away; what they caused must be committed or dropped before the next poll, which hands
     /// them over.
@@ -140,6 +141,10 @@ pub trait EventLog: Send + Sync {
     fn reader(&self, partitions: &[TopicPartition]) -> Result<Box<dyn Consumer>, LogError>;
     /// A producer; one at a time per transactional id (a newer one fences the older).
     fn producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, LogError>;
+    /// First and next offset of a partition.
+    fn offsets(&self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
+        self.reader(std::slice::from_ref(partition))?.offsets(partition)
+    }
     /// Committed next-to-read offset of a partition for a group, without joining it; `None` before the first commit.
     fn committed(&self, group: &str, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
     /// Next offset of a partition, behind what transactions wrote that have not ended yet, or whose end this partition has not
@@ -228,7 +233,7 @@ pub trait Consumer: Send {
     /// The next record read of the partition is the first at or after `offset`. On Kafka an offset behind the end is an
     /// error, and so is, for a member of a group, one whose records were removed.
     fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError>;
-    /// Committed next-to-read offset of a partition for this consumer's group; `None` before the first commit.
+    /// Committed next-to-read offset of a partition for this consumer's group, whether it reads it or not; `None` before the first commit.
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError>;
     /// Where reading of a partition stands: everything before this offset was polled or will never come. It reaches
     /// [`OffsetRange::next`] by polling, also where the last offsets have no records.

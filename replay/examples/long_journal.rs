@@ -91,6 +91,7 @@ impl Run {
                 groups: GROUPS,
                 committed_offset: 0,
                 snapshot_offset: 0,
+                ..PartitionAssigned::default()
             }));
         }
         run

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_engine::tick_record_digest;
 use warptape_eventlog::Record;
-use warptape_schemas::journal::{Input, JournalEntry, PartitionRevoked, Sealed, SealedPartition};
+use warptape_schemas::journal::{
+    Input, JournalEntry, PartitionAssigned, PartitionRevoked, Sealed, SealedPartition,
+};
 
 use crate::life::{ACCOUNTS_SINCE, version_of};
 
@@ -23,6 +25,8 @@ pub(crate) struct SealedRange {
     pub(crate) dead_letters: i64,
     /// The partition was revoked while the transaction was under way: it may have been left out.
     may_be_void: bool,
+    /// No transaction was made of these records: they were removed before, or entries are lost, and a process went on behind them.
+    pub(crate) is_lost: bool,
 }
 
 /// Risk results of one transaction, in one partition.
@@ -91,11 +95,16 @@ impl Accounts {
     pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry) {
         match &entry.input {
             Input::Started(_) => {
-                self.is_older = (1..ACCOUNTS_SINCE).contains(&version_of(record));
+                self.is_older = accounts_for_nothing(record);
                 self.has_older |= self.is_older;
                 self.clear_in_flight();
             }
             Input::Sealed(sealed) => self.seal(sealed),
+            Input::PartitionAssigned(assigned) => {
+                if let Some(lost) = SealedRange::lost(assigned) {
+                    self.partitions.entry(assigned.partition).or_default().push(lost);
+                }
+            }
             // One transaction is under way at a time, so that those before the last are committed as they were.
             Input::PartitionRevoked(PartitionRevoked { partition }) => {
                 let last = self.partitions.get_mut(partition).and_then(|all| all.last_mut());
@@ -232,6 +241,11 @@ impl Accounts {
     }
 }
 
+/// Whether a record is of a version of the journal's entries that accounts for nothing.
+pub(crate) fn accounts_for_nothing(record: &Record) -> bool {
+    (1..ACCOUNTS_SINCE).contains(&version_of(record))
+}
+
 /// Takes neighbours together, two by two.
 fn thin(ranges: &mut Vec<SealedRange>) {
     let mut thinned: Vec<SealedRange> = Vec::with_capacity(ranges.len());
@@ -255,11 +269,25 @@ impl SealedRange {
             late: account.late,
             dead_letters: account.dead_letters,
             may_be_void: false,
+            is_lost: false,
         }
     }
 
+    /// The records that a process has given up when a partition was assigned to it.
+    pub(crate) fn lost(assigned: &PartitionAssigned) -> Option<Self> {
+        let first = assigned.lost_from.filter(|from| *from < assigned.committed_offset)?;
+        let account = SealedPartition {
+            partition: assigned.partition,
+            first_offset: first,
+            next_offset: assigned.committed_offset,
+            ..SealedPartition::default()
+        };
+        Some(Self { is_lost: true, ..Self::of(&account) })
+    }
+
     fn goes_on_with(&self, next: &Self) -> bool {
-        self.next == next.first && !self.may_be_void && !next.may_be_void
+        let are_firm = !self.may_be_void && !next.may_be_void;
+        self.next == next.first && are_firm && !self.is_lost && !next.is_lost
     }
 
     fn extend(&mut self, next: &Self) {
@@ -309,7 +337,7 @@ impl DigestCheck {
     pub(crate) fn close_before(&mut self, offset: i64) -> Option<OtherTicks> {
         while let Some((range, found)) = self.current.take_if(|(range, _)| range.next <= offset) {
             self.current = self.ranges.next().map(|range| (range, 0));
-            if found != range.digest {
+            if found != range.digest && !range.is_lost {
                 let SealedRange { first, next, digest: expected, .. } = range;
                 return Some(OtherTicks { first, next, expected, found });
             }
@@ -380,6 +408,29 @@ mod tests {
         other.begin();
         seal(&mut other, 5, 10);
         check(&other, 10, 10, false);
+    }
+
+    #[test]
+    fn what_was_given_up_is_no_gap() {
+        let mut accounts = Accounts::default();
+        accounts.begin();
+        let give_up = |from, to| {
+            Input::PartitionAssigned(PartitionAssigned {
+                partition: PARTITION,
+                committed_offset: to,
+                lost_from: Some(from),
+                ..PartitionAssigned::default()
+            })
+        };
+        add(&mut accounts, give_up(0, 3));
+        seal(&mut accounts, 3, 5);
+        add(&mut accounts, give_up(5, 9));
+        check(&accounts, 9, 9, true);
+        seal(&mut accounts, 9, 10);
+        check(&accounts, 10, 10, true);
+        let lost: Vec<bool> =
+            accounts.covered(PARTITION, 10).ranges.iter().map(|range| range.is_lost).collect();
+        assert_eq!(lost, [true, false, true, false]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_schemas::journal::{Arrived, Input, JournalEntry, LaneLost};
+use warptape_schemas::journal::{Arrived, Input, JournalEntry, LaneLost, PartitionAssigned};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::segments::ConfigId;
@@ -20,8 +20,11 @@ const ROWS_SINCE: u32 = 10;
 #[derive(Default)]
 pub(crate) struct Arrivals {
     partitions: BTreeMap<i32, Vec<Arrival>>,
-    /// Where the next arrival of each partition begins in the life that is read; empty in one of an older version.
-    positions: BTreeMap<i32, i64>,
+    /// Where the next arrival of each partition begins in the life that is read, and which fold of its records it is of; empty in one of an
+    /// older version.
+    positions: BTreeMap<i32, (i64, i64)>,
+    /// The first record that the newest state of a partition under a configuration is made of.
+    folds: BTreeMap<(i32, ConfigId), i64>,
     is_older: bool,
     /// Rows and bytes of the life's first arrival: a row takes as many bytes in the whole life.
     row: Option<(i64, i64)>,
@@ -32,7 +35,7 @@ pub(crate) struct Arrivals {
 /// Rows of the tick records `first..next`.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    config: ConfigId,
+    fold: FoldId,
     first: i64,
     next: i64,
     /// The sum of its rows.
@@ -43,6 +46,9 @@ struct Arrival {
     has_bytes: bool,
     entry: Place,
 }
+
+/// A configuration, and the first record that a state under it is made of.
+pub(crate) type FoldId = (ConfigId, i64);
 
 /// Where the first entry is.
 #[derive(Clone, Copy, Debug)]
@@ -82,24 +88,31 @@ impl Arrivals {
                 self.is_older = version < ROWS_SINCE;
             }
             Input::PartitionAssigned(assigned) => {
-                self.positions.insert(assigned.partition, assigned.snapshot_offset);
+                let &PartitionAssigned { partition, snapshot_offset, is_emptied, .. } = assigned;
+                let fold = self.folds.entry((partition, config)).or_default();
+                if is_emptied {
+                    *fold = snapshot_offset;
+                }
+                self.positions.insert(partition, (snapshot_offset, *fold));
             }
             Input::PartitionRevoked(revoked) => drop(self.positions.remove(&revoked.partition)),
             Input::LaneLost(LaneLost { kept, .. }) => self.again = *kept,
             Input::Arrived(arrived) => {
-                let first = self.positions.insert(arrived.partition, arrived.next_offset);
+                let Some(position) = self.positions.get_mut(&arrived.partition) else { return };
+                let (first, fold) = *position;
+                position.0 = arrived.next_offset;
                 // Rows of before arrive behind the loss of their lane, a partition at a time.
-                self.again = is_again && first == Some(arrived.next_offset);
-                if let Some(first) = first.filter(|_| !self.again && !self.is_older) {
+                self.again = is_again && first == arrived.next_offset;
+                if !self.again && !self.is_older {
                     let &JournalEntry { sequence, at_ns, .. } = entry;
-                    self.push(first, arrived, Place { journal, offset, sequence, at_ns }, config);
+                    self.push(first, arrived, Place { journal, offset, sequence, at_ns }, (config, fold));
                 }
             }
             _ => {}
         }
     }
 
-    fn push(&mut self, first: i64, arrived: &Arrived, entry: Place, config: ConfigId) {
+    fn push(&mut self, first: i64, arrived: &Arrived, entry: Place, fold: FoldId) {
         let weighed = arrived.groups.iter().map(|group| weight(group.group).wrapping_mul(group.rows as u64));
         let rows = weighed.fold(0, u64::wrapping_add);
         let has_bytes = arrived.groups.iter().all(|arrival| {
@@ -110,7 +123,7 @@ impl Arrivals {
         if arrivals.len() >= RANGES_MAX {
             thin(arrivals);
         }
-        arrivals.push(Arrival { config, first, next: arrived.next_offset, rows, count: 1, has_bytes, entry });
+        arrivals.push(Arrival { fold, first, next: arrived.next_offset, rows, count: 1, has_bytes, entry });
     }
 
     /// Forgets all, where nobody compares them.
@@ -118,24 +131,24 @@ impl Arrivals {
         self.partitions.clear();
     }
 
-    /// Offsets of a partition that arrivals under a configuration begin or end at, from an offset on, ascending.
-    pub(crate) fn bounds(&self, partition: i32, config: ConfigId, from: i64) -> Vec<i64> {
+    /// Offsets of a partition that arrivals of a fold begin or end at, from an offset on, ascending.
+    pub(crate) fn bounds(&self, partition: i32, fold: FoldId, from: i64) -> Vec<i64> {
         let of_partition = self.partitions.get(&partition).into_iter().flatten();
-        let of_config = of_partition.filter(|arrival| arrival.config == config);
-        let mut bounds: Vec<i64> = of_config.flat_map(|arrival| [arrival.first, arrival.next]).collect();
+        let of_fold = of_partition.filter(|arrival| arrival.fold == fold);
+        let mut bounds: Vec<i64> = of_fold.flat_map(|arrival| [arrival.first, arrival.next]).collect();
         bounds.retain(|bound| *bound >= from);
         bounds.sort_unstable();
         bounds.dedup();
         bounds
     }
 
-    /// The first arrival of a partition under a configuration whose rows are not those of its records. `sums` has what all records before
+    /// The first arrival of a fold of a partition whose rows are not those of its records. `sums` has what all records before
     /// a bound come to, by ascending bound.
     pub(crate) fn divergence(
         &self,
         topic: &str,
         partition: i32,
-        config: ConfigId,
+        fold: FoldId,
         groups: usize,
         sums: &[(i64, u64)],
     ) -> Option<JournalDivergence> {
@@ -152,7 +165,7 @@ impl Arrivals {
                 rest = rest.wrapping_sub(barrier);
                 is_all
             });
-            arrival.config == config && !(is_right && arrival.has_bytes)
+            arrival.fold == fold && !(is_right && arrival.has_bytes)
         };
         let arrival = self.partitions.get(&partition)?.iter().find(is_other)?;
         let Place { journal, offset, sequence, at_ns } = arrival.entry;
@@ -176,7 +189,7 @@ fn thin(arrivals: &mut Vec<Arrival>) {
     let mut thinned: Vec<Arrival> = Vec::with_capacity(arrivals.len());
     for (index, arrival) in arrivals.drain(..).enumerate() {
         match thinned.last_mut() {
-            Some(last) if index % 2 == 1 && (last.next, last.config) == (arrival.first, arrival.config) => {
+            Some(last) if index % 2 == 1 && (last.next, last.fold) == (arrival.first, arrival.fold) => {
                 last.next = arrival.next;
                 last.rows = last.rows.wrapping_add(arrival.rows);
                 last.count += arrival.count;
@@ -191,7 +204,7 @@ fn thin(arrivals: &mut Vec<Arrival>) {
 #[cfg(test)]
 mod tests {
     use warptape_schemas::hex::Digits;
-    use warptape_schemas::journal::{GroupArrival, PartitionAssigned};
+    use warptape_schemas::journal::GroupArrival;
 
     use super::*;
 
@@ -214,24 +227,30 @@ mod tests {
             let weighed = weight(0).wrapping_mul(rows[0]).wrapping_add(weight(1).wrapping_mul(rows[1]));
             sums.push((bound, sums[sums.len() - 1].1.wrapping_add(weighed)));
         }
-        arrivals.divergence("journal", 0, 0, 2, &sums).is_none()
+        arrivals.divergence("journal", 0, (0, 0), 2, &sums).is_none()
     }
 
     #[test]
     fn rows_are_those_of_the_records_and_of_a_barrier() {
         let mut arrivals = Arrivals::default();
-        let assigned = PartitionAssigned { partition: 0, groups: 2, committed_offset: 1, snapshot_offset: 1 };
+        let assigned = PartitionAssigned {
+            partition: 0,
+            groups: 2,
+            committed_offset: 1,
+            snapshot_offset: 1,
+            ..PartitionAssigned::default()
+        };
         add(&mut arrivals, Input::PartitionAssigned(assigned));
         arrive(&mut arrivals, 3, [2, 5]);
         arrive(&mut arrivals, 4, [1, 2]);
-        assert_eq!(arrivals.bounds(0, 0, 0), [1, 3, 4]);
+        assert_eq!(arrivals.bounds(0, (0, 0), 0), [1, 3, 4]);
         assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 2]]));
         // The second one came with a barrier.
         assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [0, 1]]));
         assert!(!fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 1]]));
         assert!(!fits(&arrivals, &[[9, 9], [1, 4], [1, 1], [1, 3]]));
         thin(arrivals.partitions.get_mut(&0).expect("it was assigned"));
-        assert_eq!(arrivals.bounds(0, 0, 0), [1, 4]);
+        assert_eq!(arrivals.bounds(0, (0, 0), 0), [1, 4]);
         assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [0, 1]]));
         assert!(!fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 1]]));
     }
@@ -239,7 +258,13 @@ mod tests {
     #[test]
     fn rows_of_a_lost_lane_arrive_again() {
         let mut arrivals = Arrivals::default();
-        let assigned = PartitionAssigned { partition: 0, groups: 2, committed_offset: 0, snapshot_offset: 0 };
+        let assigned = PartitionAssigned {
+            partition: 0,
+            groups: 2,
+            committed_offset: 0,
+            snapshot_offset: 0,
+            ..PartitionAssigned::default()
+        };
         add(&mut arrivals, Input::PartitionAssigned(assigned));
         arrive(&mut arrivals, 1, [2, 5]);
         let lost = LaneLost { lane: 0, reason: String::new(), kept: true };

@@ -2,15 +2,16 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use warptape_engine::JournalPositions;
 use warptape_eventlog::Record;
 use warptape_scheduler::{CheckpointError, Scheduler};
 use warptape_schemas::hex::Digits;
-use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry, Positions};
 use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_entry};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::JournalDivergence;
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, accounts_for_nothing};
 use crate::admissions::Admissions;
 use crate::arrivals::Arrivals;
 use crate::assignments::Assignments;
@@ -57,6 +58,9 @@ struct PartitionChain {
     life: LifeCheck,
     /// Offset of the newest entry.
     offset: i64,
+    /// How far the journal has come by its entries; whether all of them are known that say so.
+    positions: JournalPositions,
+    knows_positions: bool,
 }
 
 /// How much was found identical.
@@ -147,6 +151,9 @@ impl JournalCheck {
         };
         if let Input::Started(started) = &entry.input {
             self.chain.software = Some(started.software.clone());
+            if accounts_for_nothing(record) {
+                self.chain.positions.lose_track();
+            }
             if self.chain.is_headless {
                 self.begin_at(entry.sequence);
             }
@@ -285,6 +292,8 @@ impl PartitionChain {
             previous_hash: (!is_headless).then_some(GENESIS_HASH),
             next_sequence: (!is_headless).then_some(0),
             is_headless,
+            positions: if is_headless { JournalPositions::unknown() } else { JournalPositions::beginning() },
+            knows_positions: !is_headless,
             ..Self::default()
         }
     }
@@ -307,6 +316,10 @@ impl PartitionChain {
         if let Input::Checkpoint(part) = &entry.input {
             found.extend(self.check_state(part));
         }
+        if let Input::Positions(positions) = &entry.input {
+            found.extend(self.check_positions(positions));
+        }
+        self.positions.add(&entry.input);
         let mut decisions = Vec::new();
         match self.scheduler.step(entry.at_ns, &entry.input, &mut decisions) {
             Err(error) => {
@@ -319,6 +332,16 @@ impl PartitionChain {
             Ok(()) => {}
         }
         found
+    }
+
+    /// Compares what an entry says of how far the journal has come with what the entries before say.
+    fn check_positions(&mut self, positions: &Positions) -> Vec<Difference> {
+        if !std::mem::replace(&mut self.knows_positions, true) {
+            return Vec::new();
+        }
+        let group = self.positions.group().unwrap_or(&positions.group);
+        let expected = self.positions.entry(group);
+        differences("input.Positions", &to_value(&expected), &to_value(positions))
     }
 
     /// Compares a part of a checkpoint with the state.

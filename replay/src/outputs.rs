@@ -50,6 +50,8 @@ pub(crate) struct OutputCheck<'a> {
 /// A partition under one of its configurations, from its beginning to the end of the last segment under it.
 pub(crate) struct SegmentRerun {
     pub(crate) config: ConfigId,
+    /// The first record that the state is made of.
+    pub(crate) fold: i64,
     /// Of the configuration; `None` where no snapshots are taken under it.
     pub(crate) fingerprint: Option<u64>,
     pub(crate) to: i64,
@@ -67,25 +69,26 @@ impl OutputCheck<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Option<Divergence>, ReplayError> {
         let segments = self.segments.of(partition, cut.ticks.next);
-        let Some(begin) = self.begin(partition, cut, &covered, &segments)? else { return Ok(None) };
-        let from = begin.as_ref().map_or(0, |restored| restored.offset);
-        let covered = covered.from(from);
+        let Some(Begin { read, from, restored }) = self.begin(partition, cut, &covered, &segments)? else {
+            return Ok(None);
+        };
+        let covered = covered.from(read);
         let compare = |topic: &str, range: OffsetRange, cause_of: CauseOf| {
             let source = TopicPartition { topic: topic.to_owned(), partition };
             Comparison::open(self.log, source, range, from, cause_of)
         };
         let source = TopicPartition { topic: self.options.ticks.clone(), partition };
-        let mut ticks = PartitionReader::open(self.log, source, OffsetRange { first: from, ..cut.ticks })?;
+        let mut ticks = PartitionReader::open(self.log, source, OffsetRange { first: read, ..cut.ticks })?;
         let mut outputs = Outputs {
             signals: compare(&self.options.signals, cut.signals, cause::of_signal)?,
             late: compare(&self.options.late, cut.late, cause::of_late_tick)?,
             dead_letter: compare(&self.options.dead_letter, cut.dead_letter, cause::of_dead_letter)?,
             tally: Tally::new(&covered.ranges),
         };
-        self.note_begin(partition, from, &outputs);
-        let mut states = self.states(partition, cut, from)?;
+        self.note_begin(partition, from, restored.is_some(), &outputs);
+        let mut states = self.states(partition, cut, read)?;
         let wanted = states.as_ref().map(StateCheck::fingerprints).unwrap_or_default();
-        let mut reruns = self.reruns(&ticks.source, &segments, begin, &wanted)?;
+        let mut reruns = self.reruns(&ticks.source, &segments, read, restored, &wanted)?;
         let mut digests = DigestCheck::new(covered);
         // Outputs that differ are still no reason to stop before it is known whether the ticks are those that were processed.
         let mut read_to = i64::MAX;
@@ -149,10 +152,11 @@ impl OutputCheck<'_> {
         segments: &[Segment],
         reruns: &mut [SegmentRerun],
     ) -> Option<JournalDivergence> {
-        reruns.iter_mut().find_map(|SegmentRerun { config, rerun, .. }| {
-            let last = segments.iter().rfind(|segment| segment.config == *config)?;
+        reruns.iter_mut().find_map(|SegmentRerun { config, fold, rerun, .. }| {
+            let is_of = |segment: &&Segment| (segment.config, segment.fold) == (*config, *fold);
+            let last = segments.iter().rfind(is_of)?;
             let groups = rerun.groups();
-            self.arrivals.divergence(self.journal, partition, *config, groups, rerun.sums(last.to))
+            self.arrivals.divergence(self.journal, partition, (*config, *fold), groups, rerun.sums(last.to))
         })
     }
 
@@ -190,26 +194,31 @@ impl OutputCheck<'_> {
         &self,
         source: &TopicPartition,
         segments: &[Segment],
-        mut begin: Option<Restored>,
+        read: i64,
+        mut restored: Option<Restored>,
         wanted: &BTreeMap<u64, i64>,
     ) -> Result<Vec<SegmentRerun>, ReplayError> {
-        // Of what lies before a snapshot nothing is rerun, and from it on under its own configuration alone.
-        let from = begin.as_ref().map_or(0, |restored| restored.offset);
-        let mut ends: Vec<(ConfigId, i64)> = Vec::new();
-        for &Segment { to, config, .. } in segments.iter().filter(|segment| segment.to > from) {
-            match ends.iter_mut().find(|(known, _)| *known == config) {
-                Some((_, end)) => *end = to,
-                None => ends.push((config, to)),
+        // Of what lies before a snapshot nothing is rerun, and from it on under its own configuration alone. Nor is what is the fold of
+        // records that are gone.
+        let is_there = |segment: &&Segment| match restored.is_some() {
+            true => segment.to > read,
+            false => segment.fold >= read,
+        };
+        let mut ends: Vec<(ConfigId, i64, i64)> = Vec::new();
+        for &Segment { to, config, fold, .. } in segments.iter().filter(is_there) {
+            match ends.iter_mut().find(|(known, of, _)| (*known, *of) == (config, fold)) {
+                Some((_, _, end)) => *end = to,
+                None => ends.push((config, fold, to)),
             }
         }
-        let others = if begin.is_some() || wanted.is_empty() { 0..0 } else { self.segments.all() };
+        let others = if read > 0 || wanted.is_empty() { 0..0 } else { self.segments.all() };
         for config in others {
-            if !ends.iter().any(|(known, _)| *known == config) {
-                ends.push((config, 0));
+            if !ends.iter().any(|(known, ..)| *known == config) {
+                ends.push((config, 0, 0));
             }
         }
         let mut reruns: Vec<SegmentRerun> = Vec::new();
-        for (config, end) in ends {
+        for &(config, fold, end) in &ends {
             let stages = match self.segments.config(config) {
                 Ok(stages) => stages,
                 // Nothing was processed under it.
@@ -219,31 +228,36 @@ impl OutputCheck<'_> {
             // Under the rule of former logs no snapshots are taken.
             let fingerprint = (stages.quotes == QuoteOrder::EventTime).then(|| stages.fingerprint());
             let last_place = fingerprint.and_then(|fingerprint| wanted.get(&fingerprint)).copied();
-            let to = end.max(last_place.unwrap_or(0));
+            // Snapshots behind the next fold are of that one.
+            let later = ends.iter().filter(|(known, later, _)| *known == config && *later > fold);
+            let next_fold = later.map(|(_, later, _)| *later).min().unwrap_or(i64::MAX);
+            let to = end.max(last_place.unwrap_or(0).min(next_fold));
             if to > 0 {
-                let rerun = match begin.take() {
+                let rerun = match restored.take() {
                     Some(restored) => Rerun::from_snapshot(source.clone(), &stages, self.options, restored),
                     None => Rerun::new(source.clone(), &stages, self.options),
                 };
-                let rerun = rerun.with_bounds(self.arrivals.bounds(source.partition, config, from));
-                reruns.push(SegmentRerun { config, fingerprint, to, rerun });
+                let rerun = rerun.with_bounds(self.arrivals.bounds(source.partition, (config, fold), read));
+                reruns.push(SegmentRerun { config, fold, fingerprint, to, rerun });
             }
         }
         Ok(reruns)
     }
 
-    /// The state from which a partition's outputs are compared, within: nothing where that is the beginning. `None` if there is no such
-    /// state.
+    /// Where a partition's outputs are compared from, and with which state; `None` if there is no such state.
     fn begin(
         &mut self,
         partition: i32,
         cut: &PartitionCut,
         covered: &Covered,
         segments: &[Segment],
-    ) -> Result<Option<Option<Restored>>, ReplayError> {
+    ) -> Result<Option<Begin>, ReplayError> {
         let OffsetRange { first, next } = cut.ticks;
+        if let Some(begin) = Begin::with_fold(segments, first).filter(|_| next > 0) {
+            return Ok(Some(begin));
+        }
         if first == 0 || next == 0 {
-            return Ok(Some(None));
+            return Ok(Some(Begin::default()));
         }
         // Ticks that are left are all still to be processed.
         if next <= first {
@@ -273,16 +287,19 @@ impl OutputCheck<'_> {
                  its outputs were not compared"
             ));
         }
-        Ok(restored.map(Some))
+        Ok(restored.map(|restored| Begin {
+            read: restored.offset,
+            from: restored.offset,
+            restored: Some(restored),
+        }))
     }
 
     /// Says from where on outputs are compared, where that is not the beginning.
-    fn note_begin(&mut self, partition: i32, from: i64, outputs: &Outputs) {
+    fn note_begin(&mut self, partition: i32, from: i64, is_snapshot: bool, outputs: &Outputs) {
         let OutputOptions { ticks, signals, late, dead_letter, .. } = self.options;
         if from > 0 {
-            self.begins.push(format!(
-                "{ticks}/{partition}: outputs were compared from the snapshot at offset {from} on"
-            ));
+            let what = if is_snapshot { "the snapshot at offset" } else { "offset" };
+            self.begins.push(format!("{ticks}/{partition}: outputs were compared from {what} {from} on"));
         }
         let topics =
             [(signals, &outputs.signals), (late, &outputs.late), (dead_letter, &outputs.dead_letter)];
@@ -297,6 +314,27 @@ impl OutputCheck<'_> {
     }
 }
 
+/// Where the outputs of a partition are compared from.
+#[derive(Default)]
+struct Begin {
+    /// The first tick record that is read.
+    read: i64,
+    /// The first one whose outputs are compared.
+    from: i64,
+    /// The state before the first one that is read; `None`: that of no record.
+    restored: Option<Restored>,
+}
+
+impl Begin {
+    /// The beginning of the last segments whose states are made of records that are all there; `None` where the last one is not.
+    fn with_fold(segments: &[Segment], first: i64) -> Option<Self> {
+        let made = segments.iter().rev().take_while(|segment| segment.fold >= first);
+        let from = made.clone().map(|segment| segment.from).last()?;
+        let read = made.map(|segment| segment.fold).min()?;
+        Some(Self { read, from: from.max(read), restored: None })
+    }
+}
+
 /// Compares snapshots at an offset and before it, up to which all records were processed, with the states there.
 fn compare_states(
     states: &mut StateCheck,
@@ -304,9 +342,13 @@ fn compare_states(
     reruns: &mut [SegmentRerun],
 ) -> Result<(), ReplayError> {
     while let Some(place) = states.next_place(up_to) {
-        for SegmentRerun { fingerprint, to, rerun, .. } in &mut *reruns {
+        let folds: Vec<(ConfigId, i64)> = reruns.iter().map(|rerun| (rerun.config, rerun.fold)).collect();
+        for SegmentRerun { config, fold, fingerprint, to, rerun } in &mut *reruns {
+            let is_later =
+                |other: &(ConfigId, i64)| other.0 == *config && (*fold + 1..=place).contains(&other.1);
             if let Some(fingerprint) = fingerprint.filter(|fingerprint| states.wants(*fingerprint))
-                && place <= *to
+                && (*fold..=*to).contains(&place)
+                && !folds.iter().any(is_later)
             {
                 states.compare(fingerprint, rerun.state(place))?;
             }
@@ -330,9 +372,11 @@ pub(crate) fn process(
         let begun = |record: &Record| begins.map(|begin| begin <= record.offset);
         for piece in piece.chunk_by(|record, next| begun(record) == begun(next)) {
             outputs.reach(piece[0].offset);
-            for SegmentRerun { config, to, rerun, .. } in &mut *reruns {
+            for SegmentRerun { config, fold, to, rerun, .. } in &mut *reruns {
                 if segment.from < *to {
-                    rerun.process(piece, (*config == segment.config).then_some(&mut *outputs))?;
+                    let is_of_segment = (*config, *fold) == (segment.config, segment.fold);
+                    let piece = &piece[piece.partition_point(|record| record.offset < *fold)..];
+                    rerun.process(piece, is_of_segment.then_some(&mut *outputs))?;
                 }
             }
         }

@@ -37,6 +37,16 @@ struct Begin {
     at_ns: i64,
     offset: i64,
     config: ConfigId,
+    fold: Fold,
+}
+
+/// Which records the state is made of with which a partition was assigned.
+#[derive(Clone, Copy)]
+enum Fold {
+    /// From this one on, all of them.
+    From(i64),
+    /// It is from a snapshot, and those that this one stands for.
+    Snapshot,
 }
 
 /// Offsets `from..to` of a partition.
@@ -45,6 +55,8 @@ pub(crate) struct Segment {
     pub(crate) from: i64,
     pub(crate) to: i64,
     pub(crate) config: ConfigId,
+    /// The first record that the state is made of: those before were removed when it began.
+    pub(crate) fold: i64,
 }
 
 impl Segments {
@@ -66,13 +78,18 @@ impl Segments {
                 self.learn(entry.sequence, &started.stage_config);
             }
             Input::PartitionAssigned(assigned) => {
-                self.begin_with(assigned.partition, assigned.committed_offset)
+                let fold = match assigned.snapshot_offset {
+                    first if assigned.is_emptied => Fold::From(first),
+                    0 => Fold::From(0),
+                    _ => Fold::Snapshot,
+                };
+                self.begin_with(assigned.partition, assigned.committed_offset, fold);
             }
             // Where a journal has lost its beginning, the assignment may have been before the first entry that is left.
             Input::Sealed(sealed) => {
                 for account in &sealed.partitions {
                     if !self.begun.contains(&account.partition) {
-                        self.begin_with(account.partition, account.first_offset);
+                        self.begin_with(account.partition, account.first_offset, Fold::Snapshot);
                     }
                 }
             }
@@ -81,9 +98,9 @@ impl Segments {
     }
 
     /// The process life that is read has a partition from this offset on.
-    fn begin_with(&mut self, partition: i32, offset: i64) {
+    fn begin_with(&mut self, partition: i32, offset: i64, fold: Fold) {
         let (at_ns, config) = (self.at_ns, self.config);
-        self.begins.entry(partition).or_default().push(Begin { at_ns, offset, config });
+        self.begins.entry(partition).or_default().push(Begin { at_ns, offset, config, fold });
         self.begun.insert(partition);
     }
 
@@ -126,17 +143,24 @@ impl Segments {
         let mut begins = self.begins.get(&partition).cloned().unwrap_or_default();
         begins.sort_by_key(|begin| begin.at_ns);
         let mut segments: Vec<Segment> = Vec::new();
-        for Begin { offset, config, .. } in begins {
+        // A snapshot is of the last fold under its configuration.
+        let mut folds: BTreeMap<ConfigId, i64> = BTreeMap::new();
+        for Begin { offset, config, fold, .. } in begins {
+            let fold = match fold {
+                Fold::From(first) => first,
+                Fold::Snapshot => folds.get(&config).copied().unwrap_or(0),
+            };
+            folds.insert(config, fold);
             // What was behind it was never committed.
             while segments.pop_if(|last| last.from >= offset).is_some() {}
-            if segments.last().is_none_or(|last| last.config != config) {
+            if segments.last().is_none_or(|last| (last.config, last.fold) != (config, fold)) {
                 // What older entries said of the beginning may have been removed.
                 let from = if segments.is_empty() { 0 } else { offset };
-                segments.push(Segment { from, to: end, config });
+                segments.push(Segment { from, to: end, config, fold });
             }
         }
         if segments.is_empty() {
-            segments.push(Segment { from: 0, to: end, config: 0 });
+            segments.push(Segment { from: 0, to: end, config: 0, fold: 0 });
         }
         segments.retain(|segment| segment.from < end);
         for index in 1..segments.len() {
@@ -228,10 +252,11 @@ mod tests {
     use super::*;
 
     fn check(begins: &[(i64, i64, ConfigId)], end: i64, expected: &[(i64, i64, ConfigId)]) {
-        let begin = |&(at_ns, offset, config)| Begin { at_ns, offset, config };
+        let begin = |&(at_ns, offset, config)| Begin { at_ns, offset, config, fold: Fold::From(0) };
         let begins = BTreeMap::from([(3, begins.iter().map(begin).collect())]);
         let segments = Segments { begins, ..Segments::default() };
-        let found = segments.of(3, end).into_iter().map(|Segment { from, to, config }| (from, to, config));
+        let found = segments.of(3, end).into_iter();
+        let found = found.map(|Segment { from, to, config, .. }| (from, to, config));
         assert_eq!(found.collect::<Vec<_>>(), expected, "up to {end}");
     }
 
@@ -242,6 +267,21 @@ mod tests {
         check(&[(1, 0, 0), (2, 5, 1), (3, 8, 0)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
         // The time counts, not the journal that it is read from.
         check(&[(1, 0, 0), (3, 8, 0), (2, 5, 1)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
+    }
+
+    #[test]
+    fn a_state_that_begins_behind_removed_ticks_begins_a_segment() {
+        let of = |at_ns, offset, config, fold| Begin { at_ns, offset, config, fold };
+        let begins = vec![
+            of(1, 0, 0, Fold::From(0)),
+            of(2, 5, 0, Fold::Snapshot),
+            of(3, 7, 0, Fold::From(6)),
+            of(4, 8, 0, Fold::Snapshot),
+            of(5, 9, 1, Fold::From(6)),
+        ];
+        let segments = Segments { begins: BTreeMap::from([(3, begins)]), ..Segments::default() };
+        let found = segments.of(3, 12).into_iter().map(|of| (of.from, of.to, of.config, of.fold));
+        assert_eq!(found.collect::<Vec<_>>(), [(0, 7, 0, 0), (7, 9, 0, 6), (9, 12, 1, 6)]);
     }
 
     #[test]

@@ -100,7 +100,13 @@ mod tests {
     fn assign(tenures: &mut Tenures, at_ns: i64) {
         let (groups, committed_offset, snapshot_offset) = (1, 0, 0);
         let partition = PARTITION;
-        let assigned = PartitionAssigned { partition, groups, committed_offset, snapshot_offset };
+        let assigned = PartitionAssigned {
+            partition,
+            groups,
+            committed_offset,
+            snapshot_offset,
+            ..PartitionAssigned::default()
+        };
         add(tenures, at_ns, Input::PartitionAssigned(assigned));
     }
 

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_stages::RepeatedTrades;
 
+use crate::accounts::SealedRange;
 use crate::admissions::Admissions;
 use crate::anchor::AnchorCheck;
 use crate::controls::ControlCheck;
@@ -201,6 +202,7 @@ fn check_accounts(
         ));
         return Ok(None);
     }
+    notes.extend(lost_notes(options, cut, check));
     Ok(unaccounted::find(log, options, cut, &check.accounts)?.map(Divergence::Unaccounted))
 }
 
@@ -283,14 +285,38 @@ fn check_controls(
     Ok(())
 }
 
+/// Which records were given up, a line for each range of them.
+fn lost_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
+    let ticks = &options.sources.ticks;
+    let of_partition = |(partition, committed): (i32, &Option<i64>)| {
+        let covered = check.accounts.covered(partition, committed.unwrap_or(0));
+        let lost = covered.ranges.into_iter().filter(|range| range.is_lost);
+        let note = move |range: SealedRange| {
+            let SealedRange { first, next, .. } = range;
+            format!(
+                "{ticks}/{partition}: the records {first} to {} were given up, no transaction is made of them",
+                next - 1
+            )
+        };
+        lost.map(note).collect::<Vec<_>>()
+    };
+    (0..).zip(&cut.committed).flat_map(of_partition).collect()
+}
+
 /// Where the stage configuration changed, a line for each change.
 fn segment_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
     let ticks = &options.sources.ticks;
     let mut places: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+    let mut anew = Vec::new();
     for (partition, cut) in (0..).zip(&cut.partitions) {
         let segments = check.segments.of(partition, cut.ticks.next);
         for pair in segments.windows(2) {
             let place = format!("{ticks}/{partition} offset {}", pair[1].from);
+            if pair[0].config == pair[1].config {
+                let fold = pair[1].fold;
+                anew.push(format!("{place}: the state is made of the records from offset {fold} on, as those before were removed"));
+                continue;
+            }
             places.entry((pair[0].config, pair[1].config)).or_default().push(place);
         }
     }
@@ -298,5 +324,5 @@ fn segment_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Ve
         let change = check.segments.change(from, to);
         format!("another stage configuration ({change}) from {} on", places.join(", "))
     };
-    places.into_iter().map(note).collect()
+    places.into_iter().map(note).chain(anew).collect()
 }

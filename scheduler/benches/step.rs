@@ -206,7 +206,13 @@ impl Loop {
         }
         for partition in 0..partitions {
             let (committed_offset, snapshot_offset) = (0, 0);
-            let assigned = PartitionAssigned { partition, groups, committed_offset, snapshot_offset };
+            let assigned = PartitionAssigned {
+                partition,
+                groups,
+                committed_offset,
+                snapshot_offset,
+                ..PartitionAssigned::default()
+            };
             new.step(&Input::PartitionAssigned(assigned));
         }
         while new.rows_open < ROWS_AHEAD {

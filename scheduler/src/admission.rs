@@ -33,7 +33,8 @@ pub(crate) fn admit(life: &Life, at_ns: i64, input: &Input) -> Result<(), StepEr
         | Input::Woke(_)
         | Input::Draining(_)
         | Input::Checkpoint(_)
-        | Input::CommitEnded(_) => Ok(()),
+        | Input::CommitEnded(_)
+        | Input::Positions(_) => Ok(()),
         Input::PartitionAssigned(assigned) => admit_assigned(life, assigned),
         Input::PartitionRevoked(revoked) => match phase(life, revoked.partition) {
             PartitionPhase::Revoked => Err(StepError::NotAssigned { partition: revoked.partition }),
@@ -75,7 +76,7 @@ fn find_lane(life: &Life, lane: LaneId) -> Result<&Lane, StepError> {
 }
 
 fn admit_assigned(life: &Life, assigned: &PartitionAssigned) -> Result<(), StepError> {
-    let &PartitionAssigned { partition, groups, committed_offset, snapshot_offset } = assigned;
+    let &PartitionAssigned { partition, groups, committed_offset, snapshot_offset, .. } = assigned;
     if partition < 0 {
         return Err(StepError::BadPartition { partition });
     }

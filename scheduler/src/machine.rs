@@ -160,6 +160,8 @@ fn apply(life: &mut Life, input: &Input, decisions: &mut Vec<Decision>) {
         Input::Checkpoint(_) => {}
         // It is in the journal for those who ask what outputs waited for; nothing is decided by it.
         Input::CommitEnded(_) => {}
+        // It is in the journal for who goes on with a partition; nothing is decided by it.
+        Input::Positions(_) => {}
         Input::Trained(trained) => life.learnt.networks.add(trained, &mut life.hash),
     }
 }

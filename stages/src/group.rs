@@ -165,6 +165,11 @@ impl GroupStage {
         }
     }
 
+    /// The instruction set that it runs on.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
     /// Processes rows; `output` is added to.
     pub fn run(&mut self, mut input: GroupInput, output: &mut GroupOutput) {
         let rows = &*input.rows;

@@ -113,6 +113,12 @@ coverage! {
     gave_up,
     /// Processes that ended because no transaction came through for too long.
     outages_given_up,
+    /// Times that somebody set the group's offsets.
+    offsets_reset,
+    /// Partitions that went on elsewhere than the group had committed.
+    offsets_overruled,
+    /// Times that a partition has lost records that a snapshot stands for.
+    ticks_removed,
     /// Times that several partitions were assigned to a process at once.
     assigned_together,
     /// Transactions that were aborted and sent again.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
-use warptape_engine::{Config, Limits, Times};
+use warptape_engine::{AcceptedLoss, Config, Limits, Times};
 use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
@@ -61,6 +61,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 device_open_deadline_ns: 5_000_000_000,
             },
             new_segment: false,
+            accepted_loss: AcceptedLoss::None,
         },
         ordinal: 0,
         isa: Isa::detect(),

@@ -11,6 +11,7 @@ mod commits;
 mod committing;
 mod control;
 mod group;
+mod holding;
 mod lane;
 mod modelled;
 mod process;
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warptape_engine::{Config, CoreError, LaneCommand, Limits, RecordError, Times};
+use warptape_engine::{AcceptedLoss, Config, CoreError, LaneCommand, Limits, RecordError, Times};
 use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
@@ -42,6 +43,7 @@ use crate::random::Random;
 use crate::sequential::{self, Outputs};
 use control::Controls;
 use group::Group;
+use holding::Journals;
 use process::Process;
 use risk::Requests;
 use snapshots::SnapshotTopic;
@@ -54,6 +56,8 @@ const STOPPING_EVENTS: usize = 150;
 const FULL_CHECK_EVERY: u64 = 10;
 /// Events within which a healing phase must end.
 const HEALING_EVENTS_MAX: usize = 200_000;
+/// Processes of a group at most.
+const PROCESSES_MAX: i32 = 3;
 /// A process that is not scheduled for so long is late for everything.
 const HELD_UP_NS: i64 = 11_000_000_000;
 
@@ -62,8 +66,10 @@ const HELD_UP_NS: i64 = 11_000_000_000;
 pub enum Plant {
     /// None: the shell does its work.
     Nothing,
-    /// Source offsets are committed in a transaction before that of the outputs.
+    /// Source offsets are committed in a transaction before that of the outputs, and believed.
     OffsetsFirst,
+    /// A process that takes a partition believes what the group has committed.
+    OffsetsBelieved,
     /// A lane takes two trades of a group the wrong way round.
     RowsSwapped,
     /// A restored partition is read from its committed offset instead of its snapshot.
@@ -210,6 +216,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                 device_open_deadline_ns: 60_000_000,
             },
             new_segment: false,
+            accepted_loss: AcceptedLoss::None,
         },
         ordinal: 0,
         isa: if random.one_in(2) { Isa::detect() } else { Isa::Baseline },
@@ -296,11 +303,16 @@ struct World {
     random: Random,
     config: EngineConfig,
     source: SourceLog,
+    /// By partition, the oldest record that the log still has.
+    first: Vec<i64>,
     requests: Requests,
     plant: Plant,
     now_ns: i64,
     group: Group,
     controls: Controls,
+    journals: Journals,
+    /// What was met first that cannot be: journals and outputs at odds, which are committed together, or a state that is gone.
+    impossible: Option<String>,
     devices: Arc<SimulatedDevices>,
     committed: Committed,
     snapshots: SnapshotTopic,
@@ -346,7 +358,7 @@ impl Simulation {
         source: SourceLog,
         plant: Plant,
     ) -> Result<Self, Failure> {
-        let count = random.between(1, 3);
+        let count = random.between(1, i64::from(PROCESSES_MAX));
         let devices = Arc::new(SimulatedDevices::new(random.clone()));
         let mut world = World {
             requests: Requests::new(&mut random, source.len()),
@@ -354,7 +366,10 @@ impl Simulation {
             config,
             group: Group::new(source.len()),
             controls: Controls::default(),
+            journals: Journals::default(),
+            impossible: None,
             devices,
+            first: vec![0; source.len()],
             source,
             plant,
             now_ns: 1,
@@ -431,6 +446,8 @@ impl Simulation {
         } else if world.random.one_in(600) {
             process.crash(world);
             self.restart(index)
+        } else if world.random.one_in(2_000) && !world.phase.stopping {
+            self.rest()
         } else if world.random.one_in(200) {
             process.hang(world);
             Ok(())

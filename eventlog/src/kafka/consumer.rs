@@ -371,11 +371,10 @@ impl KafkaConsumer {
                 let mut starts = Vec::with_capacity(partitions.len());
                 let committed = self.cluster.committed(&self.native, &group, &partitions)?;
                 for (partition, committed) in partitions.iter().zip(committed) {
-                    starts.push(match committed {
-                        Some(committed) => committed,
-                        // Asked here: librdkafka would ask half a second later.
-                        None => self.cluster.offsets(partition)?.first,
-                    });
+                    // Asked here: librdkafka would ask half a second later, and fail where the offset is gone before anybody can say where to
+                    // go on.
+                    let OffsetRange { first, next } = self.cluster.offsets(partition)?;
+                    starts.push(committed.map_or(first, |committed| committed.clamp(first, next)));
                 }
                 let offsets = starts.iter().copied().map(Offset::Offset);
                 self.native

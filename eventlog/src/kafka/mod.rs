@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::{
-    ClientFigures, Consumer, EventLog, LogError, PartitionEnd, Producer, RecordClock, TopicInfo,
+    ClientFigures, Consumer, EventLog, LogError, OffsetRange, PartitionEnd, Producer, RecordClock, TopicInfo,
     TopicPartition, TopicSpec,
 };
 
@@ -146,6 +146,11 @@ impl EventLog for KafkaLog {
             .map_err(|error| refused(&self.cluster.url, error))?;
         let committed = self.cluster.committed(&consumer, group, std::slice::from_ref(partition))?;
         Ok(committed[0])
+    }
+
+    fn offsets(&self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
+        self.cluster.check_partition(partition)?;
+        self.cluster.offsets(partition)
     }
 
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {

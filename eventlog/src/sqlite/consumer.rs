@@ -426,8 +426,9 @@ impl Consumer for SqliteConsumer {
 
     fn committed(&mut self, partition: &TopicPartition) -> Result<Option<i64>, LogError> {
         self.file.begin(&self.connection)?;
-        let topic_id = self.cursor(partition)?.table.topic_id;
         let Some(member) = &self.member else { return Ok(None) };
+        let catalogue = Catalogue::load(&self.file, &self.connection)?;
+        let topic_id = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?.topic_id;
         catalogue::committed(&self.file, &self.connection, &member.group, topic_id, partition)
     }
 

@@ -15,7 +15,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Consumer, EventLog, LogError, Producer, RecordClock, TopicInfo, TopicPartition, TopicSpec};
+use crate::{
+    Consumer, EventLog, LogError, OffsetRange, Producer, RecordClock, TopicInfo, TopicPartition, TopicSpec,
+};
 
 mod beside;
 mod block;
@@ -221,13 +223,17 @@ impl EventLog for SqliteLog {
         catalogue::committed(&self.file, &connection, group, topic_id, partition)
     }
 
-    /// Readers see whole transactions alone.
-    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+    fn offsets(&self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
         let connection = self.connection()?;
         let catalogue = Catalogue::load(&self.file, &connection)?;
         let topic = catalogue.topic_of(&self.file, &partition.topic, partition.partition)?;
         let table = topic.table(partition.partition);
-        Ok(catalogue::offsets(&self.file, &connection, &partition.topic, &table)?.next)
+        catalogue::offsets(&self.file, &connection, &partition.topic, &table)
+    }
+
+    /// Readers see whole transactions alone.
+    fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {
+        Ok(self.offsets(partition)?.next)
     }
 
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {

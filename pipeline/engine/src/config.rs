@@ -1,5 +1,7 @@
 //! What an engine needs to be told.
 
+use std::collections::BTreeMap;
+
 use warptape_events::journal::{
     AutoscaleConfig, LaneId, LaneKind, LaneSpec, SchedulerConfig, ShadowConfig, Trained,
 };
@@ -34,6 +36,39 @@ pub struct Config {
     pub times: Times,
     /// Whether partitions that were processed under other `stages` may go on under these, as a new segment of the log.
     pub new_segment: bool,
+    /// Which records may be given up.
+    pub accepted_loss: AcceptedLoss,
+}
+
+/// Tick records that nobody has processed and that may be given up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AcceptedLoss {
+    /// None.
+    #[default]
+    None,
+    /// Those that the log has removed, of any partition.
+    Removed,
+    /// Those before an offset, by partition.
+    Before(BTreeMap<i32, i64>),
+}
+
+impl AcceptedLoss {
+    /// Whether the records of a partition may be given up that the log has removed before an offset.
+    pub(crate) fn covers(&self, partition: i32, first: i64) -> bool {
+        match self {
+            Self::None => false,
+            Self::Removed => true,
+            Self::Before(_) => self.before(partition).is_some_and(|before| first <= before),
+        }
+    }
+
+    /// Where a partition is to go on, if that was said.
+    pub fn before(&self, partition: i32) -> Option<i64> {
+        match self {
+            Self::None | Self::Removed => None,
+            Self::Before(offsets) => offsets.get(&partition).copied(),
+        }
+    }
 }
 
 /// Sizes that the engine keeps to.

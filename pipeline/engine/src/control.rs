@@ -134,6 +134,11 @@ impl ControlDesk {
         self.answers.results.push((result.id, record));
     }
 
+    /// The next commit has this as the next command, though none is answered.
+    pub(crate) fn move_to(&mut self, commands: TopicPartition, next: i64) {
+        self.answers.next = Some((commands, next));
+    }
+
     /// Hands the answers to a commit.
     pub(crate) fn seal(&mut self) -> ControlAnswers {
         self.bytes = 0;

@@ -20,6 +20,14 @@ pub enum CoreError {
         /// Tick records that were processed of them.
         records: i64,
     },
+    /// The log has removed tick records before they were processed, and nobody has given them up.
+    #[error("{}", removed_words(topic, removed))]
+    TicksRemoved {
+        /// Topic of the ticks.
+        topic: String,
+        /// By partition.
+        removed: Vec<RemovedTicks>,
+    },
     /// No lane is left.
     #[error(
         "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"
@@ -37,4 +45,34 @@ pub enum CoreError {
         /// How long it was waited for.
         waited_s: i64,
     },
+}
+
+/// Tick records `from..first` of a partition, which the log has removed before they were processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemovedTicks {
+    /// The partition.
+    pub partition: i32,
+    /// The next one to be processed.
+    pub from: i64,
+    /// The first one that is left.
+    pub first: i64,
+}
+
+impl RemovedTicks {
+    fn words(&self, topic: &str) -> String {
+        let Self { partition, from, first } = self;
+        format!("{topic}/{partition} was processed up to offset {from} and begins at {first}")
+    }
+}
+
+fn removed_words(topic: &str, removed: &[RemovedTicks]) -> String {
+    let count: i64 = removed.iter().map(|one| one.first - one.from).sum();
+    let places: Vec<String> = removed.iter().map(|one| one.words(topic)).collect();
+    let offsets: Vec<String> = removed.iter().map(|one| format!("{}:{}", one.partition, one.first)).collect();
+    format!(
+        "up to {count} tick records were removed before they were processed: {}; `warptape run --accept-loss {}` goes on without them, as \
+         the journal will say; keep records of {topic} for longer than the pipeline may rest",
+        places.join("; "),
+        offsets.join(",")
+    )
 }

@@ -24,6 +24,7 @@ mod machine;
 mod outage;
 mod partition;
 mod payload;
+mod positions;
 mod recorder;
 mod restore;
 mod risk;
@@ -40,17 +41,18 @@ pub use asides::{
     dead_letter_of, encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record,
 };
 pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
-pub use config::{Config, Limits, Times};
+pub use config::{AcceptedLoss, Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};
-pub use error::CoreError;
+pub use error::{CoreError, RemovedTicks};
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
 pub use machine::{
-    AfterAbort, Assigned, Command, CommitAttempt, Core, Doing, LaneStatus, PartitionStatus, ReadRequest,
-    Status, Stop,
+    AfterAbort, Assigned, Command, CommitAttempt, Committed, Core, Doing, LaneStatus, PartitionStatus,
+    ReadRequest, Status, Stop,
 };
 pub use outage::Outage;
 pub use partition::Accepted;
 pub use payload::payload_of;
+pub use positions::{Claims, JournalPositions, Odds};
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Preparation, Prepared};

@@ -29,6 +29,7 @@ use crate::control::ControlDesk;
 use crate::error::CoreError;
 use crate::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, Slice};
 use crate::partition::{Accepted, Partition};
+use crate::positions::JournalPositions;
 use crate::recorder::{RecordError, Recorder};
 use crate::risk::{Concluded, Conclusion, Preparation, RiskDesk};
 use crate::split_symbols::SplitSymbols;
@@ -39,7 +40,7 @@ pub use lanes::Doing;
 use lanes::Lanes;
 pub use membership::Assigned;
 use membership::Membership;
-pub use risk::ReadRequest;
+pub use risk::{Committed, ReadRequest};
 pub use status::{LaneStatus, PartitionStatus, Status};
 
 /// What the shell has to do, in order.
@@ -106,6 +107,8 @@ pub enum Command {
         partition: i32,
         /// The assignment that this is for.
         assignment: u64,
+        /// How far they are answered.
+        committed: Committed,
     },
     /// Read the risk requests of a partition from this offset on, with this generation.
     ReadRequests {
@@ -144,6 +147,19 @@ pub enum Command {
         partitions: usize,
         /// Tick records before the new segments, which are folded again.
         records: i64,
+    },
+    /// The log has removed records that the state of a partition lacks, or that nobody has processed: tell people.
+    TicksRemoved {
+        /// The partition.
+        partition: i32,
+        /// The first record that is left.
+        first: i64,
+        /// Of the newest state there is.
+        snapshot_offset: i64,
+        /// Whether the partition goes on without that state.
+        is_emptied: bool,
+        /// First of the records that nobody has processed; `None` where all were.
+        lost_from: Option<i64>,
     },
     /// A lane's breaker changed its state: tell people.
     Breaker(Breaker),
@@ -214,16 +230,17 @@ pub struct Core {
 const SYMBOLS_COMPARED_MAX: usize = 4096;
 
 impl Core {
-    /// Continues the journal after `last`, or begins it.
+    /// Continues the journal after `last`, which has come as far as `positions`, or begins it.
     pub fn new(
         config: Config,
         decoder: Box<dyn DecodeTicks>,
         last: Option<&JournalEntry>,
+        positions: JournalPositions,
     ) -> Result<Self, RecordError> {
         Ok(Self {
             lanes: Lanes::new(config.lanes.len()),
             config: Arc::new(config),
-            recorder: Recorder::new(last)?,
+            recorder: Recorder::new(last, positions)?,
             decoder,
             partitions: BTreeMap::new(),
             membership: Membership::default(),
@@ -290,7 +307,13 @@ impl Core {
         for trained in self.config.networks.clone() {
             self.step(now_ns, Input::Trained(trained))?;
         }
-        Ok(())
+        self.write_positions(now_ns)
+    }
+
+    /// Has the journal say how far it has come.
+    fn write_positions(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        let positions = self.recorder.positions(&self.config.group);
+        self.step(now_ns, positions)
     }
 
     /// A partition was read up to an offset, after which the log may have no more records.
@@ -375,6 +398,10 @@ impl Core {
         self.prepare_requests();
         self.open_requests();
         self.release_if_settled(now_ns)?;
+        if self.stopping.draining {
+            // One that was under way when the draining began may have been an earlier one.
+            self.begin_last_snapshots(now_ns)?;
+        }
         self.write_checkpoint(now_ns)?;
         self.commit_if_due(now_ns)?;
         self.check_commit(now_ns)
@@ -404,7 +431,8 @@ impl Core {
         for part in self.recorder.checkpoint(now_ns) {
             self.step(now_ns, part)?;
         }
-        Ok(())
+        // Of a transaction that is under way, nobody can say yet how far it has come.
+        if self.is_committing() { Ok(()) } else { self.write_positions(now_ns) }
     }
 
     /// Whether everything before the stop is processed and committed.
@@ -524,14 +552,29 @@ impl Core {
         }
         self.stopping.draining = true;
         self.step(now_ns, Input::Draining(Draining {}))?;
-        let partitions: Vec<i32> = self.partitions.keys().copied().collect();
-        partitions.into_iter().try_for_each(|partition| self.begin_last_snapshot(now_ns, partition))
+        self.begin_last_snapshots(now_ns)
     }
 
-    fn begin_last_snapshot(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
+    /// Takes a snapshot of each partition that is read to its end and has none of there.
+    fn begin_last_snapshots(&mut self, now_ns: i64) -> Result<(), RecordError> {
+        let is_read = |(partition, owned): (&i32, &Partition)| {
+            owned.is_read_to(self.stop_offset(*partition)).then_some(*partition)
+        };
+        let partitions: Vec<i32> = self.partitions.iter().filter_map(is_read).collect();
+        for partition in partitions {
+            if let Some(owned) = self.partitions.get_mut(&partition) {
+                owned.skip_to_read();
+            }
+            self.begin_snapshot(now_ns, partition, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a snapshot of a partition, so many records at least behind the one before.
+    fn begin_snapshot(&mut self, now_ns: i64, partition: i32, records_min: i64) -> Result<(), RecordError> {
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
         owned.queue_lengths(&mut self.lengths);
-        owned.begin_snapshot(1);
+        owned.begin_snapshot(records_min);
         self.arrived(now_ns, partition)
     }
 }

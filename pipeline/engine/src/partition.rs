@@ -46,6 +46,8 @@ pub(crate) struct Partition {
     pub(crate) segment_due: bool,
     /// Symbols before this number were compared with those of other partitions.
     compared_symbols: usize,
+    /// Whether the next commit has to move the group's offset, though nothing was processed.
+    pub(crate) offset_due: bool,
     /// Ticks of the record at hand, and its late ones; kept for their memory.
     columns: TickColumns,
     late: Vec<Late>,
@@ -99,6 +101,7 @@ impl Partition {
             counted_offset,
             segment_due: false,
             compared_symbols: 0,
+            offset_due: false,
             columns: TickColumns::default(),
             late: Vec::new(),
         }
@@ -279,6 +282,11 @@ impl Partition {
     /// Whether all records before an offset were accepted.
     pub(crate) fn is_read_to(&self, offset: i64) -> bool {
         self.next_offset.max(self.read_to) >= offset
+    }
+
+    /// Goes on behind offsets that have no records: once the log removes what is before them, nobody could tell that they had none.
+    pub(crate) fn skip_to_read(&mut self) {
+        self.next_offset = self.next_offset.max(self.read_to);
     }
 
     /// Whether records are still to be accepted again that were accepted before the state was lost, reading ending at an offset.

@@ -6,10 +6,13 @@ use warptape_events::journal::{Checkpoint, Decision, Input, JournalEntry, Starte
 use warptape_events::{ChainError, JournalWriter};
 use warptape_scheduler::{Scheduler, StepError};
 
+use crate::positions::JournalPositions;
 use crate::tally::Tally;
 
 /// Entries after which the state is written, so that a replay may begin there.
 const CHECKPOINT_ENTRIES: i64 = 100_000;
+/// Entries after which the journal says how far it has come, so that nobody has to read more of them to learn it.
+const POSITIONS_ENTRIES: i64 = 1_024;
 /// Bytes of a state that are written in one entry.
 const PART_BYTES: usize = 128 << 10;
 
@@ -28,8 +31,11 @@ pub(crate) struct Recorder {
     started: Option<Box<Started>>,
     /// Time and sequence behind the newest start or checkpoint.
     checked: (i64, i64),
-    /// Sequence behind the newest entry that is more than the outcome of a commit. Such outcomes alone are no reason to write anything, or a
-    /// process with nothing to do would commit the outcome of each commit for ever.
+    /// How far the journal has come, and the sequence behind the newest entry that says so.
+    positions: JournalPositions,
+    positions_end: i64,
+    /// Sequence behind the newest entry that is more than the outcome of a commit, or how far the journal has come. These alone are no reason
+    /// to write anything, or a process with nothing to do would commit the outcome of each commit for ever.
     news_end: i64,
 }
 
@@ -56,8 +62,8 @@ pub enum RecordError {
 }
 
 impl Recorder {
-    /// Continues the journal after `last`, or begins it.
-    pub(crate) fn new(last: Option<&JournalEntry>) -> Result<Self, ChainError> {
+    /// Continues the journal after `last`, which has come as far as `positions`, or begins it.
+    pub(crate) fn new(last: Option<&JournalEntry>, positions: JournalPositions) -> Result<Self, ChainError> {
         let writer = match last {
             Some(entry) => JournalWriter::resume(entry)?,
             None => JournalWriter::new(),
@@ -72,6 +78,8 @@ impl Recorder {
             decisions_total: 0,
             started: None,
             checked: (0, 0),
+            positions,
+            positions_end: 0,
             news_end: 0,
         })
     }
@@ -87,8 +95,12 @@ impl Recorder {
             self.started = Some(started.clone());
             self.checked = (now_ns, self.next_sequence());
         }
-        if !matches!(input, Input::CommitEnded(_)) || !decisions.is_empty() {
+        if !matches!(input, Input::CommitEnded(_) | Input::Positions(_)) || !decisions.is_empty() {
             self.news_end = self.next_sequence() + 1;
+        }
+        self.positions.add(&input);
+        if matches!(input, Input::Positions(_)) {
+            self.positions_end = self.next_sequence() + 1;
         }
         self.decisions_total += decisions.len() as u64;
         let decisions = Arc::new(decisions);
@@ -104,6 +116,16 @@ impl Recorder {
         self.writer.append(now_ns, &input, &decisions, state_hash, &mut bytes);
         self.entries_bytes += bytes.len();
         self.entries.push((now_ns, bytes));
+    }
+
+    /// The input that says how far the journal has come.
+    pub(crate) fn positions(&self, group: &str) -> Input {
+        Input::Positions(self.positions.entry(group))
+    }
+
+    /// Whether it is time to write that again.
+    pub(crate) fn are_positions_due(&self) -> bool {
+        self.next_sequence() - self.positions_end >= POSITIONS_ENTRIES
     }
 
     /// Whether it is time to write the state.

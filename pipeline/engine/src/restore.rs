@@ -23,6 +23,8 @@ pub struct Restored {
     pub segment: Option<String>,
     /// Where that is not recorded: the one that the journal of before there were such records names, if it was asked.
     pub older_segment: Option<String>,
+    /// The oldest record that the log still has, which whoever reads the log fills in.
+    pub first: i64,
 }
 
 impl Restored {
@@ -30,7 +32,22 @@ impl Restored {
     pub fn beginning(config: &StageConfig, isa: Isa) -> Self {
         let stages = (0..config.groups_per_partition).map(|_| GroupStage::new(config, isa));
         let (intake, place) = (PartitionIntake::new(config), SnapshotPlace::default());
-        Self { offset: 0, place, intake, stages: stages.collect(), segment: None, older_segment: None }
+        Self {
+            offset: 0,
+            place,
+            intake,
+            stages: stages.collect(),
+            segment: None,
+            older_segment: None,
+            first: 0,
+        }
+    }
+
+    /// Forgets the state: it is that before any record, at the same place.
+    pub(crate) fn empty(&mut self, config: &StageConfig) {
+        let isa = self.stages.first().map_or(Isa::Baseline, GroupStage::isa);
+        let Self { intake, stages, .. } = Self::beginning(config, isa);
+        (self.intake, self.stages) = (intake, stages);
     }
 
     /// The stage configuration under which the partition's newest ticks were processed, as far as it is known.
@@ -77,7 +94,7 @@ fn assemble(
     let groups = 0..config.groups_per_partition as i32;
     let stages: Result<Vec<_>, _> =
         groups.map(|group| GroupStage::read(config, isa, state(group)?)).collect();
-    Ok(Restored { offset, place, intake, stages: stages?, segment: None, older_segment: None })
+    Ok(Restored { offset, place, intake, stages: stages?, segment: None, older_segment: None, first: 0 })
 }
 
 /// States by snapshot offset and group; only those with all their parts.

@@ -79,6 +79,8 @@ pub(crate) struct RequestPartition {
     next_offset: i64,
     pub(crate) read_to: i64,
     sealed_offset: i64,
+    /// Whether the next commit has to have the offset, though it stays.
+    pub(crate) offset_due: bool,
     /// Offsets of requests without an answer.
     open: BTreeSet<i64>,
     /// Requests before this offset lay there when the partition came.
@@ -141,6 +143,7 @@ impl RequestPartition {
             next_offset: committed,
             read_to: committed,
             sealed_offset: committed,
+            offset_due: false,
             open: BTreeSet::new(),
             found_before,
             found: FoundRequests::default(),
@@ -198,7 +201,7 @@ impl RequestPartition {
 
     /// Whether a commit would hold anything.
     pub(crate) fn has_uncommitted(&self) -> bool {
-        !self.results.is_empty() || self.complete_before() > self.sealed_offset
+        self.offset_due || !self.results.is_empty() || self.complete_before() > self.sealed_offset
     }
 
     pub(crate) fn has_results(&self) -> bool {
@@ -225,7 +228,8 @@ impl RequestPartition {
         let before = self.complete_before();
         // With results the offset goes along even where it stays: it is what ties them to the group's membership, and what the next
         // owner waits for before it looks what is answered.
-        let moves = before > self.sealed_offset || !sealed.risk_results.is_empty();
+        let is_due = std::mem::take(&mut self.offset_due);
+        let moves = is_due || before > self.sealed_offset || !sealed.risk_results.is_empty();
         self.sealed_offset = before;
         moves.then(|| (self.source.clone(), before))
     }

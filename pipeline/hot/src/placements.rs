@@ -89,7 +89,8 @@ impl Placements {
             | Input::Checkpoint(_)
             | Input::CommitEnded(_)
             | Input::Control(_)
-            | Input::Trained(_) => {}
+            | Input::Trained(_)
+            | Input::Positions(_) => {}
         }
         for decision in &entry.decisions {
             if let Decision::Place(place) = decision {
@@ -205,7 +206,7 @@ mod tests {
             partition,
             groups: 2,
             committed_offset,
-            snapshot_offset: 0,
+            ..PartitionAssigned::default()
         })
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use warptape_engine::AcceptedLoss;
 
 use super::HotStateArg;
 use super::count::parse_count_from_one;
@@ -32,6 +33,10 @@ pub struct RunArgs {
     /// read and folded once more
     #[arg(long)]
     pub new_segment: bool,
+    /// Go on where records are lost that nobody has processed: up to these offsets, such as 0:1200,3:77 (PARTITION:OFFSET), or `removed`
+    /// for all that the log has removed. The error that asks for it says which
+    #[arg(long, value_name = "OFFSETS", value_parser = parse_accepted_loss)]
+    pub accept_loss: Option<AcceptedLoss>,
 }
 
 /// Arguments of `warptape demo`.
@@ -74,4 +79,50 @@ Example: warptape ready http://127.0.0.1:9464/readyz")]
 pub struct ReadyArgs {
     /// Where to ask (default: /readyz of endpoint.listen, or of 127.0.0.1:9464)
     pub url: Option<String>,
+}
+
+/// What may be given up: `removed`, or offsets by partition.
+fn parse_accepted_loss(text: &str) -> Result<AcceptedLoss, String> {
+    if text == "removed" {
+        return Ok(AcceptedLoss::Removed);
+    }
+    let offset = |one: &str| {
+        let (partition, offset) = one.split_once(':')?;
+        let (partition, offset) = (partition.parse::<u32>().ok()?, offset.parse::<u64>().ok()?);
+        Some((i32::try_from(partition).ok()?, i64::try_from(offset).ok()?))
+    };
+    let offsets = text.split(',').map(|one| {
+        offset(one).ok_or_else(|| format!("{one:?} is no PARTITION:OFFSET such as 0:1200; several are parted by commas, and `removed` stands for all"))
+    });
+    offsets.collect::<Result<_, _>>().map(AcceptedLoss::Before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_given_up_is_said_by_partition() {
+        assert_eq!(parse_accepted_loss("removed"), Ok(AcceptedLoss::Removed));
+        let offsets = [(0, 1_200), (3, 77)].into_iter().collect();
+        assert_eq!(parse_accepted_loss("0:1200,3:77"), Ok(AcceptedLoss::Before(offsets)));
+        for wrong in [
+            "",
+            "all",
+            "5",
+            "0:",
+            ":5",
+            "0:-1",
+            "-1:5",
+            "0:5,",
+            "0:5 ,1:2",
+            "4294967296:1",
+            "0:9223372036854775808",
+        ] {
+            assert!(
+                parse_accepted_loss(wrong).is_err_and(|error| error.contains("PARTITION:OFFSET")),
+                "{wrong:?}"
+            );
+        }
+    }
 }

@@ -47,6 +47,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     let mut config = settings.engine_config(schemas);
     config.core.new_segment = args.new_segment;
     config.anchoring = anchoring(settings)?;
+    config.core.accepted_loss = args.accept_loss.clone().unwrap_or_default();
     require_journal(&*log, &config)?;
     tracing::info!(
         target: NOTICE,

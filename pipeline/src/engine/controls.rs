@@ -1,5 +1,5 @@
-//! The thread that reads and decodes operators' commands: of the partition that has the process's number, from the offset on that the
-//! group has committed of it. A log that does not answer is asked again until it does.
+//! The thread that reads and decodes operators' commands: of the partition that has the process's number, from the first on that has
+//! no answer. A log that does not answer is asked again until it does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +31,12 @@ pub(super) struct ControlSource {
 }
 
 impl ControlSource {
-    /// Starts to read a partition for a consumer group.
-    pub(super) fn start(log: Arc<dyn EventLog>, group: String, source: TopicPartition) -> Self {
+    /// Starts to read a partition from an offset on.
+    pub(super) fn start(log: Arc<dyn EventLog>, source: TopicPartition, next: i64) -> Self {
         let (stop, stopped) = bounded(0);
         // One fetch waits while the engine obeys another.
         let (sent, events) = bounded(1);
-        let reader = ControlReader { log, group, source, next: None, stopped, events: sent };
+        let reader = ControlReader { log, source, next, stopped, events: sent };
         let worker = Worker::start("control", move || reader.run());
         Self { events, stop, worker }
     }
@@ -51,10 +51,9 @@ impl ControlSource {
 
 struct ControlReader {
     log: Arc<dyn EventLog>,
-    group: String,
     source: TopicPartition,
-    /// Next command to give; the committed one before the first.
-    next: Option<i64>,
+    /// Next command to give.
+    next: i64,
     stopped: Receiver<()>,
     events: Sender<ControlEvent>,
 }
@@ -91,7 +90,7 @@ impl ControlReader {
         let Fetched::Records { records, .. } = reader.poll(POLL_TIMEOUT, RECORDS_MAX, BYTES_MAX)? else {
             return Ok(Vec::new());
         };
-        self.next = records.last().map(|record| record.offset + 1).or(self.next);
+        self.next = records.last().map_or(self.next, |record| record.offset + 1);
         let read = |record: &Record| {
             let control = payload_of(record).and_then(decode_control);
             ReadControl { offset: record.offset, control }
@@ -100,12 +99,8 @@ impl ControlReader {
     }
 
     fn open(&self) -> Result<Box<dyn Consumer>, LogError> {
-        let next = match self.next {
-            Some(next) => next,
-            None => self.log.committed(&self.group, &self.source)?.unwrap_or(0),
-        };
         let mut reader = self.log.reader(std::slice::from_ref(&self.source))?;
-        reader.seek(&self.source, next)?;
+        reader.seek(&self.source, self.next)?;
         Ok(reader)
     }
 }

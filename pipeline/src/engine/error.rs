@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use warptape_engine::{CoreError, RecordError};
+use warptape_engine::{CoreError, Odds, RecordError};
 use warptape_eventlog::LogError;
 use warptape_schemas::DecodeError;
 use warptape_stages::StageConfig;
@@ -49,6 +49,46 @@ pub enum EngineError {
         partitions: usize,
         /// Tick records that were processed of them.
         records: i64,
+    },
+    /// Another consumer group has written the journals.
+    #[error(
+        "{topic}/{ordinal}: group {other:?} has written this journal, and this process is of group {group:?}; a log has one group: set \
+         engine.group = {other:?} to go on with it, or begin topics of its own for {group:?} (topics.prefix)"
+    )]
+    OtherGroup {
+        /// Journal topic.
+        topic: String,
+        /// Its partition.
+        ordinal: i32,
+        /// The group of its last process.
+        other: String,
+        /// The group of this process.
+        group: String,
+    },
+    /// Nobody can say where partitions go on.
+    #[error("{}", odds_words(topic, group, odds))]
+    Odds {
+        /// Topic of the ticks.
+        topic: String,
+        /// The consumer group.
+        group: String,
+        /// By partition, what is at odds.
+        odds: Vec<(i32, Odds)>,
+    },
+    /// The ticks end before what was processed of them.
+    #[error(
+        "{topic}/{partition} ends at offset {end}, and records up to {committed} were processed: it has lost its end, or the topic was made \
+         anew; bring the records back, or begin topics of their own for what is new (topics.prefix)"
+    )]
+    TicksEnd {
+        /// Topic of the ticks.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// Where it ends.
+        end: i64,
+        /// The next record to be processed.
+        committed: i64,
     },
     /// A topic takes less than the engine may have to write.
     #[error(
@@ -111,6 +151,28 @@ pub enum EngineError {
         /// Name of the thread.
         thread: &'static str,
     },
+}
+
+fn odds_words(topic: &str, group: &str, odds: &[(i32, Odds)]) -> String {
+    let words = |(partition, Odds { claims, outputs }): &(i32, Odds)| {
+        let journal = match claims.journal {
+            Some(journal) => format!("the journals account for the records before offset {journal}"),
+            None => "the journals account for nothing".to_owned(),
+        };
+        let committed = claims.group.map_or_else(|| "nothing".to_owned(), |group| format!("offset {group}"));
+        format!(
+            "{topic}/{partition}: {journal}, there are outputs of records before offset {outputs}, and group {group} has committed {committed}"
+        )
+    };
+    let all: Vec<String> = odds.iter().map(words).collect();
+    let offsets: Vec<String> =
+        odds.iter().map(|(partition, odds)| format!("{partition}:{}", odds.outputs)).collect();
+    format!(
+        "{}. Entries of the journal are lost, or somebody else has written outputs: bring them back, or go on behind the last output by \
+         `warptape run --accept-loss {}`; what happened in between is in no journal then",
+        all.join("; "),
+        offsets.join(",")
+    )
 }
 
 impl From<RecordError> for EngineError {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warptape_engine::Answered;
+use warptape_engine::{Answered, Committed};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_risk_result;
 
@@ -21,8 +21,8 @@ const BYTES_MAX: usize = 16 << 20;
 pub(super) struct Opening {
     log: Arc<dyn EventLog>,
     names: RequestNames,
-    /// When they were assigned.
-    assignments: BTreeMap<i32, u64>,
+    /// When they were assigned, and how far their requests are answered.
+    assignments: BTreeMap<i32, (u64, Committed)>,
     /// How far the results of all partitions are read; begun again when a partition is added.
     reading: Option<ResultsRead>,
 }
@@ -35,8 +35,8 @@ struct ResultsRead {
 
 /// Results of one partition.
 struct Results {
-    /// The group's committed offset of requests: those before it are answered.
-    committed: i64,
+    /// Requests before this offset are answered.
+    committed: Committed,
     /// Requests before this offset were written.
     found_before: i64,
     /// Offset at which reading ends.
@@ -53,8 +53,8 @@ impl Opening {
         self.assignments.is_empty()
     }
 
-    pub(super) fn insert(&mut self, partition: i32, assignment: u64) {
-        self.assignments.insert(partition, assignment);
+    pub(super) fn insert(&mut self, partition: i32, assignment: u64, committed: Committed) {
+        self.assignments.insert(partition, (assignment, committed));
         self.begin_again();
     }
 
@@ -85,7 +85,7 @@ impl Opening {
             reading.poll(wait)?;
             return Ok(None);
         };
-        let assignment = self.assignments.remove(&partition).expect("what is read is to be opened");
+        let (assignment, _) = self.assignments.remove(&partition).expect("what is read is to be opened");
         Ok(Some(RequestEvent::Opened { partition, assignment, committed, found_before, answered }))
     }
 }
@@ -94,7 +94,7 @@ impl ResultsRead {
     fn begin(
         log: &dyn EventLog,
         names: &RequestNames,
-        assignments: &BTreeMap<i32, u64>,
+        assignments: &BTreeMap<i32, (u64, Committed)>,
     ) -> Result<Self, LogError> {
         let all: Vec<TopicPartition> =
             assignments.keys().map(|&partition| at(&names.results, partition)).collect();
@@ -103,7 +103,7 @@ impl ResultsRead {
         for results in all {
             let partition = results.partition;
             let requests = at(&names.requests, partition);
-            let committed = log.committed(&names.group, &requests)?.unwrap_or(0);
+            let (_, committed) = assignments[&partition];
             let found_before = log.written_end(&requests)?;
             // The committed offset is known, so the transaction that moved it has ended; this partition may hear of that later.
             let end = log.written_end(&results)?;
@@ -139,7 +139,7 @@ impl ResultsRead {
 impl Results {
     fn add(&mut self, record: &Record) {
         match decode_risk_result(&record.value) {
-            Ok(result) => self.answered.add(&result, self.committed),
+            Ok(result) => self.answered.add(&result, self.committed.offset),
             Err(error) => tracing::warn!(offset = record.offset, %error, "risk result passed over"),
         }
     }

@@ -84,7 +84,7 @@ pub(super) fn command(command: &Command, config: &Config) {
         Command::Commit(request) => sealed(request),
         Command::Hurry => debug!("what is under way is waited for with less patience"),
         // People are told of these at any level.
-        Command::NewSegment { .. } | Command::Breaker(_) => {}
+        Command::NewSegment { .. } | Command::TicksRemoved { .. } | Command::Breaker(_) => {}
         Command::Lifecycle(event, detail) => debug!(?event, detail, "a record of lifecycle"),
     }
 }
@@ -189,7 +189,12 @@ pub(super) fn source_event(event: &SourceEvent) {
 pub(super) fn request_event(event: &RequestEvent) {
     match event {
         RequestEvent::Opened { partition, committed, found_before, .. } => {
-            debug!(partition, committed, found_before, "it is known which risk requests are answered");
+            debug!(
+                partition,
+                committed = committed.offset,
+                found_before,
+                "it is known which risk requests are answered"
+            );
         }
         RequestEvent::Requests { partition, requests, .. } => {
             debug!(partition, requests = requests.len(), "risk requests were read");

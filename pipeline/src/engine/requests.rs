@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use warptape_engine::{Answered, ReadRequest, payload_of};
+use warptape_engine::{Answered, Committed, ReadRequest, payload_of};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_risk_request;
 
@@ -30,7 +30,7 @@ const BYTES_MAX: usize = 1 << 20;
 /// What the engine tells the thread.
 pub(super) enum RequestCommand {
     /// Find out what of a partition is answered, for this one of the times that it was assigned.
-    Open { partition: i32, assignment: u64 },
+    Open { partition: i32, assignment: u64, committed: Committed },
     /// Read a partition from this offset on; what comes of it carries the generation.
     Read { partition: i32, offset: i64, generation: u64 },
     /// Read a partition no more.
@@ -41,7 +41,7 @@ pub(super) enum RequestCommand {
 pub(super) enum RequestEvent {
     /// What of a partition is answered. It is read only after [`RequestCommand::Read`].
     /// Requests before `found_before` lay there when it came.
-    Opened { partition: i32, assignment: u64, committed: i64, found_before: i64, answered: Answered },
+    Opened { partition: i32, assignment: u64, committed: Committed, found_before: i64, answered: Answered },
     /// Requests of one partition.
     Requests { partition: i32, generation: u64, requests: Vec<ReadRequest> },
     /// Everything before this offset of a partition was given.
@@ -58,7 +58,6 @@ pub fn read_request(record: &Record) -> ReadRequest {
 
 /// Names that the thread reads.
 pub(super) struct RequestNames {
-    pub(super) group: String,
     pub(super) requests: String,
     pub(super) results: String,
 }
@@ -147,7 +146,9 @@ impl RequestReader {
 
     fn obey(&mut self, command: RequestCommand) {
         match command {
-            RequestCommand::Open { partition, assignment } => self.opening.insert(partition, assignment),
+            RequestCommand::Open { partition, assignment, committed } => {
+                self.opening.insert(partition, assignment, committed)
+            }
             RequestCommand::Read { partition, offset, generation } => {
                 self.partitions.insert(partition, RequestsRead { generation, next: offset, told: offset });
                 self.consumer = None;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use warptape_engine::{Restored, SnapshotPlace, restore_from};
+use warptape_engine::{Command, Restored, SnapshotPlace, restore_from};
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
@@ -119,6 +119,8 @@ impl Restorer {
         let is_awaited = || awaited.strong_count() > 0;
         let Some(parts) = read_parts(self.log.as_ref(), &snapshots, is_awaited)? else { return Ok(None) };
         let mut restored = restore_from(parts, sealed_offset, &self.config.core.stages, self.config.isa);
+        let ticks = TopicPartition { topic: self.config.core.topics.ticks.clone(), partition };
+        restored.first = self.log.offsets(&ticks)?.first;
         if is_new && restored.segment.is_none() && sealed_offset > 0 {
             restored.older_segment = self.segment_in_journal()?;
         }
@@ -135,6 +137,30 @@ impl Restorer {
         let journal = &self.config.core.topics.journal;
         let found = config_in_journal(self.log.as_ref(), journal, self.config.ordinal)?;
         Ok(self.older_segment.insert(found).clone())
+    }
+}
+
+/// Says that the log has lost records that a partition's state lacks, or that nobody has processed.
+pub(super) fn tell_removed(removed: &Command, topic: &str) {
+    let &Command::TicksRemoved { partition, first, snapshot_offset, is_emptied, lost_from } = removed else {
+        return;
+    };
+    if let Some(from) = lost_from.filter(|from| *from < first) {
+        tracing::warn!(
+            "{topic}/{partition}: the records {from} to {} were removed before they were processed: nothing of them is in any output",
+            first - 1
+        );
+    }
+    if is_emptied {
+        tracing::warn!(
+            "{topic}/{partition} begins at offset {first}, and no snapshot stands for the records before: the state is the fold of what is \
+             left, so that the first bar of each symbol may lack trades, indicators begin anew, and numbers of symbols and late ticks may \
+             be others than before"
+        );
+    } else {
+        tracing::warn!(
+            "{topic}/{partition} goes on at offset {first} with the state as of offset {snapshot_offset}"
+        );
     }
 }
 

@@ -1,11 +1,12 @@
 //! The shell around the core: it brings events, executes commands, and decides nothing.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, never, select};
-use warptape_engine::{AfterAbort, Command, Config, Core, Stop};
-use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_engine::{AfterAbort, Command, Config, Core, JournalPositions, Stop};
+use warptape_eventlog::{EventLog, LogError, TopicPartition};
 use warptape_schemas::TickDecoder;
 
 use super::anchoring::Anchors;
@@ -14,13 +15,15 @@ use super::commit::{CommitEvent, Committer};
 use super::controls::{ControlEvent, ControlSource};
 use super::fence::Fence;
 use super::figures::Figures;
+use super::holding::{Holder, next_control};
 use super::journal_tail::{last_entry, warn_of_missing};
+use super::journals::Journals;
 use super::lane_threads::LaneThreads;
 use super::lanes::LaneEvent;
 use super::lifecycle::LifecycleLog;
 use super::preparing::{Concluding, Preparing, Pricing};
 use super::requests::{RequestCommand, RequestEvent, RequestNames, RequestSource};
-use super::restore::{Restore, RestoreEvent, Restoring};
+use super::restore::{Restore, RestoreEvent, Restoring, tell_removed};
 use super::segment::new_segment;
 use super::source::{SourceCommand, SourceEvent, SourceThread};
 use super::telemetry::Telemetry;
@@ -44,6 +47,26 @@ pub fn run(
     let result = shell.finish(result);
     process_log::ended(&result);
     result
+}
+
+/// Where operators' commands go on: behind the newest that has an answer, whatever the group has committed.
+fn hold_control(
+    log: &dyn EventLog,
+    config: &EngineConfig,
+    commands: &TopicPartition,
+    core: &mut Core,
+) -> Result<i64, LogError> {
+    let Config { group, topics, .. } = &config.core;
+    let committed = log.committed(group, commands)?;
+    let next = next_control(log, topics, config.ordinal, committed)?;
+    if next != committed.unwrap_or(0) {
+        let TopicPartition { topic, partition } = commands;
+        tracing::warn!(
+            "{topic}/{partition}: the answers say that offset {next} is the next command, and not what group {group} has committed"
+        );
+        core.commit_control(commands.clone(), next);
+    }
+    Ok(next)
 }
 
 struct Shell {
@@ -84,6 +107,9 @@ impl Shell {
         progress: Arc<Progress>,
     ) -> Result<Self, EngineError> {
         let clock = Clock::start();
+        let mut journals = Journals::new(log.clone(), &config.core.topics.journal)?;
+        journals.look()?;
+        journals.check_group(&config.core.group)?;
         // Subscribing takes the group's place: a second process is refused here, before it fences the first.
         let mut consumer = log.subscribe(&config.core.group, &[&config.core.topics.ticks])?;
         consumer.leave_headers();
@@ -109,27 +135,31 @@ impl Shell {
             .with_prices(config.core.stages.numbers.prices())
             .with_units(config.core.stages.times.have_units())
             .by_rows(config.core.stages.rejects_rows());
-        let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
+        // Behind the last entry, which may have become visible since.
+        let positions = journals.look()?.get(config.ordinal as usize).cloned();
+        let positions = positions.unwrap_or_else(JournalPositions::beginning);
+        let mut core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;
+        let commands =
+            TopicPartition { topic: config.core.topics.control.clone(), partition: config.ordinal };
+        let next_command = hold_control(log.as_ref(), &config, &commands, &mut core)?;
         let fence = Fence::default();
         let fetch_max = [config.poll_records_max, config.poll_bytes_max];
         let names = RequestNames {
-            group: config.core.group.clone(),
             requests: config.core.topics.risk_requests.clone(),
             results: config.core.topics.risk_results.clone(),
         };
-        let commands =
-            TopicPartition { topic: config.core.topics.control.clone(), partition: config.ordinal };
+        let holder = Holder {
+            log: log.clone(),
+            topics: config.core.topics.clone(),
+            group: config.core.group.clone(),
+            accepted_loss: config.core.accepted_loss.clone(),
+            journals,
+            waiting: BTreeMap::new(),
+        };
         let threads = Threads {
-            source: SourceThread::start(
-                log.clone(),
-                consumer,
-                &config.core.topics,
-                fence.clone(),
-                clock,
-                fetch_max,
-            ),
+            source: SourceThread::start(holder, consumer, fence.clone(), clock, fetch_max),
             requests: RequestSource::start(log.clone(), names),
-            controls: ControlSource::start(log.clone(), config.core.group.clone(), commands),
+            controls: ControlSource::start(log.clone(), commands, next_command),
             restoring: Restoring::start(log.clone(), config.clone()),
             preparing: Preparing::start(),
             concluding: Concluding::start(clock),
@@ -197,7 +227,7 @@ impl Shell {
                     self.on_commit(event.map_err(|_| EngineError::ThreadGone { thread: "commit" })?)?;
                 }
                 recv(source.failed) -> error => {
-                    return Err(error.map_or(EngineError::ThreadGone { thread: "source" }, EngineError::Log));
+                    return Err(error.unwrap_or(EngineError::ThreadGone { thread: "source" }));
                 }
                 recv(records) -> event => {
                     self.on_source(event.map_err(|_| self.source_gone())?)?;
@@ -313,8 +343,8 @@ impl Shell {
             Command::Restore { number, partition, sealed_offset, is_new } => {
                 self.threads.restoring.run(Restore { number, partition, sealed_offset, is_new })?;
             }
-            Command::OpenRequests { partition, assignment } => {
-                self.command_requests(RequestCommand::Open { partition, assignment })?;
+            Command::OpenRequests { partition, assignment, committed } => {
+                self.command_requests(RequestCommand::Open { partition, assignment, committed })?;
             }
             Command::ReadRequests { partition, offset, generation } => {
                 self.command_requests(RequestCommand::Read { partition, offset, generation })?;
@@ -335,6 +365,7 @@ impl Shell {
             Command::NewSegment { before, partitions, records } => {
                 new_segment(&before, &self.config.core.stages, partitions, records);
             }
+            removed @ Command::TicksRemoved { .. } => tell_removed(&removed, &self.config.core.topics.ticks),
             Command::Breaker(breaker) => breaker::tell(&breaker, self.config.core.device_of(breaker.lane)),
             Command::Lifecycle(event, detail) => {
                 self.threads.lifecycle.write(self.clock.now_ns(), event, &detail);
@@ -350,7 +381,7 @@ impl Shell {
     /// The source's thread has ended; what it said last is the reason.
     fn source_gone(&self) -> EngineError {
         let error = self.threads.source.failed.try_recv();
-        error.map_or(EngineError::ThreadGone { thread: "source" }, EngineError::Log)
+        error.unwrap_or(EngineError::ThreadGone { thread: "source" })
     }
 
     fn command_requests(&self, command: RequestCommand) -> Result<(), EngineError> {

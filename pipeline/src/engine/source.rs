@@ -4,16 +4,16 @@
 //! were added to the ticks alone, the partition waits here until it has enough, and the engine does not hear of it before.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use warptape_engine::Assigned;
-use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
+use warptape_eventlog::{Consumer, Fetched, LogError, Record, TopicPartition};
 
 use super::fence::Fence;
+use super::holding::{Found, Held, Holder};
 use super::worker::Worker;
-use super::{Clock, Topics};
+use super::{Clock, EngineError};
 
 /// Fetches that may wait for the engine: one in hand, one behind it.
 const FETCHES_MAX: usize = 2;
@@ -23,6 +23,8 @@ const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 const POSITIONS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often is looked whether other topics have a partition by now.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often is looked whether journals say more of a partition by now.
+const HOLD_INTERVAL: Duration = Duration::from_millis(50);
 /// How often is said that a partition waits for them.
 const NEWS_INTERVAL: Duration = Duration::from_secs(60);
 /// Commands that may wait for the thread.
@@ -75,17 +77,16 @@ impl SourceEvent {
 pub(super) struct SourceThread {
     pub(super) commands: Sender<SourceCommand>,
     pub(super) events: Receiver<SourceEvent>,
-    /// Why the log failed; the thread has ended then. It is heard also while the engine takes no events.
-    pub(super) failed: Receiver<LogError>,
+    /// Why the thread has ended. It is heard also while the engine takes no events.
+    pub(super) failed: Receiver<EngineError>,
     worker: Worker,
 }
 
 impl SourceThread {
     /// Starts the thread on a subscribed consumer.
     pub(super) fn start(
-        log: Arc<dyn EventLog>,
+        holder: Holder,
         consumer: Box<dyn Consumer>,
-        topics: &Topics,
         fence: Fence,
         clock: Clock,
         [records_max, bytes_max]: [usize; 2],
@@ -93,10 +94,11 @@ impl SourceThread {
         let (commands, commands_received) = bounded(COMMANDS_MAX);
         let (events_sent, events) = bounded(FETCHES_MAX);
         let (failed_sent, failed) = bounded(1);
+        let topics = &holder.topics;
         let reader = SourceReader {
             consumer,
-            log,
             topic: topics.ticks.clone(),
+            requests: topics.risk_requests.clone(),
             others: topics.beside_ticks().map(str::to_owned).to_vec(),
             waiting: BTreeMap::new(),
             next_look: Instant::now(),
@@ -107,6 +109,7 @@ impl SourceThread {
             bytes_max,
             partitions: BTreeMap::new(),
             events: events_sent,
+            holder,
         };
         let worker = Worker::start("source", move || reader.run(&commands_received, &failed_sent));
         Self { commands, events, failed, worker }
@@ -122,8 +125,9 @@ impl SourceThread {
 
 struct SourceReader {
     consumer: Box<dyn Consumer>,
-    log: Arc<dyn EventLog>,
+    holder: Holder,
     topic: String,
+    requests: String,
     /// Topics that need a partition for each of the ticks'.
     others: Vec<String>,
     /// Partitions that they lack, with when to say so again.
@@ -150,7 +154,7 @@ struct TicksRead {
 }
 
 impl SourceReader {
-    fn run(mut self, commands: &Receiver<SourceCommand>, failed: &Sender<LogError>) {
+    fn run(mut self, commands: &Receiver<SourceCommand>, failed: &Sender<EngineError>) {
         let error = loop {
             match self.turn(commands) {
                 Ok(true) => {}
@@ -167,7 +171,7 @@ impl SourceReader {
     }
 
     /// Obeys what was commanded and polls once; false when the engine is gone.
-    fn turn(&mut self, commands: &Receiver<SourceCommand>) -> Result<bool, LogError> {
+    fn turn(&mut self, commands: &Receiver<SourceCommand>) -> Result<bool, EngineError> {
         loop {
             match commands.try_recv() {
                 Ok(command) => self.obey(command)?,
@@ -213,7 +217,7 @@ impl SourceReader {
     }
 
     /// False when the engine is gone.
-    fn tell_positions(&mut self) -> Result<bool, LogError> {
+    fn tell_positions(&mut self) -> Result<bool, EngineError> {
         let moved = self.positions()?;
         Ok(moved.is_empty() || self.events.send(SourceEvent::Positions(moved)).is_ok())
     }
@@ -232,8 +236,8 @@ impl SourceReader {
         Ok(moved)
     }
 
-    /// Tells the engine which of the waiting partitions all topics have by now.
-    fn look_for_waiting(&mut self) -> Result<Option<SourceEvent>, LogError> {
+    /// Tells the engine which of the waiting partitions all topics have by now, and where they go on.
+    fn look_for_waiting(&mut self) -> Result<Option<SourceEvent>, EngineError> {
         let now = Instant::now();
         if self.waiting.is_empty() || now < self.next_look {
             return Ok(None);
@@ -241,26 +245,21 @@ impl SourceReader {
         self.next_look = now + LOOK_INTERVAL;
         let mut counts = Vec::with_capacity(self.others.len());
         for topic in &self.others {
-            match self.log.partitions(topic) {
+            match self.holder.log.partitions(topic) {
                 Ok(count) => counts.push((topic, count)),
                 // A member waits for a cluster that does not answer.
                 Err(error @ LogError::Unreachable { .. }) => {
                     tracing::warn!(%error, "partitions that were assigned wait");
                     return Ok(None);
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
-        let mut assigned = Vec::new();
-        for (&partition, next_news) in &mut self.waiting {
+        let is_lacked = |partition: &i32| counts.iter().any(|(_, count)| *count <= *partition);
+        for (&partition, next_news) in self.waiting.iter_mut().filter(|(partition, _)| is_lacked(partition)) {
             let lacking = counts.iter().filter(|(_, count)| *count <= partition);
             let lacking: Vec<&str> = lacking.map(|(topic, _)| topic.as_str()).collect();
-            let name = TopicPartition { topic: self.topic.clone(), partition };
-            if lacking.is_empty() {
-                let committed = self.consumer.committed(&name)?;
-                let end = self.consumer.offsets(&name)?.next;
-                assigned.push(Assigned { partition, committed, end });
-            } else if now >= *next_news {
+            if now >= *next_news {
                 *next_news = now + NEWS_INTERVAL;
                 tracing::warn!(
                     "{}/{partition} is not read yet: what it causes goes to partition {partition} of other topics, and too few \
@@ -272,13 +271,61 @@ impl SourceReader {
                 );
             }
         }
+        let ready: Vec<i32> =
+            self.waiting.keys().copied().filter(|partition| !is_lacked(partition)).collect();
+        let assigned = match self.hold(&ready) {
+            Ok(assigned) => assigned,
+            // A partition that was just added may not be known to all brokers.
+            Err(EngineError::Log(
+                error @ (LogError::Unreachable { .. }
+                | LogError::UnknownPartition { .. }
+                | LogError::UnknownTopic { .. }
+                | LogError::Broker { .. }),
+            )) => {
+                tracing::warn!(%error, "partitions that were assigned wait");
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
         self.waiting.retain(|partition, _| assigned.iter().all(|found| found.partition != *partition));
         Ok((!assigned.is_empty()).then_some(SourceEvent::Assigned(assigned)))
+    }
+
+    /// Where partitions go on; without those whose journals may have more to say, which are looked at again soon.
+    fn hold(&mut self, partitions: &[i32]) -> Result<Vec<Assigned>, EngineError> {
+        if partitions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::with_capacity(partitions.len());
+        for &partition in partitions {
+            let [ticks, requests] =
+                [&self.topic, &self.requests].map(|topic| TopicPartition { topic: topic.clone(), partition });
+            found.push(Found {
+                partition,
+                committed: self.consumer.committed(&ticks)?,
+                committed_request: self.consumer.committed(&requests)?,
+                ticks: self.consumer.offsets(&ticks)?,
+            });
+        }
+        self.holder.look()?;
+        let (mut assigned, mut at_odds) = (Vec::with_capacity(found.len()), Vec::new());
+        for found in found {
+            match self.holder.hold(found)? {
+                Held::At(held) => assigned.push(held),
+                Held::Later => self.next_look = Instant::now() + HOLD_INTERVAL,
+                Held::AtOdds(odds) => at_odds.push((found.partition, odds)),
+            }
+        }
+        match at_odds.is_empty() {
+            true => Ok(assigned),
+            false => Err(self.holder.at_odds(at_odds)),
+        }
     }
 
     /// Forgets partitions; gives those that the engine knows.
     fn forget(&mut self, partitions: &[TopicPartition]) -> Vec<i32> {
         let mut gone: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
+        gone.iter().for_each(|partition| self.holder.forget(*partition));
         gone.retain(|partition| self.waiting.remove(partition).is_none());
         self.partitions.retain(|partition, _| !gone.contains(partition));
         gone
@@ -292,7 +339,7 @@ impl SourceReader {
         event: fn(Vec<i32>) -> SourceEvent,
         partitions: &[TopicPartition],
         commands: &Receiver<SourceCommand>,
-    ) -> Result<bool, LogError> {
+    ) -> Result<bool, EngineError> {
         let gone = self.forget(partitions);
         if gone.is_empty() {
             return Ok(true);

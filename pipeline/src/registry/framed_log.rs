@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::{
-    ClientFigures, Consumer, EventLog, LogError, NewRecord, PartitionEnd, Producer, RecordClock, TopicInfo,
-    TopicPartition, TopicSpec,
+    ClientFigures, Consumer, EventLog, LogError, NewRecord, OffsetRange, PartitionEnd, Producer, RecordClock,
+    TopicInfo, TopicPartition, TopicSpec,
 };
 use warptape_schemas::{fingerprint_of, known, to_registry_frame};
 
@@ -82,6 +82,10 @@ impl EventLog for FramedLog {
 
     fn reach(&self, topic: &str, timeout: Duration) -> Result<(), LogError> {
         self.log.reach(topic, timeout)
+    }
+
+    fn offsets(&self, partition: &TopicPartition) -> Result<OffsetRange, LogError> {
+        self.log.offsets(partition)
     }
 
     fn written_end(&self, partition: &TopicPartition) -> Result<i64, LogError> {

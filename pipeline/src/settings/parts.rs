@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_cuda::{CudaDevices, Inventory, cache_folder};
-use warptape_engine::{Config, Limits, Times};
+use warptape_engine::{AcceptedLoss, Config, Limits, Times};
 use warptape_hot::HotConfig;
 use warptape_kernels::Isa;
 use warptape_scheduler::current_task_policy;
@@ -147,6 +147,7 @@ impl Settings {
                 device_open_deadline_ns: ns(engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN)),
             },
             new_segment: false,
+            accepted_loss: AcceptedLoss::None,
         };
         EngineConfig {
             core,

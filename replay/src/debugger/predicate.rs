@@ -155,7 +155,7 @@ pub const FIELDS: [(Field, &str, &str); 18] = [
     (Field::Differs, "differs", "whether the entry is not what this software decides: true or false"),
 ];
 
-const INPUTS: [&str; 21] = [
+const INPUTS: [&str; 22] = [
     "Started",
     "PartitionAssigned",
     "PartitionRevoked",
@@ -177,6 +177,7 @@ const INPUTS: [&str; 21] = [
     "Checkpoint",
     "CommitEnded",
     "Trained",
+    "Positions",
 ];
 
 const DECISIONS: [&str; 25] = [

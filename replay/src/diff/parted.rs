@@ -86,7 +86,7 @@ impl Side {
 
 /// Whether nothing is decided by an input: it says what was written or kept.
 fn is_of_transactions(input: &Input) -> bool {
-    matches!(input, Input::Sealed(_) | Input::CommitEnded(_) | Input::Checkpoint(_))
+    matches!(input, Input::Sealed(_) | Input::CommitEnded(_) | Input::Checkpoint(_) | Input::Positions(_))
 }
 
 fn compare(journal: i32, mut a: Side, mut b: Side) -> Result<Parted, ReplayError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
-use warptape_schemas::journal::{Checkpoint, Input, JournalEntry, PartitionRevoked};
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry, PartitionAssigned, PartitionRevoked};
 
 use super::partition::{Account, AccountState, PartitionFollower};
 use crate::accounts::SealedRange;
@@ -25,6 +25,8 @@ pub(super) struct JournalFollower {
     config: Option<Arc<str>>,
     /// Partitions in the last transaction that was read. That it was committed as it is says the next one.
     in_flight: Vec<i32>,
+    /// First records of the states that began behind removed ones, by partition.
+    folds: BTreeMap<i32, i64>,
 }
 
 impl JournalFollower {
@@ -44,7 +46,7 @@ impl JournalFollower {
         let mut check = JournalCheck::new(topic, None);
         check.begin(partition, next);
         let source = TopicPartition { topic: topic.to_owned(), partition };
-        Ok(Self { check, source, next, config: None, in_flight: Vec::new() })
+        Ok(Self { check, source, next, config: None, in_flight: Vec::new(), folds: BTreeMap::new() })
     }
 
     /// Offset of the next record.
@@ -129,11 +131,31 @@ impl JournalFollower {
                         offset,
                         sequence: entry.sequence,
                         config: config.clone(),
+                        fold: self.folds.get(&account.partition).copied(),
                         range: SealedRange::of(account),
                         state: AccountState::InFlight,
                         was_doubted: false,
                     });
                 }
+            }
+            Input::PartitionAssigned(assigned) if !self.check.is_headless() => {
+                let PartitionAssigned { partition, snapshot_offset, is_emptied, .. } = *assigned;
+                match is_emptied {
+                    true => _ = self.folds.insert(partition, snapshot_offset),
+                    false => _ = self.folds.remove(&partition),
+                }
+                let (Some(config), Some(range)) = (&self.config, SealedRange::lost(assigned)) else { return };
+                // It is in the transaction of this entry.
+                partitions.entry(partition).or_default().add(Account {
+                    journal: number,
+                    offset,
+                    sequence: entry.sequence,
+                    config: config.clone(),
+                    fold: None,
+                    range,
+                    state: AccountState::Committed,
+                    was_doubted: false,
+                });
             }
             // A transaction that was under way then may have left the partition out.
             Input::PartitionRevoked(PartitionRevoked { partition }) => {

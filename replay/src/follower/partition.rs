@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warptape_engine::Restored;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use warptape_stages::StageConfig;
 
@@ -26,6 +27,8 @@ pub(super) struct Account {
     pub(super) sequence: i64,
     /// The stage configuration that its ticks were processed under.
     pub(super) config: Arc<str>,
+    /// The first record of its state, where the state began behind removed ones when the partition was assigned.
+    pub(super) fold: Option<i64>,
     pub(super) range: SealedRange,
     pub(super) state: AccountState,
     /// Whether the journal did not say that it was committed with the partition in it: then the group's offset may have come there by another
@@ -79,8 +82,9 @@ pub(super) struct PartitionFollower {
     next: Option<i64>,
     /// Where journals had been read to their ends and the next tick record was in none, although later ones were.
     gap_at: Option<i64>,
-    /// The stages before the next tick record, and what they are configured by.
-    state: Option<(Arc<str>, Rerun)>,
+    /// The stages before the next tick record, what they are configured by, and the first record of their state if it began behind removed
+    /// ones.
+    state: Option<(Arc<str>, Option<i64>, Rerun)>,
     /// Offsets of the next records of signals, late ticks and dead letters; `None` where they are to be looked for.
     outputs: Option<[i64; 3]>,
     /// What was passed over since the notes were taken.
@@ -237,14 +241,34 @@ impl PartitionFollower {
         shelf: &Shelf,
         counts: &mut OutputCounts,
     ) -> Result<Option<(i64, Divergence)>, ReplayError> {
-        for run in chain.chunk_by(|one, next| is_same(&one.config, &next.config)) {
-            let place = Place { log, sources, partition, shelf };
+        let place = Place { log, sources, partition, shelf };
+        let is_one_run = |one: &Account, next: &Account| {
+            is_same(&one.config, &next.config)
+                && one.fold == next.fold
+                && one.range.is_lost == next.range.is_lost
+        };
+        for run in chain.chunk_by(is_one_run) {
+            if run[0].range.is_lost {
+                run.iter().for_each(|account| self.pass_lost(&place, account.range));
+                continue;
+            }
             let found = self.compare_run(&place, run, counts)?;
             if found.is_some() {
                 return Ok(found);
             }
         }
         Ok(None)
+    }
+
+    /// Goes on behind records that were given up: nothing of them is in any output.
+    fn pass_lost(&mut self, place: &Place<'_>, range: SealedRange) {
+        let (topic, partition, from) =
+            (&place.sources.ticks, place.partition, self.next.unwrap_or(range.first));
+        if from < range.next {
+            let last = range.next - 1;
+            self.notes.push(format!("{topic}/{partition}: the records {from} to {last} were given up, no transaction is made of them"));
+            self.next = Some(range.next);
+        }
     }
 
     /// Likewise, for transactions under one stage configuration.
@@ -274,8 +298,8 @@ impl PartitionFollower {
         let mut digests = DigestCheck::new(Covered { ranges, ..Covered::default() });
         let range = OffsetRange { first: read_from, next: to };
         let mut ticks = PartitionReader::open(place.log, place.source(&place.sources.ticks), range)?;
-        let segments = [Segment { from: read_from, to, config: 0 }];
-        let mut reruns = [SegmentRerun { config: 0, fingerprint: None, to, rerun }];
+        let segments = [Segment { from: read_from, to, config: 0, fold: 0 }];
+        let mut reruns = [SegmentRerun { config: 0, fold: 0, fingerprint: None, to, rerun }];
         let other = loop {
             let records = ticks.next_fetch()?;
             if records.is_empty() {
@@ -316,7 +340,7 @@ impl PartitionFollower {
         counts.repeated_trades += repeated.repeated;
         counts.untold_trades += repeated.untold;
         (self.next, self.outputs) = (Some(to), Some(kept));
-        self.state = Some((first.config.clone(), rerun));
+        self.state = Some((first.config.clone(), first.fold, rerun));
         Ok(None)
     }
 
@@ -331,13 +355,18 @@ impl PartitionFollower {
     ) -> Result<Option<Begun>, ReplayError> {
         let there = place.range(&place.sources.ticks)?.first;
         // What fails from here on begins with a snapshot again.
-        if let Some((config, rerun)) = self.state.take()
+        if let Some((config, fold, rerun)) = self.state.take()
             && is_same(&config, &account.config)
+            && (account.fold.is_none() || account.fold == fold)
             && there <= next
         {
             return Ok(Some(Begun { rerun, read_from: next, from: next }));
         }
         let config = segments::parse(account.sequence, &account.config)?;
+        if let Some(fold) = account.fold.filter(|fold| (there..=next).contains(fold)) {
+            let beginning = Restored::beginning(&config, place.sources.isa);
+            return Ok(Some(Begun { rerun: place.rerun(&config, beginning), read_from: fold, from: next }));
+        }
         let (log, source, isa) = (place.log, place.source(&place.sources.snapshots), place.sources.isa);
         let newest = snapshot::newest_before(log, source.clone(), next, &config, isa)?;
         let restored = match newest.offset >= there {
@@ -382,7 +411,7 @@ impl Place<'_> {
         }
     }
 
-    fn rerun(&self, config: &StageConfig, restored: warptape_engine::Restored) -> Rerun {
+    fn rerun(&self, config: &StageConfig, restored: Restored) -> Rerun {
         Rerun::from_snapshot(self.source(&self.sources.ticks), config, self.sources, restored)
     }
 
@@ -506,6 +535,7 @@ mod tests {
             offset,
             sequence,
             config: "".into(),
+            fold: None,
             range: SealedRange::of(&sealed),
             state,
             was_doubted,

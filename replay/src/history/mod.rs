@@ -264,7 +264,8 @@ impl History {
             | Input::Sampled(_)
             | Input::Control(_)
             | Input::Checkpoint(_)
-            | Input::Trained(_) => {}
+            | Input::Trained(_)
+            | Input::Positions(_) => {}
         }
         Trigger::Other
     }

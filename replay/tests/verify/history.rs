@@ -384,6 +384,7 @@ fn rows_of_a_lost_lane_are_in_another_batch() {
         groups,
         committed_offset: 0,
         snapshot_offset: 0,
+        ..PartitionAssigned::default()
     }));
     let decisions = steps.arrive(5, 4);
     let (lane, lost) = dispatched(&decisions);

@@ -261,6 +261,12 @@ fn a_journal_from_before_there_were_rules_is_verified() {
     check_stored(include_str!("../fixtures/journal_9.txt"));
 }
 
+/// Two process lives, a lane that was drained, and checkpoints; no entry says how far it has come.
+#[test]
+fn a_journal_from_before_there_were_positions_is_verified() {
+    check_stored(include_str!("../fixtures/journal_10.txt"));
+}
+
 fn checkpointed() -> (Recording, Vec<Record>, Vec<usize>) {
     let recording = record(Plan { lives: 1, checkpoint: Some(4), ..Plan::small(26) });
     let journal = records(&recording.log, "journal", 0);

@@ -354,6 +354,7 @@ impl<'a> Run<'a> {
                 groups,
                 committed_offset,
                 snapshot_offset: committed_offset,
+                ..PartitionAssigned::default()
             }));
         }
         for (number, offset) in records.enumerate() {

@@ -52,7 +52,13 @@ impl Scheduled {
     pub fn start(&mut self) {
         self.step(Input::Started(Box::new(self.started.clone())));
         let (committed_offset, snapshot_offset) = (self.next_offset, self.next_offset);
-        let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset, snapshot_offset };
+        let assigned = PartitionAssigned {
+            partition: 0,
+            groups: 1,
+            committed_offset,
+            snapshot_offset,
+            ..PartitionAssigned::default()
+        };
         self.step(Input::PartitionAssigned(assigned));
     }
 

@@ -28,7 +28,7 @@
 //! | `Priced` | solved anew | `AskPrices` |
 //! | `Trained` | recorded, unless a policy of tasks is asked for: then its own network, if it has one | |
 //! | `Draining`, `Control` | recorded; commands that choose a policy are left out where one is asked for | |
-//! | `Sealed`, `CommitEnded`, `Checkpoint` | left out | nothing is decided by them |
+//! | `Sealed`, `CommitEnded`, `Checkpoint`, `Positions` | left out | nothing is decided by them |
 //!
 //! What it cannot tell: rows come no earlier than recorded, so that a source which was held up stays so; slices and batches take what they
 //! took, whatever runs beside them now; residuals are drawn independently of each other, so that a machine that was busy for a while is so

@@ -445,8 +445,13 @@ impl<'a> Run<'a> {
         source.is_restoring = false;
         source.is_paused = false;
         let (groups, offset) = (source.groups, source.position);
-        let assigned =
-            PartitionAssigned { partition, groups, committed_offset: offset, snapshot_offset: offset };
+        let assigned = PartitionAssigned {
+            partition,
+            groups,
+            committed_offset: offset,
+            snapshot_offset: offset,
+            ..PartitionAssigned::default()
+        };
         self.step(at_ns, &Input::PartitionAssigned(assigned))?;
         self.arrive_again(at_ns, partition)?;
         self.read_on(at_ns, partition)

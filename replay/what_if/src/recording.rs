@@ -207,6 +207,7 @@ impl Sorting {
                 groups: load.groups,
                 committed_offset: offset,
                 snapshot_offset: offset,
+                ..PartitionAssigned::default()
             };
             self.keep(at_ns, Input::PartitionAssigned(assigned));
             let mut rows: BTreeMap<i32, i64> = BTreeMap::new();
@@ -320,7 +321,8 @@ impl Sorting {
             | Input::Priced(_)
             | Input::Sealed(_)
             | Input::CommitEnded(_)
-            | Input::Checkpoint(_) => {}
+            | Input::Checkpoint(_)
+            | Input::Positions(_) => {}
         }
     }
 

@@ -179,7 +179,13 @@ fn run_to_the_end(mut run: Run<'_>) -> Outcome {
     if run.ticks.is_some() {
         run.begin_ticks();
     } else {
-        let assigned = PartitionAssigned { partition: 0, groups: 1, committed_offset: 0, snapshot_offset: 0 };
+        let assigned = PartitionAssigned {
+            partition: 0,
+            groups: 1,
+            committed_offset: 0,
+            snapshot_offset: 0,
+            ..PartitionAssigned::default()
+        };
         run.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
     }
     run.begin_scaling();

@@ -111,7 +111,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => start(),
         4 => (index(), index(), number(), number()).prop_map(|(partition, groups, committed, snapshot)| {
             let (committed_offset, snapshot_offset) = (committed, snapshot.min(committed));
-            Input::PartitionAssigned(PartitionAssigned { partition, groups, committed_offset, snapshot_offset })
+            Input::PartitionAssigned(PartitionAssigned { partition, groups, committed_offset, snapshot_offset, ..PartitionAssigned::default() })
         }),
         1 => index().prop_map(|partition| Input::PartitionRevoked(PartitionRevoked { partition })),
         12 => (index(), number(), arrivals()).prop_map(|(partition, next_offset, groups)| {

@@ -298,7 +298,7 @@ impl Model {
             Input::Priced(_) => (),
             Input::Sampled(sampled) => self.sampled(sampled),
             Input::Trained(trained) => assert!(self.life.networks.insert(trained.hash.clone()), "told twice"),
-            Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) => (),
+            Input::Control(_) | Input::Checkpoint(_) | Input::CommitEnded(_) | Input::Positions(_) => (),
         }
     }
 
@@ -527,7 +527,7 @@ impl Model {
             Input::TaskArrived(_) | Input::SliceDone(_) | Input::TaskDropped(_) | Input::Sealed(_) => (),
             Input::Priced(_) => (),
             Input::Sampled(_) | Input::Control(_) | Input::Checkpoint(_) => (),
-            Input::CommitEnded(_) | Input::Trained(_) => (),
+            Input::CommitEnded(_) | Input::Trained(_) | Input::Positions(_) => (),
         }
         let mut went = 0;
         for decision in decisions {

@@ -89,7 +89,13 @@ pub fn started_by(rules: i32, scheduler: SchedulerConfig, weights: &[i32]) -> In
 }
 
 pub fn assigned(partition: PartitionId, groups: i32) -> Input {
-    Input::PartitionAssigned(PartitionAssigned { partition, groups, committed_offset: 0, snapshot_offset: 0 })
+    Input::PartitionAssigned(PartitionAssigned {
+        partition,
+        groups,
+        committed_offset: 0,
+        snapshot_offset: 0,
+        ..PartitionAssigned::default()
+    })
 }
 
 fn parse_step(line: &str, step: i64) -> (i64, Input) {

@@ -439,7 +439,13 @@ fn partitions_where(
 }
 
 fn assign(model: &mut Model, partition: PartitionId, groups: i32) {
-    let assigned = PartitionAssigned { partition, groups, committed_offset: 70, snapshot_offset: 30 };
+    let assigned = PartitionAssigned {
+        partition,
+        groups,
+        committed_offset: 70,
+        snapshot_offset: 30,
+        ..PartitionAssigned::default()
+    };
     model.step(Input::PartitionAssigned(assigned));
 }
 
@@ -602,6 +608,7 @@ fn refuse_something(model: &mut Model, draws: &mut Draws) {
             groups: 0,
             committed_offset: 0,
             snapshot_offset: 0,
+            ..PartitionAssigned::default()
         }),
         7 => {
             let restoring = partitions_where(model, |partition| !partition.assigned);

@@ -51,7 +51,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 11, 0xbb8f_8956_ca9a_f0f0
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 11, 0x0232_4f82_9c33_3d6e
 );
 known!(
     /// Stage state at an offset.

@@ -217,6 +217,7 @@ fn input_branch(input: &Input) -> u32 {
         Input::Checkpoint(_) => 18,
         Input::CommitEnded(_) => 19,
         Input::Trained(_) => 20,
+        Input::Positions(_) => 21,
     }
 }
 

@@ -363,7 +363,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
                 partition: 3,
                 groups: 16,
                 committed_offset: 100,
-                snapshot_offset: 0,
+                ..PartitionAssigned::default()
             }),
             vec![
                 Decision::Place(place.clone()),
@@ -446,6 +446,13 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
 fn commit_ended(attempt: i32, outcome: CommitOutcome) -> CommitEnded {
     let looked_up = outcome == CommitOutcome::Committed;
     CommitEnded { sealed: i64::MAX, attempt, sent_ns: 1_000, ended_ns: i64::MAX, outcome, looked_up }
+}
+
+fn positions() -> Positions {
+    let settled = Position { partition: 0, next_offset: 101, ..Position::default() };
+    let unsettled =
+        Position { partition: 3, next_offset: 100, unsettled_offset: Some(i64::MAX), next_request: Some(13) };
+    Positions { group: "warptape".to_owned(), is_whole: true, partitions: vec![settled, unsettled] }
 }
 
 fn sealed() -> Vec<SealedPartition> {
@@ -661,6 +668,18 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
         (Input::CommitEnded(commit_ended(1, CommitOutcome::Aborted)), vec![]),
         (Input::CommitEnded(commit_ended(2, CommitOutcome::Committed)), vec![]),
         (Input::Trained(Trained { hash: "0f".repeat(32), network: StateBytes((0..=255).collect()) }), vec![]),
+        (Input::Positions(positions()), vec![]),
+        (
+            Input::PartitionAssigned(PartitionAssigned {
+                partition: 1,
+                groups: 4,
+                committed_offset: 700,
+                snapshot_offset: 700,
+                is_emptied: true,
+                lost_from: Some(640),
+            }),
+            vec![],
+        ),
     ];
     entries.extend(control_commands().into_iter().enumerate().map(|(number, command)| {
         let id = format!("control-{number}");

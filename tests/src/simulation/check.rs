@@ -20,6 +20,9 @@ use crate::sequential::Outputs;
 impl World {
     /// Compares what is committed with the sequential run, and counts what the journals tell.
     pub(super) fn check(&mut self, expected: &[Outputs]) -> Result<(), Failure> {
+        if let Some(impossible) = &self.impossible {
+            return Err(Failure::Outputs(impossible.clone()));
+        }
         for (partition, expected) in (0_i32..).zip(expected) {
             let signals = self.topic("signals", partition).iter().cloned();
             let late = self.topic("late", partition).iter().map(|record| {

@@ -70,9 +70,8 @@ impl Simulation {
         for partition in of_nobody.collect::<Vec<_>>() {
             let member = members[world.random.index(members.len())];
             world.group.0[partition] = Owner::Process(member);
-            let committed = world.committed_offset(partition as i32);
-            let end = world.published(world.source[partition].len()) as i64;
-            dealt.entry(member).or_default().push(Assigned { partition: partition as i32, committed, end });
+            let assigned = world.hold(partition as i32);
+            dealt.entry(member).or_default().push(assigned);
         }
         for (member, assigned) in dealt {
             world.coverage.assigned_together += usize::from(assigned.len() > 1);

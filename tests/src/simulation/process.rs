@@ -69,7 +69,8 @@ impl Process {
             .with_prices(config.core.stages.numbers.prices())
             .with_units(config.core.stages.times.have_units())
             .by_rows(config.core.stages.rejects_rows());
-        let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref())?;
+        let positions = world.positions(ordinal);
+        let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;
         let mut process = Self {
             ordinal,
             control_next: None,
@@ -237,7 +238,9 @@ impl Process {
                 self.source.reading.remove(&partition);
                 self.restores.push_back(Restore { number, partition, sealed_offset });
             }
-            Command::OpenRequests { partition, assignment } => self.requests.open(partition, assignment),
+            Command::OpenRequests { partition, assignment, committed } => {
+                self.requests.open(partition, assignment, committed);
+            }
             Command::ReadRequests { partition, offset, generation } => {
                 self.requests.seek(partition, offset, generation);
             }
@@ -261,6 +264,11 @@ impl Process {
             Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail) => {
                 world.coverage.handed_over += usize::from(detail.ends_with(", committed"));
                 world.coverage.handed_over_late += usize::from(detail.ends_with("not committed in time"));
+            }
+            Command::TicksRemoved { partition, first, .. } => {
+                let found =
+                    format!("partition {partition} has no state for the ticks removed before {first}");
+                world.impossible.get_or_insert(found);
             }
             Command::Hurry | Command::NewSegment { .. } | Command::Breaker(_) | Command::Lifecycle(..) => {}
         }

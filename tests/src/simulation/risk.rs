@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
-use warptape_engine::{Answered, Preparation};
+use warptape_engine::{Answered, Committed, Preparation};
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::read_request;
@@ -50,6 +50,11 @@ impl Requests {
         Self { log, offsets: BTreeMap::new(), markets: BTreeMap::new() }
     }
 
+    /// Requests of a partition.
+    pub(super) fn len(&self, partition: usize) -> usize {
+        self.log[partition].len()
+    }
+
     pub(super) fn ends(&self) -> Vec<(i32, i64)> {
         (0..).zip(self.log.iter().map(|log| log.len() as i64)).collect()
     }
@@ -61,13 +66,13 @@ pub(super) struct RequestReader {
     /// By partition: next offset and generation.
     reading: BTreeMap<i32, (usize, u64)>,
     fetched: VecDeque<(i32, u64, Vec<Record>)>,
-    /// Partitions of which is to be found out what is answered, with their assignments.
-    opening: VecDeque<(i32, u64)>,
+    /// Partitions of which is to be found out what is answered, with their assignments, and how far they are at least.
+    opening: VecDeque<(i32, u64, Committed)>,
 }
 
 impl RequestReader {
-    pub(super) fn open(&mut self, partition: i32, assignment: u64) {
-        self.opening.push_back((partition, assignment));
+    pub(super) fn open(&mut self, partition: i32, assignment: u64, committed: Committed) {
+        self.opening.push_back((partition, assignment, committed));
     }
 
     pub(super) fn seek(&mut self, partition: i32, offset: i64, generation: u64) {
@@ -76,7 +81,7 @@ impl RequestReader {
 
     pub(super) fn forget(&mut self, partition: i32) {
         self.reading.remove(&partition);
-        self.opening.retain(|&(opened, _)| opened != partition);
+        self.opening.retain(|&(opened, ..)| opened != partition);
     }
 
     /// Some requests of a partition are read.
@@ -169,8 +174,8 @@ fn symbol(random: &mut Random, partition: usize) -> String {
 impl Process {
     /// What is answered of a partition is found out, or requests that were read reach the core.
     pub(super) fn deliver_requests(&mut self, world: &mut World) -> Result<(), Failure> {
-        if let Some((partition, assignment)) = self.requests.opening.pop_front() {
-            self.tell_answered(partition, assignment, world);
+        if let Some(opening) = self.requests.opening.pop_front() {
+            self.tell_answered(opening, world);
             return self.obey(world);
         }
         if world.plant == Plant::MarketBehind && !world.phase.stopping {
@@ -189,16 +194,20 @@ impl Process {
         Ok(self.core.on_requests(world.now_ns, partition, generation, requests)?)
     }
 
-    /// The requests of a partition are to be read, from where the results and the committed offset are.
-    fn tell_answered(&mut self, partition: i32, assignment: u64, world: &mut World) {
-        let committed = world.requests.offsets.get(&partition).copied().unwrap_or(0);
+    /// The requests of a partition are to be read, from where the results and the journals say.
+    fn tell_answered(
+        &mut self,
+        (partition, assignment, committed): (i32, u64, Committed),
+        world: &mut World,
+    ) {
+        let offset = committed.offset;
         let results = match world.plant {
             Plant::AnswersForgotten => Vec::new(),
             _ => world.results(partition),
         };
-        world.coverage.answers_found += results.iter().filter(|result| result.offset >= committed).count();
+        world.coverage.answers_found += results.iter().filter(|result| result.offset >= offset).count();
         let found_before = world.published(world.requests.log[partition as usize].len()) as i64;
-        let answered = Answered::of(&results, committed);
+        let answered = Answered::of(&results, offset);
         self.core.on_requests_opened(partition, assignment, committed, found_before, answered);
     }
 

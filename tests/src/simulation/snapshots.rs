@@ -20,6 +20,12 @@ impl SnapshotTopic {
         self.0.entry(partition).or_default().push((key.to_owned(), value));
     }
 
+    /// Offset of the newest record's state.
+    pub(super) fn newest(&self, partition: i32) -> Option<i64> {
+        let (_, value) = self.0.get(&partition)?.last()?;
+        Some(decode_snapshot(value).expect("snapshots are written whole").offset)
+    }
+
     /// Leaves the newest record of each key of a partition. Whether there were others.
     fn compact(&mut self, partition: i32) -> bool {
         let records = self.0.entry(partition).or_default();
@@ -91,8 +97,16 @@ impl Process {
     }
 
     fn restored(&self, partition: i32, sealed_offset: i64, world: &World) -> Restored {
-        let parts = world.snapshots.parts(partition);
-        restore_from(parts, sealed_offset, &self.config.core.stages, self.config.isa)
+        let first = world.first[partition as usize];
+        Restored { first, ..world.restored(partition, sealed_offset) }
+    }
+}
+
+impl World {
+    /// The newest state of a partition at or before an offset.
+    pub(super) fn restored(&self, partition: i32, offset: i64) -> Restored {
+        let parts = self.snapshots.parts(partition);
+        restore_from(parts, offset, &self.config.core.stages, self.config.isa)
     }
 }
 

@@ -81,6 +81,7 @@ impl SimulatedSource {
         let left = world.published(world.source[partition].len()) - reading.next;
         let count = left.min(1 + world.random.index(records_max));
         let range = reading.next..reading.next + count;
+        assert!(reading.next as i64 >= world.first[partition], "records that are gone cannot be read");
         reading.next += count;
         let record = |offset: usize| Record {
             offset: offset as i64,

@@ -28,11 +28,11 @@ const OUTPUTS: [fn(&Topics) -> &str; 3] =
     [|topics| &topics.signals, |topics| &topics.late, |topics| &topics.dead_letter];
 
 /// A name that nobody has used on the broker.
-fn unique(name: &str) -> String {
+pub fn unique(name: &str) -> String {
     format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns())
 }
 
-fn broker() -> KafkaOptions {
+pub fn broker() -> KafkaOptions {
     let address = std::env::var("WARPTAPE_TEST_KAFKA").expect(
         "WARPTAPE_TEST_KAFKA is not set: run the tests by tests/run, or by `tests/services run cargo test …`",
     );
@@ -52,7 +52,7 @@ fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
 }
 
 /// Wait for the markers of a transaction: it is committed before they are written, and read once they are.
-const MARKERS_MAX: Duration = Duration::from_secs(120);
+pub const MARKERS_MAX: Duration = Duration::from_secs(120);
 
 /// All outputs, once there are so many.
 fn outputs_of(log: &dyn EventLog, topics: &Topics, expected: usize) -> Vec<Vec<Output>> {
@@ -90,17 +90,25 @@ fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
 
 /// Gives a topic more partitions, so many in all.
 fn add_partitions(topic: &str, partitions: usize) {
-    let mut config = ClientConfig::new();
-    let admin: AdminClient<DefaultClientContext> =
-        config.set("bootstrap.servers", broker().brokers).create().expect("a client");
     let (wanted, options) = ([NewPartitions::new(topic, partitions)], AdminOptions::new());
-    let mut done = pin!(admin.create_partitions(&wanted, &options));
+    let done = await_answer(admin().create_partitions(&wanted, &options)).expect("the broker answers");
+    assert!(done.iter().all(Result::is_ok));
+}
+
+/// A client that changes what the broker keeps.
+pub fn admin() -> AdminClient<DefaultClientContext> {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", broker().brokers).create().expect("a client")
+}
+
+/// Waits for what the broker says.
+pub fn await_answer<T>(answer: impl Future<Output = T>) -> T {
+    let mut answer = pin!(answer);
     let mut task = Context::from_waker(Waker::noop());
     let since = Instant::now();
     loop {
-        if let Poll::Ready(done) = done.as_mut().poll(&mut task) {
-            assert!(done.expect("the broker answers").iter().all(Result::is_ok));
-            return;
+        if let Poll::Ready(answer) = answer.as_mut().poll(&mut task) {
+            return answer;
         }
         assert!(since.elapsed() < MARKERS_MAX, "the broker does not answer");
         std::thread::yield_now();

@@ -52,6 +52,11 @@ fn offsets_committed_before_outputs_are_found() {
 }
 
 #[test]
+fn offsets_that_are_believed_are_found() {
+    check_found(Plant::OffsetsBelieved);
+}
+
+#[test]
 fn forgotten_answers_are_found() {
     check_found(Plant::AnswersForgotten);
 }

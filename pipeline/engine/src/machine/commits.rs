@@ -215,10 +215,14 @@ impl Core {
                 sealed.add_snapshot(SnapshotPlace::default(), &segment);
             }
             request.sealed.push(sealed);
-            if owned.sealed_offset > before {
-                request.receipt.advances = true;
+            let moves = owned.sealed_offset > before;
+            request.receipt.advances |= moves;
+            if take(&mut owned.offset_due) || moves {
                 request.offsets.push((owned.source.clone(), owned.sealed_offset));
             }
+        }
+        if self.recorder.are_positions_due() {
+            self.write_positions(now_ns)?;
         }
         if !accounts.is_empty() {
             self.step(now_ns, Input::Sealed(Sealed { partitions: accounts }))?;

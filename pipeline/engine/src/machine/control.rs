@@ -3,6 +3,8 @@
 use warptape_events::control::{Control, ControlOutcome, ControlResult};
 use warptape_events::journal::{Controlled, Input};
 
+use warptape_record::TopicPartition;
+
 use super::Core;
 use crate::RecordError;
 use crate::control::{ControlRefusal, ReadControl};
@@ -50,6 +52,11 @@ impl Core {
         let result =
             ControlResult { id, ordinal: 0, node, offset: 0, at_ns: now_ns, outcome, detail, sequence: None };
         self.control.answer(&self.config.topics.control, result);
+    }
+
+    /// The group is to have committed that this is the next command, though none is answered.
+    pub fn commit_control(&mut self, commands: TopicPartition, next: i64) {
+        self.control.move_to(commands, next);
     }
 
     /// Whether commands may come now. A process that ends leaves them to its next life.

@@ -6,8 +6,8 @@ use warptape_events::LifecycleEvent;
 use warptape_events::journal::{Input, PartitionAssigned, PartitionRevoked};
 use warptape_record::TopicPartition;
 
-use super::{Command, Core};
-use crate::error::CoreError;
+use super::{Command, Committed, Core};
+use crate::error::{CoreError, RemovedTicks};
 use crate::partition::{Partition, Reached};
 use crate::recorder::RecordError;
 use crate::restore::Restored;
@@ -18,14 +18,30 @@ use crate::segment::is_other;
 const REVOKE_NS_MAX: i64 = 10_000_000_000;
 
 /// A partition to own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Assigned {
     /// The partition.
     pub partition: i32,
-    /// Next offset to read according to the last commit.
+    /// Next offset to read: outputs of the records before exist; `None` where nothing was processed yet.
     pub committed: Option<i64>,
     /// Offset of the next record that is published.
     pub end: i64,
+    /// Whether the group has committed something else, so that this is to be committed once more.
+    pub is_uncommitted: bool,
+    /// First of the records before `committed` that are given up: no transaction accounts for them.
+    pub lost_from: Option<i64>,
+    /// How far its risk requests are answered.
+    pub requests: Committed,
+}
+
+/// How a process begins with a partition.
+struct Beginning {
+    committed_offset: i64,
+    snapshot_offset: i64,
+    is_emptied: bool,
+    lost_from: Option<i64>,
+    /// Whether the log has removed records that the state lacks.
+    has_gap: bool,
 }
 
 /// What is known of the process's membership in its group.
@@ -40,8 +56,8 @@ pub(super) struct Membership {
     restoring: BTreeMap<i32, Restoring>,
     restores_total: u64,
     /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
-    /// partition came is in the market then.
-    requests_wait: BTreeMap<i32, i64>,
+    /// partition came is in the market then. With how far they are answered.
+    requests_wait: BTreeMap<i32, (i64, Committed)>,
     revoking: Option<Revoking>,
 }
 
@@ -145,13 +161,12 @@ impl Core {
             }
         }
         let mut lost = self.membership.restoring.extract_if(.., |_, restoring| restoring.number == number);
-        match lost.next() {
-            Some((partition, Restoring { reached, sealed_offset, .. })) => {
-                drop(lost);
-                Ok(self.admit(now_ns, partition, restored, sealed_offset, reached)?)
-            }
-            None => Ok(()),
-        }
+        let Some((partition, Restoring { reached, sealed_offset, .. })) = lost.next() else { return Ok(()) };
+        drop(lost);
+        let committed = Some(sealed_offset);
+        self.allow_losses([(partition, committed, &restored)].into_iter())?;
+        let assigned = Assigned { partition, committed, ..Assigned::default() };
+        Ok(self.admit(now_ns, assigned, restored, reached)?)
     }
 
     /// Takes over partitions whose states are there, unless that would begin segments of the log that nobody asked for.
@@ -160,10 +175,13 @@ impl Core {
         let complete: Vec<Assigning> = self.membership.assigning.extract_if(.., is_complete).collect();
         for Assigning { all, mut restored, .. } in complete {
             self.allow_segments(&all, &restored)?;
-            for Assigned { partition, committed, end } in all {
-                let restored = restored.remove(&partition).expect("the states of all are there");
-                self.admit(now_ns, partition, restored, committed.unwrap_or(0), Reached::default())?;
-                self.membership.requests_wait.insert(partition, end);
+            self.allow_losses(
+                all.iter().map(|one| (one.partition, one.committed, &restored[&one.partition])),
+            )?;
+            for assigned in all {
+                let restored = restored.remove(&assigned.partition).expect("the states of all are there");
+                self.admit(now_ns, assigned, restored, Reached::default())?;
+                self.membership.requests_wait.insert(assigned.partition, (assigned.end, assigned.requests));
             }
         }
         Ok(())
@@ -193,14 +211,64 @@ impl Core {
         Ok(())
     }
 
+    /// Checks that no record was removed before it was processed, or that it may be given up.
+    fn allow_losses<'a>(
+        &self,
+        all: impl Iterator<Item = (i32, Option<i64>, &'a Restored)>,
+    ) -> Result<(), CoreError> {
+        let lost = all.filter_map(|(partition, committed, restored)| {
+            let (from, first) = (committed?, restored.first);
+            let is_lost = from < first && !self.config.accepted_loss.covers(partition, first);
+            is_lost.then_some(RemovedTicks { partition, from, first })
+        });
+        let removed: Vec<RemovedTicks> = lost.collect();
+        let topic = self.config.topics.ticks.clone();
+        if removed.is_empty() { Ok(()) } else { Err(CoreError::TicksRemoved { topic, removed }) }
+    }
+
+    /// Where a partition begins whose state was read. Where the log has removed records that the state lacks, it begins with the first that
+    /// is left, and with no state, unless the state has all that was processed.
+    fn beginning(&mut self, assigned: Assigned, restored: &mut Restored) -> Beginning {
+        let Assigned { partition, committed, lost_from, .. } = assigned;
+        let (first, snapshot_offset) = (restored.first, restored.offset);
+        let committed_offset = committed.unwrap_or(0);
+        let has_gap = snapshot_offset < first;
+        let mut beginning =
+            Beginning { committed_offset, snapshot_offset, is_emptied: false, lost_from, has_gap };
+        if !has_gap {
+            return beginning;
+        }
+        beginning.is_emptied = snapshot_offset == 0 || snapshot_offset < committed_offset;
+        if committed_offset < first {
+            beginning.committed_offset = first;
+            beginning.lost_from = lost_from.or(Some(committed_offset));
+        }
+        if beginning.is_emptied {
+            beginning.snapshot_offset = first;
+            restored.empty(&self.config.stages);
+        }
+        restored.offset = first;
+        let Beginning { is_emptied, lost_from, .. } = beginning;
+        self.commands.push(Command::TicksRemoved {
+            partition,
+            first,
+            snapshot_offset,
+            is_emptied,
+            lost_from,
+        });
+        beginning
+    }
+
     fn admit(
         &mut self,
         now_ns: i64,
-        partition: i32,
-        restored: Restored,
-        sealed_offset: i64,
+        assigned: Assigned,
+        mut restored: Restored,
         reached: Reached,
     ) -> Result<(), RecordError> {
+        let partition = assigned.partition;
+        let Beginning { committed_offset, snapshot_offset, is_emptied, lost_from, has_gap } =
+            self.beginning(assigned, &mut restored);
         let offset = restored.offset;
         if let Some(assignment) = self.membership.begin(partition) {
             self.commands.push(Command::Own { partition, assignment });
@@ -211,21 +279,31 @@ impl Core {
         let is_other = |segment: &String| is_other(segment, &self.config.stages);
         let segment_due = restored.segment.as_ref().is_none_or(is_other);
         let Reached { offset: reached_offset, gone_out } = reached;
-        let counted_offset = reached_offset.max(sealed_offset);
-        let mut owned = Partition::new(source, generation, restored, sealed_offset, counted_offset, gone_out);
+        let counted_offset = reached_offset.max(committed_offset);
+        let mut owned =
+            Partition::new(source, generation, restored, committed_offset, counted_offset, gone_out);
         owned.segment_due = segment_due;
+        owned.offset_due = assigned.is_uncommitted || lost_from.is_some();
         self.partitions.insert(partition, owned);
-        let detail = format!("partition {partition} from snapshot at {offset}, outputs from {sealed_offset}");
+        let detail = format!(
+            "partition {partition} from snapshot at {snapshot_offset}, outputs from {committed_offset}"
+        );
         self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
         self.step(
             now_ns,
             Input::PartitionAssigned(PartitionAssigned {
                 partition,
                 groups: self.config.stages.groups_per_partition as i32,
-                committed_offset: sealed_offset,
-                snapshot_offset: offset,
+                committed_offset,
+                snapshot_offset,
+                is_emptied,
+                lost_from,
             }),
         )?;
+        if has_gap {
+            // The log may have lost the records of this state when it is asked for again.
+            self.begin_snapshot(now_ns, partition, 0)?;
+        }
         self.commands.push(Command::Seek { partition, offset, generation });
         // A stop may have been asked for before there was anything to stop.
         self.drain_if_read(now_ns)
@@ -236,7 +314,7 @@ impl Core {
     pub fn on_revoking(&mut self, now_ns: i64, partitions: Vec<i32>) -> Result<(), CoreError> {
         for &partition in &partitions {
             self.close_requests(now_ns, partition)?;
-            self.begin_last_snapshot(now_ns, partition)?;
+            self.begin_snapshot(now_ns, partition, 1)?;
         }
         self.membership.revoking = Some(Revoking { partitions, until_ns: now_ns + REVOKE_NS_MAX });
         Ok(())
@@ -316,12 +394,12 @@ impl Core {
     /// any when they came.
     pub(super) fn open_requests(&mut self) {
         let mut waiting = self.membership.requests_wait.iter();
-        if waiting.any(|(&partition, &end)| !self.is_read_to(partition, end)) {
+        if waiting.any(|(&partition, &(end, _))| !self.is_read_to(partition, end)) {
             return;
         }
-        while let Some((partition, _)) = self.membership.requests_wait.pop_first() {
+        while let Some((partition, (_, committed))) = self.membership.requests_wait.pop_first() {
             if let Some(assignment) = self.membership.assignment(partition) {
-                self.commands.push(Command::OpenRequests { partition, assignment });
+                self.commands.push(Command::OpenRequests { partition, assignment, committed });
             }
         }
     }

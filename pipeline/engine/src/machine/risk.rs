@@ -29,6 +29,15 @@ pub struct ReadRequest {
     pub request: Result<Box<RiskRequest>, DecodeError>,
 }
 
+/// How far the requests of a partition are answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// The first request that may have no answer.
+    pub offset: i64,
+    /// Whether the group has committed something else, so that this is to be committed once more.
+    pub is_uncommitted: bool,
+}
+
 impl Core {
     /// The requests of a partition are to be read, from the committed offset on; those before `found_before` lay there when it
     /// came. One that is not this process's any more, or is again under another assignment, is ignored.
@@ -36,7 +45,7 @@ impl Core {
         &mut self,
         partition: i32,
         assignment: u64,
-        committed: i64,
+        committed: Committed,
         found_before: i64,
         answered: Answered,
     ) {
@@ -46,9 +55,11 @@ impl Core {
         self.generation += 1;
         let source = TopicPartition { topic: self.config.topics.risk_requests.clone(), partition };
         let generation = self.generation;
-        let requests = RequestPartition::new(source, generation, committed, found_before, answered);
+        let Committed { offset, is_uncommitted } = committed;
+        let mut requests = RequestPartition::new(source, generation, offset, found_before, answered);
+        requests.offset_due = is_uncommitted;
         self.risk.partitions.insert(partition, requests);
-        self.commands.push(Command::ReadRequests { partition, offset: committed, generation });
+        self.commands.push(Command::ReadRequests { partition, offset, generation });
     }
 
     /// Requests of a partition were read up to an offset, after which the log may have no more records.

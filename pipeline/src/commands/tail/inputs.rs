@@ -2,7 +2,7 @@
 
 use warptape_schemas::journal::{
     Checkpoint, CommitEnded, CommitOutcome, ControlCommand, DeviceSample, Input, JournalEntry, LaneId,
-    LaneSpec, Sealed, Started, TaskArrived,
+    LaneSpec, PartitionAssigned, Positions, Sealed, Started, TaskArrived,
 };
 
 use super::reasons::milliseconds;
@@ -21,13 +21,7 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
     };
     match &entry.input {
         Input::Started(started) => of_start(started),
-        Input::PartitionAssigned(assigned) => format!(
-            "PartitionAssigned: partition {} with {} came to the process, read from offset {} on; {} is committed",
-            assigned.partition,
-            numbered(assigned.groups, "group", "groups"),
-            assigned.snapshot_offset,
-            assigned.committed_offset
-        ),
+        Input::PartitionAssigned(assigned) => of_assignment(assigned),
         Input::PartitionRevoked(revoked) => {
             format!("PartitionRevoked: partition {} left the process", revoked.partition)
         }
@@ -89,7 +83,33 @@ pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
             trained.hash,
             trained.network.0.len()
         ),
+        Input::Positions(positions) => of_positions(positions),
     }
+}
+
+fn of_assignment(assigned: &PartitionAssigned) -> String {
+    let PartitionAssigned { partition, groups, committed_offset, snapshot_offset, is_emptied, lost_from } =
+        *assigned;
+    let emptied = if is_emptied { ", with the state of no records, since those before are gone" } else { "" };
+    let lost = lost_from.map_or_else(String::new, |from| {
+        format!(", no transaction accounts for the records {from} to {}", committed_offset - 1)
+    });
+    format!(
+        "PartitionAssigned: partition {partition} with {} came to the process, read from offset {snapshot_offset} on{emptied}; \
+         {committed_offset} is committed{lost}",
+        numbered(groups, "group", "groups"),
+    )
+}
+
+fn of_positions(positions: &Positions) -> String {
+    let partitions = positions.partitions.iter();
+    let reached: Vec<String> =
+        partitions.map(|one| format!("{}: {}", one.partition, one.next_offset)).collect();
+    let reached = if reached.is_empty() { "nothing yet".to_owned() } else { reached.join(", ") };
+    format!(
+        "Positions: this journal of group {:?} has come to these offsets by partition: {reached}",
+        positions.group
+    )
 }
 
 fn of_start(started: &Started) -> String {

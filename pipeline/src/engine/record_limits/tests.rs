@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use warptape_engine::{
-    Assigned, Command, CommitAttempt, CommitRequest, Core, LOST_REASON_BYTES_MAX, LaneNews, PendingSnapshot,
-    Restored, cut, snapshot_records,
+    Assigned, Command, CommitAttempt, CommitRequest, Core, JournalPositions, LOST_REASON_BYTES_MAX, LaneNews,
+    PendingSnapshot, Restored, cut, snapshot_records,
 };
 use warptape_eventlog::{NewRecord, Record};
 use warptape_kernels::Indicator;
@@ -360,15 +360,15 @@ impl Driven {
 fn drive(config: EngineConfig, draws: &mut Draws) {
     let mut core_config = config.core.clone();
     core_config.times.commit_interval_ns = 0;
-    let core =
-        Core::new(core_config, Box::new(TickDecoder::new()), None).expect("a new journal can be begun");
+    let core = Core::new(core_config, Box::new(TickDecoder::new()), None, JournalPositions::beginning())
+        .expect("a new journal can be begun");
     let lanes = config.core.lanes.len() as u64;
     let lives = vec![0; config.core.lanes.len()];
     let now_ns = 1 << 60;
     let mut driven = Driven { core, config, now_ns, generations: BTreeMap::new(), lives, largest_entry: 0 };
     driven.core.begin(now_ns).expect("the scheduler takes it");
     driven.settle();
-    let assigned = (0..PARTITIONS).map(|partition| Assigned { partition, committed: None, end: 0 });
+    let assigned = (0..PARTITIONS).map(|partition| Assigned { partition, ..Assigned::default() });
     driven.core.on_assigned(now_ns, assigned.collect()).expect("nothing was processed before");
     driven.settle();
     // So many symbols that all groups have rows; then records that cannot be read, larger than any topic takes.

@@ -129,19 +129,18 @@ fn a_transaction_that_does_not_end_holds_up_no_other_partition() {
     publish(&log, OTHER, b"second");
     let has_ended = Arc::new(AtomicBool::new(false));
     let log = Arc::new(HeldLog { log, has_ended: has_ended.clone() });
-    let names = RequestNames {
-        group: "group".to_owned(),
-        requests: REQUESTS.to_owned(),
-        results: RESULTS.to_owned(),
-    };
+    let names = RequestNames { requests: REQUESTS.to_owned(), results: RESULTS.to_owned() };
     let source = RequestSource::start(log.clone(), names);
     let tell = |command| source.commands.send(command).expect("the thread runs");
     let next = || source.events.recv_timeout(ANSWER_MAX).expect("the thread tells it");
 
-    tell(RequestCommand::Open { partition: HELD, assignment: 1 });
-    tell(RequestCommand::Open { partition: OTHER, assignment: 2 });
+    tell(RequestCommand::Open { partition: HELD, assignment: 1, committed: Committed::default() });
+    tell(RequestCommand::Open { partition: OTHER, assignment: 2, committed: Committed::default() });
     let opened = next();
-    assert!(matches!(opened, RequestEvent::Opened { partition: OTHER, assignment: 2, committed: 0, .. }));
+    assert!(matches!(
+        opened,
+        RequestEvent::Opened { partition: OTHER, assignment: 2, committed: Committed { offset: 0, .. }, .. }
+    ));
     let expect = |partition: i32, generation: u64, offset: i64| loop {
         match next() {
             RequestEvent::Position { .. } => {}
@@ -157,7 +156,7 @@ fn a_transaction_that_does_not_end_holds_up_no_other_partition() {
     expect(OTHER, 7, 0);
     // The partition that waits goes and comes again.
     tell(RequestCommand::Forget { partition: HELD });
-    tell(RequestCommand::Open { partition: HELD, assignment: 3 });
+    tell(RequestCommand::Open { partition: HELD, assignment: 3, committed: Committed::default() });
     publish(log.as_ref(), OTHER, b"third");
     expect(OTHER, 7, 1);
 

@@ -1,8 +1,12 @@
 //! The source thread on a log that fails.
 
-use warptape_eventlog::{Durability, OffsetRange, SqliteLog};
+use std::sync::Arc;
+
+use warptape_engine::{AcceptedLoss, Topics};
+use warptape_eventlog::{Durability, EventLog, OffsetRange, SqliteLog};
 
 use super::*;
+use crate::engine::journals::Journals;
 
 /// Longest wait for what must come.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
@@ -52,6 +56,13 @@ fn failure() -> LogError {
     LogError::Fenced { url: "log".to_owned(), transactional_id: "group-0".to_owned() }
 }
 
+fn holder(log: SqliteLog, topics: Topics) -> Holder {
+    let log: Arc<dyn EventLog> = Arc::new(log);
+    let journals = Journals::new(log.clone(), &topics.journal).expect("a log");
+    let (group, accepted_loss, waiting) = ("group".to_owned(), AcceptedLoss::None, BTreeMap::new());
+    Holder { log, topics, group, accepted_loss, journals, waiting }
+}
+
 /// As many fetches as the engine leaves waiting while it is full, and then the log fails: the engine has to hear it all the same.
 #[test]
 fn a_failure_is_heard_while_the_engine_takes_no_events() {
@@ -61,9 +72,9 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     fence.open(0, 1);
     let consumer = Box::new(GivenConsumer { partition: 0, fetches_left: FETCHES_MAX });
     let source =
-        SourceThread::start(Arc::new(log), consumer, &topics, fence.clone(), Clock::start(), [1, usize::MAX]);
+        SourceThread::start(holder(log, topics), consumer, fence.clone(), Clock::start(), [1, usize::MAX]);
     let error = source.failed.recv_timeout(ANSWER_MAX).expect("the failure is told");
-    assert!(matches!(error, LogError::Fenced { .. }), "{error}");
+    assert!(matches!(error, EngineError::Log(LogError::Fenced { .. })), "{error}");
     assert_eq!(source.events.len(), FETCHES_MAX, "nobody has taken what was read before");
     assert!(!fence.is_open(0, 1), "nothing may be committed in the name of a member that is gone");
     source.stop();
@@ -76,14 +87,8 @@ fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::default()).expect("a log");
     let (topics, consumer) =
         (Topics::new(""), Box::new(GivenConsumer { partition: 1, fetches_left: usize::MAX }));
-    let source = SourceThread::start(
-        Arc::new(log),
-        consumer,
-        &topics,
-        Fence::default(),
-        Clock::start(),
-        [1, usize::MAX],
-    );
+    let source =
+        SourceThread::start(holder(log, topics), consumer, Fence::default(), Clock::start(), [1, usize::MAX]);
     for partition in [0, 1] {
         let seek = SourceCommand::Seek { partition, offset: 6, generation: 3 };
         source.commands.send(seek).expect("the thread listens");

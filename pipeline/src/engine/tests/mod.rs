@@ -7,7 +7,7 @@ mod segments;
 use serde_json::{Value, json};
 use warptape_engine::{
     AfterAbort, Answered, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Config, Core,
-    LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
+    JournalPositions, LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
@@ -65,8 +65,8 @@ impl Shell {
         // Each turn commits what there is.
         core_config.times.commit_interval_ns = 0;
         change(&mut core_config);
-        let core =
-            Core::new(core_config, Box::new(TickDecoder::new()), None).expect("a new journal can be begun");
+        let core = Core::new(core_config, Box::new(TickDecoder::new()), None, JournalPositions::beginning())
+            .expect("a new journal can be begun");
         let lane = LaneStages::on_host(&config.core.stages, Isa::Baseline);
         let mut shell = Self {
             core,
@@ -85,7 +85,8 @@ impl Shell {
         };
         shell.core.begin(0).expect(TOLD);
         let committed = (sealed_offset > 0).then_some(sealed_offset);
-        shell.core.on_assigned(0, vec![Assigned { partition: PARTITION, committed, end: 0 }]).expect(TOLD);
+        let assigned = Assigned { partition: PARTITION, committed, ..Assigned::default() };
+        shell.core.on_assigned(0, vec![assigned]).expect(TOLD);
         shell.obey(0);
         shell.turn(0);
         shell.commits.clear();
@@ -143,12 +144,12 @@ impl Shell {
                         self.core.on_restored(now_ns, number, beginning).expect(TOLD);
                     }
                     Command::Seek { generation, .. } => self.generations[0] = generation,
-                    Command::OpenRequests { partition, assignment } => {
+                    Command::OpenRequests { partition, assignment, committed } => {
                         let answered = Answered::default();
                         self.core.on_requests_opened(
                             partition,
                             assignment,
-                            0,
+                            committed,
                             self.requests_before,
                             answered,
                         );

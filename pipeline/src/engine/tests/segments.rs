@@ -14,9 +14,11 @@ fn assigned(is_allowed: bool) -> (Core, EngineConfig, Result<(), CoreError>) {
     let mut config = load(&sources).expect("the defaults are good").0.engine_config(None);
     config.core.new_segment = is_allowed;
     config.core.times.commit_interval_ns = 0;
-    let mut core = Core::new(config.core.clone(), Box::new(TickDecoder::new()), None).expect("a new journal");
+    let positions = JournalPositions::beginning();
+    let mut core =
+        Core::new(config.core.clone(), Box::new(TickDecoder::new()), None, positions).expect("a new journal");
     core.begin(0).expect(TOLD);
-    let of = |partition, committed| Assigned { partition, committed, end: 0 };
+    let of = |partition, committed| Assigned { partition, committed, ..Assigned::default() };
     core.on_assigned(0, vec![of(0, Some(PROCESSED)), of(1, None)]).expect("states are asked for");
     let mut former = config.core.stages.clone();
     former.allowed_lateness_ns += 1;

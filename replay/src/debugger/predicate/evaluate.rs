@@ -182,6 +182,7 @@ fn input_name(input: &Input) -> &'static str {
         Input::Checkpoint(_) => 18,
         Input::CommitEnded(_) => 19,
         Input::Trained(_) => 20,
+        Input::Positions(_) => 21,
     }]
 }
 
@@ -208,6 +209,10 @@ fn of_input(input: &Input) -> Subject {
         Input::TaskDropped(dropped) => Subject { task: Some(dropped.task), ..Subject::default() },
         Input::Sealed(sealed) => Subject {
             groups: sealed.partitions.iter().map(|part| (Some(part.partition), None)).collect(),
+            ..Subject::default()
+        },
+        Input::Positions(positions) => Subject {
+            groups: positions.partitions.iter().map(|one| (Some(one.partition), None)).collect(),
             ..Subject::default()
         },
         Input::Sampled(sampled) => lane(sampled.lane),

@@ -64,8 +64,13 @@ fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>
     };
     let mut all = send(&mut inputs, MS, Input::Started(Box::new(started())));
     for partition in 0..PARTITIONS {
-        let assigned =
-            PartitionAssigned { partition, groups: GROUPS, committed_offset: 0, snapshot_offset: 0 };
+        let assigned = PartitionAssigned {
+            partition,
+            groups: GROUPS,
+            committed_offset: 0,
+            snapshot_offset: 0,
+            ..PartitionAssigned::default()
+        };
         all = send(&mut inputs, MS, Input::PartitionAssigned(assigned));
     }
     if let Some(command) = command {

@@ -79,7 +79,13 @@ impl Run<'_> {
         let Some(TickRun { ticks, .. }) = self.ticks else { return };
         for partition in 0..ticks.partitions as PartitionId {
             let groups = ticks.groups as i32;
-            let assigned = PartitionAssigned { partition, groups, committed_offset: 0, snapshot_offset: 0 };
+            let assigned = PartitionAssigned {
+                partition,
+                groups,
+                committed_offset: 0,
+                snapshot_offset: 0,
+                ..PartitionAssigned::default()
+            };
             self.step(BEGIN_NS, &Input::PartitionAssigned(assigned));
         }
         let fleet = self.model.fleet;

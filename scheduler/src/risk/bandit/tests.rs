@@ -189,7 +189,13 @@ impl World {
         world.step(0, &Input::Started(Box::new(started)));
         for partition in [0, 1] {
             let (groups, committed_offset, snapshot_offset) = (1, 0, 0);
-            let assigned = PartitionAssigned { partition, groups, committed_offset, snapshot_offset };
+            let assigned = PartitionAssigned {
+                partition,
+                groups,
+                committed_offset,
+                snapshot_offset,
+                ..PartitionAssigned::default()
+            };
             world.step(0, &Input::PartitionAssigned(assigned));
         }
         world.arrive(0, 0, 0, None);

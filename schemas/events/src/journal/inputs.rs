@@ -69,6 +69,8 @@ pub enum Input {
     CommitEnded(CommitEnded),
     /// A network that policies may name by its hash.
     Trained(Trained),
+    /// How far this journal has come in each partition of the source, so that nobody has to read further back to learn it.
+    Positions(Positions),
 }
 
 /// A process began, or began again after a crash: the state is reset to this configuration.
@@ -97,7 +99,7 @@ pub struct Started {
 }
 
 /// A partition is owned and its stage state is restored; its groups can be placed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct PartitionAssigned {
     /// The partition.
     pub partition: PartitionId,
@@ -107,6 +109,13 @@ pub struct PartitionAssigned {
     pub committed_offset: i64,
     /// Offset of the snapshot the state was restored from (0: from the beginning).
     pub snapshot_offset: i64,
+    /// Whether the state is that before any record: those before snapshot_offset were removed, and no snapshot stands for them.
+    #[wire(default = "false")]
+    pub is_emptied: bool,
+    /// First of the records before committed_offset that no transaction accounts for: they were removed before they were processed, or their
+    /// entries are lost, and the process was told to go on behind them; null: there are none.
+    #[wire(default = "null")]
+    pub lost_from: Option<i64>,
 }
 
 /// A partition is no longer owned; everything known about it is dropped.
@@ -217,6 +226,31 @@ impl Wire<'_> for StateBytes {
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.bytes().map(|bytes| Self(bytes.to_vec()))
     }
+}
+
+/// How far this journal has come in each partition of the source, as its entries before this one say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Positions {
+    /// The consumer group of the process.
+    pub group: String,
+    /// Whether all entries of the journal were known to who wrote this: none were removed before one like this was written.
+    pub is_whole: bool,
+    /// The partitions that transactions of this journal have moved, ascending.
+    pub partitions: Vec<Position>,
+}
+
+/// How far a journal has come in one partition of the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+pub struct Position {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Next tick record to read.
+    pub next_offset: i64,
+    /// Next tick record to read where the last transaction of the partition was committed whole, which was under way when the partition was
+    /// revoked; null: none was.
+    pub unsettled_offset: Option<i64>,
+    /// First risk request without a result; null: no transaction has moved requests.
+    pub next_request: Option<i64>,
 }
 
 /// A network that policies may name by its hash.

@@ -90,6 +90,7 @@ fn inputs() -> Vec<Input> {
             groups: 3,
             committed_offset,
             snapshot_offset,
+            ..PartitionAssigned::default()
         })
     };
     let arrived = |partition: i32, next_offset: i64, rows: i64| {

@@ -1,0 +1,209 @@
+//! Holds the offsets that the group has committed against what the journals sealed and the outputs hold, before a partition is taken over.
+//!
+//! The journals win, because their entries were committed with the outputs. Where outputs speak against them too, nobody goes on unasked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use warptape_engine::{AcceptedLoss, Assigned, Claims, Committed, Odds, Topics};
+use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
+use warptape_schemas::{
+    decode_control_result, decode_dead_letter, decode_late_tick, decode_signal, decode_snapshot,
+};
+
+use super::EngineError;
+use super::journal_tail::last_record;
+use super::journals::Journals;
+
+/// How often is said that a partition waits for the end of a transaction.
+const NEWS_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Who holds them.
+pub(super) struct Holder {
+    pub(super) log: Arc<dyn EventLog>,
+    pub(super) topics: Topics,
+    pub(super) group: String,
+    pub(super) accepted_loss: AcceptedLoss,
+    pub(super) journals: Journals,
+    pub(super) waiting: BTreeMap<i32, Waiting>,
+}
+
+/// A partition whose journals may have more to say, once transactions have ended that were open when its offset was read.
+pub(super) struct Waiting {
+    /// What the group had committed.
+    group: [Option<i64>; 2],
+    /// Where the journals ended.
+    written: Vec<i64>,
+    next_news: Instant,
+}
+
+/// Where a partition goes on.
+pub(super) enum Held {
+    /// There.
+    At(Assigned),
+    /// Its journals may have more to say.
+    Later,
+    /// Nobody can say.
+    AtOdds(Odds),
+}
+
+/// What the log says of a partition that was assigned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) partition: i32,
+    /// What the group has committed of its ticks, and of its requests.
+    pub(super) committed: Option<i64>,
+    pub(super) committed_request: Option<i64>,
+    pub(super) ticks: OffsetRange,
+}
+
+impl Holder {
+    /// Reads what the journals say by now. To be called before [`Holder::hold`], and after the offsets were read.
+    pub(super) fn look(&mut self) -> Result<(), EngineError> {
+        self.journals.look()?;
+        self.journals.check_group(&self.group)
+    }
+
+    /// Where a partition goes on, if that can be said by now.
+    pub(super) fn hold(&mut self, found: Found) -> Result<Held, EngineError> {
+        let Found { partition, committed, committed_request, ticks } = found;
+        let claims = Claims::on_ticks(self.journals.positions(), partition, committed);
+        let requests = Claims::on_requests(self.journals.positions(), partition, committed_request);
+        let answered = requests.settle_requests();
+        let is_uncommitted = answered != committed_request.unwrap_or(0);
+        let is_agreed = claims.agreed().is_some() && !is_uncommitted;
+        if !is_agreed && self.must_wait(found)? {
+            return Ok(Held::Later);
+        }
+        let settled = match claims.agreed() {
+            Some(agreed) => Ok(Some(agreed)),
+            None => match self.outputs(partition)? {
+                Some(outputs) => claims.settle(outputs),
+                None => return Ok(Held::Later),
+            },
+        };
+        let (at, lost_from) = match settled {
+            Ok(settled) => (settled, None),
+            Err(odds) => match self.accepted_loss.before(partition).filter(|at| *at >= odds.outputs) {
+                Some(at) => (Some(at), Some(claims.journal.unwrap_or(0))),
+                None => return Ok(Held::AtOdds(odds)),
+            },
+        };
+        self.waiting.remove(&partition);
+        let settled = Assigned {
+            partition,
+            committed: at,
+            end: ticks.next,
+            is_uncommitted: at != committed,
+            lost_from,
+            requests: Committed { offset: answered, is_uncommitted },
+        };
+        self.tell(&found, &settled);
+        if let Some(committed) = at.filter(|at| *at > ticks.next) {
+            let (topic, end) = (self.topics.ticks.clone(), ticks.next);
+            return Err(EngineError::TicksEnd { topic, partition, end, committed });
+        }
+        Ok(Held::At(settled))
+    }
+
+    /// The error that ends a process where partitions are at odds.
+    pub(super) fn at_odds(&self, odds: Vec<(i32, Odds)>) -> EngineError {
+        EngineError::Odds { topic: self.topics.ticks.clone(), group: self.group.clone(), odds }
+    }
+
+    /// Forgets a partition that is not this process's any more.
+    pub(super) fn forget(&mut self, partition: i32) {
+        self.waiting.remove(&partition);
+    }
+
+    /// Whether some journal has not come to where it ended when the offsets were read.
+    fn must_wait(&mut self, found: Found) -> Result<bool, LogError> {
+        let Found { partition, committed, committed_request, .. } = found;
+        let group = [committed, committed_request];
+        let waiting = match self.waiting.remove(&partition).filter(|waiting| waiting.group == group) {
+            Some(waiting) => waiting,
+            None => {
+                let next_news = Instant::now() + NEWS_INTERVAL;
+                Waiting { group, written: self.journals.written()?, next_news }
+            }
+        };
+        if self.journals.has_come_to(&waiting.written) {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        let is_quiet = now < waiting.next_news;
+        if !is_quiet {
+            tracing::warn!(
+                partition,
+                "the group's offsets are not what the journals say, and a transaction in them is open: its end is waited for"
+            );
+        }
+        let next_news = if is_quiet { waiting.next_news } else { now + NEWS_INTERVAL };
+        self.waiting.insert(partition, Waiting { next_news, ..waiting });
+        Ok(true)
+    }
+
+    /// The offset before which all records of a partition were processed, as the newest outputs and the newest snapshot have it; 0 where there
+    /// is none. `None` while a transaction of them has not ended.
+    fn outputs(&self, partition: i32) -> Result<Option<i64>, LogError> {
+        let readers: [(&str, fn(&[u8]) -> Option<i64>); 4] = [
+            (&self.topics.signals, |value| Some(decode_signal(value).ok()?.source_offset + 1)),
+            (&self.topics.late, |value| Some(decode_late_tick(value).ok()?.offset + 1)),
+            (&self.topics.dead_letter, |value| Some(decode_dead_letter(value).ok()?.offset + 1)),
+            (&self.topics.snapshots, |value| Some(decode_snapshot(value).ok()?.offset)),
+        ];
+        let sources = readers.map(|(topic, _)| TopicPartition { topic: topic.to_owned(), partition });
+        let ends = self.log.ends(&sources)?;
+        if ends.iter().any(|end| end.readable < end.written) {
+            return Ok(None);
+        }
+        let mut processed = 0;
+        for ((topic, processed_before), _) in
+            readers.into_iter().zip(ends).filter(|(_, end)| end.readable > 0)
+        {
+            let newest = last_record(self.log.as_ref(), topic, partition)?;
+            processed = newest.and_then(|record| processed_before(&record.value)).unwrap_or(0).max(processed);
+        }
+        Ok(Some(processed))
+    }
+
+    /// Says so where a partition goes on elsewhere than the group has committed.
+    fn tell(&self, found: &Found, settled: &Assigned) {
+        let (ticks, requests) = (&self.topics.ticks, &self.topics.risk_requests);
+        if settled.is_uncommitted {
+            self.tell_of(ticks, found.partition, found.committed, settled.committed);
+        }
+        if settled.requests.is_uncommitted {
+            self.tell_of(requests, found.partition, found.committed_request, Some(settled.requests.offset));
+        }
+    }
+
+    fn tell_of(&self, topic: &str, partition: i32, committed: Option<i64>, at: Option<i64>) {
+        let group = &self.group;
+        let committed =
+            committed.map_or_else(|| "no offset, or no longer".to_owned(), |at| format!("offset {at}"));
+        let at = at.map_or_else(|| "that nothing was processed".to_owned(), |at| format!("offset {at}"));
+        tracing::warn!(
+            "{topic}/{partition}: group {group} has committed {committed}, and the journal says {at}: it goes on by the journal"
+        );
+    }
+}
+
+/// Next command of an operator to read: behind the newest that has an answer.
+pub(super) fn next_control(
+    log: &dyn EventLog,
+    topics: &Topics,
+    ordinal: i32,
+    committed: Option<i64>,
+) -> Result<i64, LogError> {
+    let results = TopicPartition { topic: topics.control_results.clone(), partition: ordinal };
+    let newest = last_record(log, &results.topic, ordinal)?;
+    let answered = newest.and_then(|record| decode_control_result(&record.value).ok());
+    Ok(match answered {
+        Some(answered) => answered.offset + 1,
+        // Answers are kept for a time only.
+        None if log.offsets(&results)?.next > 0 => committed.unwrap_or(0),
+        None => 0,
+    })
+}
