@@ -282,13 +282,6 @@ mod tests {
 
     impl Model {
         fn insert(&mut self, id: i64) -> Seen {
-            if self.words.is_none() {
-                if self.greatest == 0 {
-                    self.greatest = id;
-                    return Seen::New;
-                }
-                self.words = Some(Box::new(words_of(self.greatest)));
-            }
             let greatest = *self.greatest.insert(self.greatest.map_or(id, |greatest| greatest.max(id)));
             if i128::from(greatest) - i128::from(id) >= i128::from(WINDOW) {
                 return Seen::Untold;
