@@ -12,6 +12,8 @@ use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
 const DOING: &str = "reading the topics";
+/// Most partitions of all topics together. Who checks a log looks for each, whether it is there or not.
+const PARTITIONS_OF_LOG_MAX: i64 = 1 << 20;
 const READING_COMMITTED: &str = "reading committed offsets";
 
 /// A topic and its number in table names.
@@ -73,7 +75,15 @@ pub(super) fn topic_rows(file: &LogFile, connection: &Connection) -> Result<Vec<
         })?;
         ascending(rows, |one, other| one.topic_id < other.topic_id)
     };
-    ascended(file, "topics", query().map_err(|error| file.failure(DOING, error))?)
+    let rows = ascended(file, "topics", query().map_err(|error| file.failure(DOING, error))?)?;
+    let whole = rows.iter().filter(|row| row.is_whole);
+    let partitions: i64 = whole.map(|row| i64::from(row.partitions)).sum();
+    if partitions > PARTITIONS_OF_LOG_MAX {
+        let found =
+            format!("its topics have {partitions} partitions, and there are {PARTITIONS_OF_LOG_MAX} at most");
+        return Err(file.damaged(found));
+    }
+    Ok(rows)
 }
 
 impl TopicRow {
@@ -476,4 +486,36 @@ pub(super) fn store_committed(
         connection.prepare_cached(sql)?.execute(values)?;
     }
     Ok(updated == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::Access;
+    use super::super::{Durability, format};
+    use super::*;
+    use crate::topic::PARTITIONS_MAX;
+
+    #[test]
+    fn partitions_of_which_nothing_is_there_have_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let access = Access::Write(Durability::Process);
+        let file = LogFile::new(folder.path().join("log.db"), "sqlite:log.db".to_owned(), access);
+        let connection = format::open(&file).unwrap();
+        let add = |topic_id: i64| {
+            let name = format!("t{topic_id}");
+            let spec = TopicSpec { name, partitions: PARTITIONS_MAX, ..TopicSpec::default() };
+            let added = file.write(&connection, "testing", |writing| {
+                writing.own.topic_rows += 1;
+                insert_topic(&file, &writing.transaction, topic_id, &spec)
+                    .map_err(|error| file.failure(DOING, error))
+            });
+            added.unwrap();
+        };
+        let most = PARTITIONS_OF_LOG_MAX / i64::from(PARTITIONS_MAX);
+        (1..=most).for_each(add);
+        assert!(Catalogue::load(&file, &connection).is_ok());
+        add(most + 1);
+        let error = Catalogue::load(&file, &connection).err().unwrap().to_string();
+        assert!(error.contains("1052672 partitions"), "{error}");
+    }
 }

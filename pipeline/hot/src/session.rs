@@ -267,6 +267,7 @@ impl Session {
     /// A sign of life: positions, and lanes as they are now.
     pub(super) fn beat(&mut self, tools: &Tools, lanes: Vec<(LaneId, LaneValue)>) -> Result<(), HotError> {
         self.beat_at = Instant::now() + BEAT_INTERVAL;
+        self.store.check_types(&self.partitions.keys().copied().collect::<Vec<_>>())?;
         let mut writes = Vec::new();
         let Self { follower, partitions, .. } = &mut *self;
         for (&partition, known) in partitions.iter_mut() {

@@ -66,6 +66,8 @@ pub struct RedisStore {
     url: String,
     keys: Keys,
     write: Script,
+    /// Whether something else stood in place of the placements of all partitions.
+    is_without_placements: bool,
 }
 
 impl RedisStore {
@@ -80,7 +82,7 @@ impl RedisStore {
         let shown = url.to_string();
         let connection =
             connect().map_err(|cause| HotError::Redis { url: shown.clone(), doing: "connecting", cause })?;
-        Ok(Self { connection, url: shown, keys, write: Script::new(WRITE) })
+        Ok(Self { connection, url: shown, keys, write: Script::new(WRITE), is_without_placements: false })
     }
 
     /// The names of keys.
@@ -103,6 +105,12 @@ impl RedisStore {
     /// As [`Self::check_layout`]; where there are no keys yet, they will be of this layout.
     pub fn claim_layout(&mut self) -> Result<(), HotError> {
         let key = self.keys.layout();
+        self.remove_of_other_types(&[
+            (key.clone(), "string"),
+            (self.keys.partitions(), "set"),
+            (self.keys.lanes(), "hash"),
+        ])?;
+        self.is_without_placements = self.remove_of_other_types(&[(self.keys.placements(), "hash")])?;
         let _: Option<String> =
             self.ask("writing the layout", redis::cmd("SET").arg(&key).arg(LAYOUT).arg("NX"))?;
         self.check_layout()
@@ -147,6 +155,8 @@ impl RedisStore {
         let index = self.keys.results(partition);
         let mut written = 0;
         for some in writes.chunks(PIPELINE_COMMANDS_MAX) {
+            let keys = some.iter().map(|write| (self.keys.result(&write.request_id), "string"));
+            self.remove_of_other_types(&keys.collect::<Vec<_>>())?;
             let mut pipeline = redis::pipe();
             pipeline.cmd("ZREMRANGEBYSCORE").arg(&index).arg("-inf").arg(now_ms).ignore();
             pipeline.cmd("ZADD").arg(&index);
@@ -174,14 +184,48 @@ impl RedisStore {
         Ok(())
     }
 
-    /// What there is of a partition; `None` for nothing.
+    /// What there is of a partition; `None` for nothing, and where a key of it was of another type, which costs what it had.
     pub fn partition(&mut self, partition: PartitionId) -> Result<Option<StoredPartition>, HotError> {
         let key = self.keys.partition(partition);
+        let were_removed = self.remove_of_other_types(&[
+            (key.clone(), "hash"),
+            (self.keys.symbols(partition), "set"),
+            (self.keys.results(partition), "zset"),
+        ])?;
+        if were_removed || self.is_without_placements {
+            return Ok(None);
+        }
+        // The index of partitions may be one that was removed.
+        let index = self.keys.partitions();
+        let _: i64 = self.ask("writing a partition", redis::cmd("SADD").arg(index).arg(partition))?;
         let (rebuild, position): (Option<String>, Option<String>) =
             self.ask("reading a position", redis::cmd("HMGET").arg(&key).arg("rebuild").arg("position"))?;
         let Some(rebuild) = rebuild else { return Ok(None) };
         let position = position.map(|text| self.decode(&key, Some("position"), &text)).transpose()?;
         Ok(Some(StoredPartition { rebuild, position }))
+    }
+
+    /// Makes sure that indices are of the types that they have here. What somebody else wrote in place of one is removed, and these partitions
+    /// count as emptied: the next session writes them again.
+    pub fn check_types(&mut self, partitions: &[PartitionId]) -> Result<(), HotError> {
+        let mut keys = vec![
+            (self.keys.layout(), "string"),
+            (self.keys.partitions(), "set"),
+            (self.keys.placements(), "hash"),
+        ];
+        for partition in partitions {
+            keys.push((self.keys.symbols(*partition), "set"));
+            keys.push((self.keys.results(*partition), "zset"));
+        }
+        if !self.remove_of_other_types(&keys)? {
+            return Ok(());
+        }
+        let mut remove = redis::pipe();
+        for partition in partitions {
+            remove.cmd("UNLINK").arg(self.keys.partition(*partition)).ignore();
+        }
+        self.ask_all::<()>("clearing partitions", &remove)?;
+        Err(HotError::Emptied { url: self.url.clone() })
     }
 
     /// Clears a partition and begins a new rebuild of it. Whoever writes for an earlier one is refused from here on.
@@ -264,6 +308,34 @@ impl RedisStore {
             symbols.extend(found);
         }
         Ok(symbols)
+    }
+
+    /// Removes what is of another type than these keys have: somebody else has written it, and nothing could be written to it. Gives whether there
+    /// was any.
+    fn remove_of_other_types(&mut self, keys: &[(String, &str)]) -> Result<bool, HotError> {
+        let doing = "looking at the types of keys";
+        let mut types = redis::pipe();
+        for (key, _) in keys {
+            types.cmd("TYPE").arg(key);
+        }
+        let found: Vec<String> = self.ask_all(doing, &types)?;
+        let mut remove = redis::pipe();
+        for ((key, kind), found) in
+            keys.iter().zip(&found).filter(|((_, kind), found)| ![kind, "none"].contains(&found.as_str()))
+        {
+            tracing::warn!(
+                key,
+                found,
+                wanted = kind,
+                "a key of hot state is of another type: it is removed and written again"
+            );
+            remove.cmd("UNLINK").arg(key).ignore();
+        }
+        if remove.is_empty() {
+            return Ok(false);
+        }
+        self.ask_all::<()>(doing, &remove)?;
+        Ok(true)
     }
 
     fn field<T: DeserializeOwned>(&mut self, key: String, field: String) -> Result<Option<T>, HotError> {

@@ -11,8 +11,19 @@
 -- Gives the number of fields written, or -1 if the partition is not, or no longer, that of the writer's rebuild: Redis
 -- was emptied or restarted, and what the writer knows to be there is gone.
 
-if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'rebuild') ~= ARGV[1] then
+if ARGV[1] ~= '' and redis.pcall('HGET', KEYS[1], 'rebuild') ~= ARGV[1] then
   return -1
+end
+
+-- Somebody else has written something else here. Of a partition it is gone with all that it had: without its position, the next session clears it
+-- and writes it again.
+local kind = redis.call('TYPE', KEYS[2])['ok']
+if kind ~= 'hash' and kind ~= 'none' then
+  redis.call('DEL', KEYS[2])
+  if ARGV[1] ~= '' then
+    redis.call('HDEL', KEYS[1], 'position')
+    return -1
+  end
 end
 
 local function stamp(value)

@@ -358,6 +358,27 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
     server.restart();
     keep_up(&mut run, &log, &server.url());
 
+    // Somebody writes something else under its names.
+    let mut stranger = server.connect();
+    let symbols: Vec<String> = stranger.keys("warptape:symbol:*").expect("keys of Redis");
+    let others = [
+        "warptape:partition:0",
+        "warptape:symbols:0",
+        "warptape:placements",
+        "warptape:lanes",
+        "warptape:partitions",
+    ];
+    for key in symbols.iter().take(1).map(String::as_str).chain(others) {
+        let _: i64 = stranger.del(key).expect("a key can be deleted");
+        stranger.lpush::<_, _, ()>(key, "x").expect("a list");
+        run.run_until("it is repaired", || {
+            let kind: String = redis::cmd("TYPE").arg(key).query(&mut stranger).expect("a type");
+            (!["list", "none"].contains(&kind.as_str())).then_some(())
+        });
+        run_on(&mut run, &log);
+        keep_up(&mut run, &log, &server.url());
+    }
+
     // Emptied while nothing comes, which nobody but the sign of life notices.
     feed.stop("TERM");
     run_until_drained(&mut run, &log, "warptape");
