@@ -237,10 +237,10 @@ impl Schema {
 }
 
 fn collect(kind: &Value, named: &mut BTreeMap<String, Value>) {
-    if let Some(name) = kind["name"].as_str().filter(|_| kind["type"].is_string()) {
-        if kind["fields"].is_array() || kind["symbols"].is_array() {
-            named.insert(name.to_owned(), kind.clone());
-        }
+    if let Some(name) = kind["name"].as_str().filter(|_| kind["type"].is_string())
+        && (kind["fields"].is_array() || kind["symbols"].is_array())
+    {
+        named.insert(name.to_owned(), kind.clone());
     }
     match kind {
         Value::Array(items) => items.iter().for_each(|item| collect(item, named)),
