@@ -129,7 +129,7 @@ fn late_ticks_and_dead_letters_are_compared() {
     }
 }
 
-/// Letters of before they were bounded have another schema, without the last field, and are whole.
+/// Letters of before they were bounded have another schema, without the field of what was cut, and are whole.
 #[test]
 fn dead_letters_of_an_older_version_are_right() {
     let recording = record(Plan::small(9));
