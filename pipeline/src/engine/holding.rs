@@ -19,6 +19,9 @@ use super::journals::Journals;
 /// How often is said that a partition waits for the end of a transaction.
 const NEWS_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Offset before which all records were processed, as a record of an output has it; `None` for what cannot be read.
+type ProcessedBefore = fn(&[u8]) -> Option<i64>;
+
 /// Who holds them.
 pub(super) struct Holder {
     pub(super) log: Arc<dyn EventLog>,
@@ -147,7 +150,7 @@ impl Holder {
     /// The offset before which all records of a partition were processed, as the newest outputs and the newest snapshot have it; 0 where there
     /// is none. `None` while a transaction of them has not ended.
     fn outputs(&self, partition: i32) -> Result<Option<i64>, LogError> {
-        let readers: [(&str, fn(&[u8]) -> Option<i64>); 4] = [
+        let readers: [(&str, ProcessedBefore); 4] = [
             (&self.topics.signals, |value| Some(decode_signal(value).ok()?.source_offset + 1)),
             (&self.topics.late, |value| Some(decode_late_tick(value).ok()?.offset + 1)),
             (&self.topics.dead_letter, |value| Some(decode_dead_letter(value).ok()?.offset + 1)),

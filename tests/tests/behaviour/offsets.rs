@@ -58,8 +58,11 @@ pub fn try_run(log: &Arc<dyn EventLog>, config: EngineConfig) -> Result<Summary,
     run(log.clone(), config, Arc::new(Progress::new(LANES as usize)), stopped)
 }
 
+/// Key and value of a record.
+type Output = (Option<Vec<u8>>, Vec<u8>);
+
 /// Keys and values of all outputs, by topic and partition.
-pub fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<(Option<Vec<u8>>, Vec<u8>)>> {
+fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     let topics = [&topics.signals, &topics.late, &topics.dead_letter];
     let places = topics.iter().flat_map(|topic| (0..PARTITIONS).map(move |partition| (topic, partition)));
     let read = |(topic, partition): (&&String, i32)| {
