@@ -83,7 +83,7 @@ impl LifeCheck {
     pub(crate) fn check_alone(&self, entry: &JournalEntry) -> Option<Difference> {
         let Input::PartitionAssigned(assigned) = &entry.input else { return None };
         let known = self.journal.get(&assigned.partition)?;
-        let found = assigned.committed_offset;
+        let found = goes_on_at(assigned);
         let is_right = [known.before, known.offset].contains(&found);
         (!is_right).then(|| Difference::new(COMMITTED_OFFSET, known.offset, found))
     }
@@ -121,9 +121,9 @@ impl LifeCheck {
         let position = Position { before: committed_offset, offset: committed_offset };
         // A partition that is restored within a life goes on where it was sealed, or where it was before if that was left out.
         if let Some(known) = self.sealed.insert(partition, position)
-            && ![known.before, known.offset].contains(&committed_offset)
+            && ![known.before, known.offset].contains(&goes_on_at(assigned))
         {
-            found.push(Difference::new(COMMITTED_OFFSET, known.offset, committed_offset));
+            found.push(Difference::new(COMMITTED_OFFSET, known.offset, goes_on_at(assigned)));
         }
         found
     }
@@ -179,6 +179,11 @@ impl LifeCheck {
         let value = |started: Option<&Box<Started>>| serde_json::to_value(started).unwrap_or_default();
         differences("input.Checkpoint.started", &value(expected), &value(part.started.as_ref()))
     }
+}
+
+/// The end of the transactions behind which a partition is assigned: the records between it and the committed offset are given up.
+fn goes_on_at(assigned: &PartitionAssigned) -> i64 {
+    assigned.lost_from.unwrap_or(assigned.committed_offset)
 }
 
 /// The version of the journal's entries that a record is of.
