@@ -356,7 +356,8 @@ mod tests {
         let path = directory.path().join("log.db");
         let access = Access::Write(Durability::Process);
         let file = LogFile::new(path.clone(), "sqlite:log.db".to_owned(), access);
-        super::super::format::open(&file).unwrap();
+        // The files beside the log stay as long as one connection is open.
+        let _first = super::super::format::open(&file).unwrap();
         let connection = file.connect_waiting(Duration::from_millis(5)).unwrap();
         let write = || {
             file.write(&connection, "testing", |writing| {

@@ -212,7 +212,7 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check("\"log.url\" = \"x\"", "\"log.url\" @ w.toml:1: an unknown key; log.url, the key most like it");
     check(
         "[qqqq]\nzzzz = 1",
-        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [hot_state], [kafka], \
+        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [journal], [hot_state], [kafka], \
          [kafka.retention_hours], [schema_registry], [engine], [scheduler], [risk], [breakers], [autoscale], [otlp], [stages], [stages.indicators], \
          [stages.signals], [stages.market], [endpoint]",
     );

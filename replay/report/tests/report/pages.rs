@@ -244,11 +244,10 @@ fn a_history_of_little_is_a_page_that_says_so() {
         &["of none of which the time from tick to commit is known"],
     );
     // Nothing was recorded.
-    let (log, wanted) = (
-        empty().log,
-        warptape_replay::chain::SlowestOptions { count: 5, window: Window::default(), partition: None },
-    );
-    let error = warptape_report::gather(&log, &options(), wanted, &mut |_| {}).unwrap_err();
+    let recording = empty();
+    let wanted =
+        warptape_replay::chain::SlowestOptions { count: 5, window: Window::default(), partition: None };
+    let error = warptape_report::gather(&recording.log, &options(), wanted, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("has no entries"), "{error}");
 }
 
