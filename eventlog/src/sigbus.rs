@@ -73,7 +73,7 @@ fn mapped_at(address: usize, line: &mut [u8; LINE_BYTES_MAX]) -> Option<&[u8]> {
     None
 }
 
-/// Whether a line such as `7f00-7f08 rw-s 00000000 08:01 123 /a/path` is of a range with the address.
+/// True if a line such as `7f00-7f08 rw-s 00000000 08:01 123 /a/path` names a range with the address.
 fn holds(line: &[u8], address: usize) -> bool {
     let number = |digits: &[u8]| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
     let range = || {

@@ -231,9 +231,9 @@ fn is_file(path: &Path) -> Result<bool, FeedLedgerError> {
 /// Sizes and digests of those beginnings of a file that may have been fed before, and of all of it at the end.
 struct Beginnings {
     source: String,
-    /// Of what the file holds once it is unpacked: so a file and the same one packed are one.
+    /// Sizes and digests of the unpacked contents, so that a file and its packed copy count as one.
     digests: Vec<(u64, String)>,
-    /// Of a file that is packed as it is: that is how versions before knew it.
+    /// Sizes and digests of a packed file's own bytes, which earlier versions recorded.
     packed: Vec<(u64, String)>,
 }
 
@@ -268,7 +268,7 @@ impl Beginnings {
         feed.size_bytes > 0 && feed.source == self.source && is_any
     }
 
-    /// What is known of the longest beginning, and whether that is all of the file.
+    /// The known feed of the longest beginning, with true if that is all of the file.
     fn before<'a>(&self, known: &'a [Feed]) -> Option<(&'a Feed, bool)> {
         let longest = |digests: &[(u64, String)]| {
             let held = known.iter().filter(|feed| self.hold_in(digests, feed));
@@ -305,7 +305,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// What a file holds once it is unpacked.
+/// The unpacked contents of a file.
 enum Content {
     Plain(File),
     Packed(Box<dyn Read>),

@@ -241,7 +241,7 @@ impl Accounts {
     }
 }
 
-/// Whether a record is of a version of the journal's entries that accounts for nothing.
+/// True if the record's version of the journal's entries accounts for nothing.
 pub(crate) fn accounts_for_nothing(record: &Record) -> bool {
     (1..ACCOUNTS_SINCE).contains(&version_of(record))
 }

@@ -24,7 +24,7 @@ pub(crate) struct Admission {
     pub(crate) place: (i32, i64),
     /// Version of the journal's entries that its process wrote.
     pub(crate) version: u32,
-    /// What the scheduler was told of the task's first round, but for the market.
+    /// The task's first round as the scheduler was told of it, but for the market.
     pub(crate) arrived: Box<TaskArrived>,
     /// Behind its last unit so far.
     units_end: i64,

@@ -59,7 +59,7 @@ struct Place {
     at_ns: i64,
 }
 
-/// What a row of a group weighs.
+/// The weight of a group's row in a sum.
 pub(crate) fn weight(group: i32) -> u64 {
     xxh3_64(&group.to_le_bytes()) | 1
 }
@@ -220,7 +220,7 @@ mod tests {
         add(arrivals, Input::Arrived(Arrived { partition: 0, next_offset, groups }));
     }
 
-    /// Whether arrivals are those of records at offsets 0, 1 and so on with these rows.
+    /// True if the arrivals agree with records of these rows at offsets 0, 1 and so on.
     fn fits(arrivals: &Arrivals, records: &[[u64; 2]]) -> bool {
         let mut sums = vec![(0, 0_u64)];
         for (bound, rows) in (1..).zip(records) {

@@ -338,7 +338,7 @@ impl<'a> ControlCheck<'a> {
             let topics = self.log.topics()?;
             let ticks = topics.iter().find(|topic| topic.spec.name == source.topic);
             let range = ticks.and_then(|ticks| ticks.offsets.get(usize::try_from(partition).ok()?));
-            // What lay before the first record that is left is gone with it.
+            // A partition without its beginning may have lost the record.
             let Some(&range) = range.filter(|range| range.first == 0) else { continue };
             let mut reader = PartitionReader::open(self.log, source.clone(), range)?;
             while let Some(record) = reader.next()? {

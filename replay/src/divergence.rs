@@ -34,11 +34,11 @@ pub struct AnchorDivergence {
     pub topic: String,
     /// Partition of the journal.
     pub partition: i32,
-    /// What is wrong.
+    /// The problem.
     pub problem: AnchorProblem,
 }
 
-/// What is wrong with a journal and its anchors.
+/// A problem of a journal and its anchors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnchorProblem {
@@ -55,7 +55,7 @@ pub enum AnchorProblem {
     Forged {
         /// Sequence of the entry.
         sequence: i64,
-        /// What is wrong with its anchor.
+        /// The fault of its anchor, in words.
         what: String,
     },
     /// The journal ends before an entry that was anchored.
@@ -186,7 +186,7 @@ pub struct SealedDivergence {
     pub first_offset: i64,
     /// The offset after them.
     pub next_offset: i64,
-    /// What the records come to, and what the journal says.
+    /// Differences of what the records come to from what the journal says.
     pub differences: Vec<Difference>,
 }
 

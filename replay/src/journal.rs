@@ -79,7 +79,7 @@ pub(crate) struct JournalCheck {
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
     pub(crate) tenures: Tenures,
-    /// What came of the ticks before it was decided on.
+    /// Rows that the journal says arrived, before any decision on them.
     pub(crate) arrivals: Arrivals,
     /// Where partitions were taken up.
     pub(crate) assignments: Assignments,
@@ -186,7 +186,7 @@ impl JournalCheck {
         Ok(entry)
     }
 
-    /// What speaks against the end of a partition, all of whose entries were read.
+    /// The divergence at the end of a partition, once all its entries are read.
     pub(crate) fn check_end(&self) -> Option<JournalDivergence> {
         let differences = vec![self.chain.life.end()?];
         Some(self.divergence(self.chain.offset, None, differences))

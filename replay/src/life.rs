@@ -1,5 +1,5 @@
-//! What a process says against what it said before: fields of entries that the scheduler does not look at, so that stepping finds nothing
-//! wrong with them.
+//! Compares a process's entries with its earlier ones, in fields that the scheduler does not look at: stepping finds no fault
+//! in them.
 
 mod commits;
 
@@ -55,7 +55,7 @@ impl LifeCheck {
         }
     }
 
-    /// What speaks against the next entry, which `record` holds.
+    /// The differences in the next entry, which `record` holds.
     pub(crate) fn check(&mut self, record: &Record, entry: &JournalEntry) -> Vec<Difference> {
         let mut found = Vec::new();
         if let Input::Started(started) = &entry.input {
@@ -78,8 +78,8 @@ impl LifeCheck {
         found
     }
 
-    /// What speaks against an assignment if no other process has written: that it goes on elsewhere than where this one had sealed the
-    /// partition. To be asked before [`Self::check`] is.
+    /// The difference if an assignment goes on elsewhere than where this process had sealed the partition. It counts only if no
+    /// other process has written. Call it before [`Self::check`].
     pub(crate) fn check_alone(&self, entry: &JournalEntry) -> Option<Difference> {
         let Input::PartitionAssigned(assigned) = &entry.input else { return None };
         let known = self.journal.get(&assigned.partition)?;
@@ -88,7 +88,7 @@ impl LifeCheck {
         (!is_right).then(|| Difference::new(COMMITTED_OFFSET, known.offset, found))
     }
 
-    /// What speaks against the end of the life, behind which there is a start or nothing.
+    /// The difference at the end of the life, before a start or the end of the journal.
     pub(crate) fn end(&self) -> Option<Difference> {
         self.commits.end()
     }
@@ -139,7 +139,7 @@ impl LifeCheck {
             if next_offset < first_offset {
                 found.push(Difference::new(field("next_offset"), first_offset, next_offset));
             }
-            // Of no records nothing comes but answers to requests.
+            // An account without records has no outputs but answers to requests.
             let counts = [account.ticks_digest, account.signals, account.late, account.dead_letters];
             if next_offset == first_offset && counts != [0; 4] {
                 found.push(Difference::new(

@@ -198,8 +198,8 @@ impl OutputCheck<'_> {
         mut restored: Option<Restored>,
         wanted: &BTreeMap<u64, i64>,
     ) -> Result<Vec<SegmentRerun>, ReplayError> {
-        // Of what lies before a snapshot nothing is rerun, and from it on under its own configuration alone. Nor is what is the fold of
-        // records that are gone.
+        // A rerun from a snapshot covers nothing before it, and runs under the snapshot's configuration alone.
+        // Segments folded from records that are gone are left out.
         let is_there = |segment: &&Segment| match restored.is_some() {
             true => segment.to > read,
             false => segment.fold >= read,

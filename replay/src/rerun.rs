@@ -28,7 +28,7 @@ pub(crate) struct Outputs {
     pub(crate) signals: Comparison,
     pub(crate) late: Comparison,
     pub(crate) dead_letter: Comparison,
-    /// Of the transactions that the journal accounts for.
+    /// Tally of the transactions that the journal accounts for.
     pub(crate) tally: Tally,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Rerun {
     bytes: Vec<u8>,
     /// Offsets, ascending, at which it is noted what the rows of all records before came to.
     bounds: VecDeque<i64>,
-    /// What was noted, and the sum so far.
+    /// The sum at each bound that was passed, and the sum so far.
     sums: Vec<(i64, u64)>,
     sum: u64,
     /// Ticks of the segments whose outputs were compared.
@@ -95,7 +95,7 @@ impl Rerun {
         Self { bounds: bounds.into(), ..self }
     }
 
-    /// What the rows of all records came to at the offsets asked for, where all records before `to` were processed.
+    /// The row sums of all records at the offsets asked for, once all records before `to` are processed.
     pub(crate) fn sums(&mut self, to: i64) -> &[(i64, u64)] {
         self.note_sums(to);
         &self.sums

@@ -40,7 +40,7 @@ struct Begin {
     fold: Fold,
 }
 
-/// Which records the state is made of with which a partition was assigned.
+/// The records that make up the state of an assigned partition.
 #[derive(Clone, Copy)]
 enum Fold {
     /// From this one on, all of them.

@@ -285,7 +285,7 @@ fn check_controls(
     Ok(())
 }
 
-/// Which records were given up, a line for each range of them.
+/// The records that were given up, a line for each range.
 fn lost_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
     let ticks = &options.sources.ticks;
     let of_partition = |(partition, committed): (i32, &Option<i64>)| {

@@ -75,7 +75,7 @@ impl TimeUnits {
     }
 }
 
-/// What a bad tick costs.
+/// The cost of a bad tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejects {
@@ -126,7 +126,7 @@ pub struct StageConfig {
     /// nanoseconds; where journals record none, it does not matter when a record was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_skew_max_ns: Option<i64>,
-    /// What a bad tick costs.
+    /// The cost of a bad tick.
     #[serde(default, skip_serializing_if = "Rejects::are_records")]
     pub rejects: Rejects,
     /// The most symbols that a partition may have; journals that record none allow any number.

@@ -171,7 +171,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
     fn begin_to_cuts(&mut self, parts: &mut [Part<K>]) -> Result<RunningBatch, DeviceError> {
         for part in parts.iter_mut().filter(|part| !part.is_done()) {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
-            // What lies behind a cut is not known yet to the state that is read there.
+            // The state read at a cut does not know yet what follows the cut.
             let barrier = part.cuts.iter().rev().find_map(|cut| match cut {
                 Cut::Barrier(row) => Some(*row),
                 Cut::Back(_) => None,

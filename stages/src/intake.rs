@@ -90,7 +90,7 @@ pub struct PartitionIntake {
     market: Market,
     /// Records far ahead that were refused, where records are.
     jump: Jump,
-    /// What symbols vote for, where rows are refused.
+    /// Votes of symbols, where rows are refused.
     quorum: Quorum,
     /// The newest trade ids of each symbol.
     trade_ids: TradeIds,
@@ -268,7 +268,7 @@ impl PartitionIntake {
         self.deal(offset, ticks, first, calm_until_ns, queues, late);
     }
 
-    /// Whether it can be seen without a look at each row that no row is to be rejected, and none is a vote.
+    /// True if no row is to be rejected and none is a vote, as far as can be seen without a look at each row.
     fn are_all_good(&self, ticks: &TickColumns, first: usize, written_ns: i64) -> bool {
         let has_scales = !ticks.scales_from(first).is_empty() || !self.price_scales.are_of_nine_digits();
         let symbols = self.symbols.len();

@@ -81,12 +81,12 @@ impl AheadLimits {
         time_ns > self.latest_ns(self.reference_ns)
     }
 
-    /// Whether it is too far ahead of when its record was written, where that matters.
+    /// True if it is too far ahead of the time when its record was written, where that matters.
     pub(crate) fn is_ahead_of_writing(&self, time_ns: i64) -> bool {
         self.written.is_some_and(|written| time_ns > written.latest_ns())
     }
 
-    /// What is wrong with a tick that is too far ahead.
+    /// The problem of a tick that is too far ahead.
     pub(crate) fn problem_of(&self, time_ns: i64) -> TickProblem {
         self.problem(time_ns, self.reference_ns)
     }

@@ -106,16 +106,16 @@ pub(crate) struct JudgedTick<'a> {
     pub(crate) written_ns: i64,
 }
 
-/// What a tick does to the reference.
+/// The effect of a tick on the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moves {
-    /// What any tick does: a later one moves it, a late one does not.
+    /// The effect of any tick: a later one moves it, a late one does not.
     Normally,
     /// It is moved back to the tick.
     Back,
 }
 
-/// Who is heard in a partition, and what symbols vote for.
+/// The symbols heard in a partition, and their votes.
 #[derive(Debug, Default)]
 pub(crate) struct Quorum {
     /// By symbol number: when the record of its last tick in time was written; `i64::MIN` before the first.
@@ -221,7 +221,7 @@ impl Quorum {
     }
 }
 
-/// Whether votes are enough, in a record that was written at this time.
+/// True if the votes are enough, in a record that was written at this time.
 fn is_quorum<'n>(
     votes: &mut Votes,
     heard_ns: &[i64],
@@ -281,7 +281,7 @@ mod tests {
             Self { reference_ns: None, ..Self::grown_up(0, 0) }
         }
 
-        /// Whether a tick moves on as the intake does it: -1 where it is refused, 0 where it is late, 1 where it is in time.
+        /// Judges a tick as the intake does: -1 if it is refused, 0 if it is late, 1 if it is in time.
         fn tick(&mut self, symbol: usize, time_ns: i64, written_ns: i64) -> i32 {
             let limits = AheadLimits::of(&config(), self.reference_ns, written_ns);
             let tick = JudgedTick { symbol: NAMES[symbol], time_ns, written_ns };

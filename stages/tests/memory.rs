@@ -1,4 +1,4 @@
-//! What a symbol takes of memory. A test program of its own, because it is the process that is measured.
+//! The memory that a symbol takes. This is a test program of its own, because it measures its process.
 
 use std::process::Command;
 

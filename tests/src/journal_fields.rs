@@ -1,10 +1,11 @@
-//! What a verification knows of each field of the journal's inputs: whether a forger who has the hashes and decisions made anew can change it.
+//! The fields of the journal's inputs, each with what a verification knows of it: can a forger change it who has the hashes and
+//! decisions made anew?
 //!
 //! `docs/anchors.md` has this table; the tests hold it against the types of the journal and against forgeries.
 
 use Known::{Checked, Stated};
 
-/// What is known of a field.
+/// A verification's knowledge of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// It is derived again, or compared with what it speaks of; in words, with what.
@@ -33,7 +34,7 @@ pub struct Fields {
     pub record: &'static str,
     /// Its fields.
     pub fields: &'static [&'static str],
-    /// What is known of them.
+    /// A verification's knowledge of them.
     pub known: Known,
 }
 
@@ -158,7 +159,7 @@ pub const FIELDS: &[Fields] = &[
     fields("Trained", &["network"], Checked("its hash")),
 ];
 
-/// What an entry that was removed leaves, by the name of its input, where everything behind it was made anew.
+/// The trace of a removed entry, by the name of its input, if everything behind it was made anew.
 pub const REMOVED: &[(&str, Known)] = &[
     ("Started", STEPPED),
     ("PartitionAssigned", STEPPED),
@@ -183,7 +184,7 @@ pub const REMOVED: &[(&str, Known)] = &[
     ("Trained", STEPPED),
 ];
 
-/// What is known of a field; `None` where the table does not have it.
+/// A verification's knowledge of a field; `None` if the table does not have it.
 pub fn known(record: &str, field: &str) -> Option<Known> {
     let of_record = FIELDS.iter().filter(|fields| fields.record == record);
     let named = of_record.clone().find(|fields| fields.fields.contains(&field));

@@ -311,7 +311,7 @@ struct World {
     group: Group,
     controls: Controls,
     journals: Journals,
-    /// What was met first that cannot be: journals and outputs at odds, which are committed together, or a state that is gone.
+    /// The first impossible thing met: journals and outputs at odds, though committed together, or a state that is gone.
     impossible: Option<String>,
     devices: Arc<SimulatedDevices>,
     committed: Committed,

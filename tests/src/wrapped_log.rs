@@ -4,11 +4,11 @@ use warptape_eventlog::{
     Consumer, EventLog, LogError, Producer, RecordClock, SqliteLog, TopicInfo, TopicPartition, TopicSpec,
 };
 
-/// What a test makes of the consumer of a group's member.
+/// A test's wrapper of the consumer of a group's member.
 pub type WrapConsumer = Box<dyn Fn(Box<dyn Consumer>) -> Box<dyn Consumer> + Send + Sync>;
-/// What a test makes of a reader outside of groups, by the partitions that it reads.
+/// A test's wrapper of a reader outside of groups, by the partitions that it reads.
 pub type WrapReader = Box<dyn Fn(&[TopicPartition], Box<dyn Consumer>) -> Box<dyn Consumer> + Send + Sync>;
-/// What a test makes of a producer, by its transactional id.
+/// A test's wrapper of a producer, by its transactional id.
 pub type WrapProducer = Box<dyn Fn(&str, Box<dyn Producer>) -> Box<dyn Producer> + Send + Sync>;
 
 /// The log.

@@ -88,7 +88,7 @@ impl UnreadableBatch {
     }
 }
 
-/// What it is, why it cannot be read, and what to do.
+/// Names the batch, the reason and the remedy.
 impl fmt::Display for UnreadableBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first_offset, last_offset, records, bytes, .. } = self;

@@ -275,7 +275,7 @@ impl Cluster {
         found.filter_map(Result::transpose).collect()
     }
 
-    /// What there is of each topic, with two questions for its offsets. One that is removed meanwhile is left out.
+    /// Describes each topic, with two questions for its offsets. A topic that is removed meanwhile is left out.
     fn described(&self, names: BTreeMap<String, i32>) -> Result<Vec<TopicInfo>, LogError> {
         let compacted = self.compacted(names.keys().map(String::as_str)).unwrap_or_else(|error| {
             tracing::warn!(%error, "which topics are compacted is not known");

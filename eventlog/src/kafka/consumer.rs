@@ -250,7 +250,7 @@ impl KafkaConsumer {
             reading.held.push_back(batch.record());
         }
         let list = list_of([(source, Offset::Offset(reading.next_offset()))]);
-        // Where it is not obeyed, as by a partition that is given up, the next complaint repeats it.
+        // The next complaint repeats the seek if it has no effect, as on a partition that is given up.
         if let Err(error) = self.native.seek(&list, self.cluster.options.request_timeout) {
             tracing::debug!(?source, ?error, "no seek behind the batch");
         }

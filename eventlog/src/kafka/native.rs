@@ -23,7 +23,7 @@ use super::context::{Context, Rebalance, log_line};
 use crate::{Record, TopicPartition, UNREADABLE_BATCH_HEADER};
 
 unsafe extern "C" {
-    /// Of `native/batch_reader.c`: a reference to it is what puts that in the place of librdkafka's own.
+    /// Defined in `native/batch_reader.c`: this reference makes the linker take that file instead of librdkafka's own.
     safe fn warptape_batches_are_bounded() -> c_int;
 }
 

@@ -169,7 +169,7 @@ impl KafkaOptions {
             .set("enable.partition.eof", "false")
             // An offset that does not exist is for the caller to judge, never a reason to begin elsewhere.
             .set("auto.offset.reset", "error")
-            // Of no meaning to librdkafka's own consumers: `native/batch_reader.c` takes its bound from it.
+            // librdkafka's own consumers ignore it: `native/batch_reader.c` takes its bound from it.
             .set("message.copy.max.bytes", self.unpacked_bytes_max.to_string());
         self.set_default(&mut config, ANSWER_LIMIT, &ANSWER_BYTES_MAX.to_string());
         // A seek and a new partition wait for the fetch that is under way, which waits at an end for so long.
@@ -239,7 +239,7 @@ impl KafkaOptions {
     /// The largest record of a topic that takes batches of so many bytes, as far as this client sends it.
     pub(super) fn record_bytes_max(&self, batch_bytes: usize) -> usize {
         let of_client = self.extra.get(RECORD_LIMIT).and_then(|bytes| bytes.parse().ok());
-        // What is written has to be read, however it was packed.
+        // A reader must be able to unpack each record that is written, however it was packed.
         let of_reader = self.unpacked_bytes_max - UNPACKED_RECORD_BYTES;
         batch_bytes.min(of_client.unwrap_or(RECORD_LIMIT_MAX)).min(of_reader).saturating_sub(FRAME_BYTES)
     }
@@ -308,8 +308,7 @@ const FRAME_BYTES: usize = 512;
 /// Room for what librdkafka keeps of one record that was unpacked, in bytes.
 const UNPACKED_RECORD_BYTES: usize = 1024;
 
-/// What librdkafka takes as an answer of a broker: as much as one record may have that it sends (`RECORD_LIMIT_MAX`), and what frames
-/// it.
+/// Largest answer of a broker that librdkafka takes: the largest record that it sends (`RECORD_LIMIT_MAX`), and its frame.
 const ANSWER_LIMIT: &str = "receive.message.max.bytes";
 const ANSWER_BYTES_MAX: usize = RECORD_LIMIT_MAX + (1 << 20);
 

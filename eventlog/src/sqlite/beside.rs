@@ -39,7 +39,7 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What something is that is no file.
+/// The kind of something that is not a file, in words; `None` for a file.
 pub(super) fn kind_of(metadata: &fs::Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     Some(match kind {
@@ -52,7 +52,7 @@ pub(super) fn kind_of(metadata: &fs::Metadata) -> Option<&'static str> {
     })
 }
 
-/// What lies beside the file and no log has, in words: no file is opened where something else stands in its place.
+/// Names a thing that stands in place of a file beside the log: the log opens no such thing.
 pub(super) fn odd(log: &Path) -> io::Result<Option<String>> {
     for ending in ["-wal", "-shm", "-journal", "-head"] {
         let path = beside(log, ending);
@@ -68,12 +68,12 @@ pub(super) fn odd(log: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Whether the index was cut while others use it: to read it would kill this process as well.
+/// True if the index was cut while others use it: reading it would kill this process as well.
 pub(super) fn is_index_cut(log: &Path) -> bool {
     fs::symlink_metadata(beside(log, "-shm")).is_ok_and(|index| index.len() < INDEX_BYTES_MIN)
 }
 
-/// What has become of a file that is in use.
+/// The harm to a file that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Harm {
     /// The write-ahead log has no name, or its name is another file's.
@@ -93,7 +93,7 @@ pub(super) struct Beside {
     seen: Mutex<[Option<Place>; 2]>,
 }
 
-/// Which file has a name, and how long it is.
+/// The file that has a name, and its length.
 #[derive(Clone, Copy)]
 struct Place {
     device: u64,
@@ -127,7 +127,7 @@ impl Beside {
         *self.seen() = Default::default();
     }
 
-    /// What has become of them since.
+    /// The harm to the files since they were noted.
     pub(super) fn harm(&self) -> Option<Harm> {
         let mut seen = self.seen();
         let [wal, index] = self.now();

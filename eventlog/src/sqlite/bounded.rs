@@ -34,7 +34,7 @@ const LIMITS: [(Limit, i32); 6] = [
     (Limit::SQLITE_LIMIT_ATTACHED, 0),
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
 ];
-/// What a file could have SQLite do, and whether it may.
+/// Switches over what a file can make SQLite do, each with its setting.
 const SWITCHES: [(DbConfig, bool); 6] = [
     (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
     (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),

@@ -145,7 +145,7 @@ pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
         connection.leave_as_it_is();
         return Err(error);
     }
-    // Of a file that nobody writes no other is open.
+    // A frozen log has no writer, so no file beside it is open.
     if !matches!(file.access, Access::ReadFrozen) {
         file.beside.note();
     }

@@ -170,7 +170,7 @@ impl HeadFile {
         self.file.sync_all()
     }
 
-    /// What it holds.
+    /// Reads the file's contents.
     pub(super) fn read(&self) -> io::Result<Found> {
         read_from(&self.file)
     }

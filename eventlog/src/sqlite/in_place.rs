@@ -1,7 +1,7 @@
 //! That the files of an open log are still those that have its names, whole: looked at before each operation.
 //!
-//! What is found is an error from then on, until every process that uses the log has ended. Nothing is lost by then, as far as this crate
-//! can help it: a write-ahead log without a name is folded into the file while it is open, and what was cut is not folded at all.
+//! A harm that is found stays an error until every process that uses the log has ended. This crate saves what it can by then:
+//! it folds a write-ahead log without a name into the file while it is open, and does not fold a file that was cut.
 
 use rusqlite::Connection;
 
@@ -66,7 +66,7 @@ impl LogFile {
         }
     }
 
-    /// Whether the write-ahead log has all that its index knows of: it gets shorter when it begins again.
+    /// True if the write-ahead log has all that its index knows of: it gets shorter when it begins again.
     fn is_wal_whole(&self, connection: &Connection) -> bool {
         let query = || -> rusqlite::Result<u64> {
             let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -77,7 +77,7 @@ impl LogFile {
         query().is_ok_and(|bytes| bytes <= self.beside.wal_bytes())
     }
 
-    /// What became of a file beside the log, and what to do.
+    /// Names the file beside the log, its harm and the remedy.
     fn harmed(&self, harm: Harm, is_folded: bool) -> LogError {
         let [wal, index] = ["-wal", "-shm"].map(|ending| beside(&self.path, ending));
         let (wal, index) = (wal.display(), index.display());

@@ -58,7 +58,7 @@ pub enum Loss {
     },
     /// Something that no log has.
     Foreign {
-        /// What it is, with its name.
+        /// Its kind and its name.
         what: String,
     },
     /// Something of which no more is known.

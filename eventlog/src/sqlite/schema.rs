@@ -42,7 +42,7 @@ pub(super) const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// Those of formats 1 and 2.
+/// The tables of a new log of formats 1 and 2.
 const OLD_TABLES: &str = "
     CREATE TABLE topics(
         topic_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compacted INTEGER NOT NULL
@@ -62,7 +62,7 @@ const OLD_TABLES: &str = "
 
 /// Something that no log has.
 pub(super) struct Foreign {
-    /// What it is, with its name.
+    /// Its kind and its name.
     pub(super) what: String,
     /// Whether it stands where a log has a table or an index of its own.
     is_in_place: bool,
@@ -88,7 +88,7 @@ pub(super) fn check(file: &LogFile, connection: &Connection, format: Format) -> 
     missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is not there"))))
 }
 
-/// What a recovery leaves out of a log: all that no log has. Refuses a file that has something else in place of a table of the log.
+/// The items that a recovery leaves out: all that no log has. Refuses a file that has something else in place of a log's table.
 pub(super) fn left_out(
     file: &LogFile,
     connection: &Connection,
@@ -116,7 +116,7 @@ fn refused(file: &LogFile, foreign: &[Foreign], action: &str) -> LogError {
     }
 }
 
-/// What no log has, and the names of the tables that are as a log has them.
+/// Reads the schema: the items that no log has, and the names of the tables that are as a log has them.
 fn read(
     file: &LogFile,
     connection: &Connection,
@@ -214,7 +214,7 @@ fn name_of(statement: &str) -> &str {
     rest.split_once('(').expect("a table has columns").0
 }
 
-/// What a table of this name may be: that of a partition whose topic is compacted, or not.
+/// The tables that may have this name: a partition's, of a topic that is compacted or not.
 fn tables(name: &str, format: Format) -> Vec<Table> {
     let numbers = name.strip_prefix("records_").and_then(|numbers| numbers.split_once('_'));
     let parsed = numbers.and_then(|(topic, partition)| Some((topic.parse().ok()?, partition.parse().ok()?)));

@@ -50,7 +50,7 @@ fn use_all(log: &SqliteLog) -> Result<(), LogError> {
     log.check()
 }
 
-/// What a command says that reads, one that copies, one that writes and one that recovers, of those that fail. Each ends.
+/// The errors of four commands, of those that fail: read, copy, write and recover. Each command ends.
 fn refusals(path: &Path) -> Vec<String> {
     let before = files(path);
     let started = Instant::now();
@@ -216,7 +216,7 @@ fn build_tower(path: &Path, name: &str) {
     let lowest = bytes[start..start + PAGE_BYTES].to_vec();
     let kind = lowest[header];
     assert!([0x0a, 0x0d].contains(&kind), "{name} has {kind:#x}, not one page");
-    // What stands before a page's cells moves to the page's beginning.
+    // The header and the cell pointers move to the page's beginning.
     let cells = u16::from_be_bytes([lowest[header + 3], lowest[header + 4]]) as usize;
     let mut page = lowest.clone();
     page.copy_within(header..header + 8 + 2 * cells, 0);

@@ -803,7 +803,7 @@ fn packing(codec: &str, extra: &[(&str, &str)]) -> KafkaLog {
     KafkaLog::open(KafkaOptions { extra, ..shared() }).unwrap()
 }
 
-/// What a reader gets from an offset on, up to the record whose value is `behind`.
+/// Reads from an offset on, up to the record whose value is `behind`.
 fn read_all(log: &dyn EventLog, source: &TopicPartition, from: i64) -> Vec<Record> {
     let mut reader = log.reader(std::slice::from_ref(source)).unwrap();
     reader.seek(source, from).unwrap();
@@ -1023,7 +1023,7 @@ fn topics_are_looked_up_while_those_of_others_come_and_go() {
             ..Default::default()
         }])
         .unwrap();
-        // Who lists all topics gets those that stay.
+        // A listing of all topics has those that stay.
         let listed = log.topics().unwrap();
         assert!([&name, &other].iter().all(|own| listed.iter().any(|info| info.spec.name == **own)));
     }

@@ -36,7 +36,7 @@ pub struct Config {
     pub times: Times,
     /// Whether partitions that were processed under other `stages` may go on under these, as a new segment of the log.
     pub new_segment: bool,
-    /// Which records may be given up.
+    /// Records that may be given up.
     pub accepted_loss: AcceptedLoss,
 }
 
@@ -46,14 +46,14 @@ pub enum AcceptedLoss {
     /// None.
     #[default]
     None,
-    /// Those that the log has removed, of any partition.
+    /// Records that the log has removed, of any partition.
     Removed,
-    /// Those before an offset, by partition.
+    /// Records before an offset, by partition.
     Before(BTreeMap<i32, i64>),
 }
 
 impl AcceptedLoss {
-    /// Whether the records of a partition may be given up that the log has removed before an offset.
+    /// True if the partition's records before `first`, which the log has removed, may be given up.
     pub(crate) fn covers(&self, partition: i32, first: i64) -> bool {
         match self {
             Self::None => false,

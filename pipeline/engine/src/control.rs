@@ -57,7 +57,7 @@ pub struct ControlAnswers {
     pub results: Vec<(String, Vec<u8>)>,
     /// Next command to read; `None` where there is no answer.
     pub next: Option<(TopicPartition, i64)>,
-    /// What partitions' ticks are to be told: partition and encoded record of each.
+    /// Records for the ticks of partitions: the partition and the encoded record of each.
     pub event_times: Vec<(i32, Vec<u8>)>,
 }
 
@@ -66,7 +66,7 @@ struct Obeying {
     ordinal: i32,
     offset: i64,
     sequence: i64,
-    /// What the ticks of a partition are told if it is obeyed.
+    /// The event time that the ticks of a partition get if the command is obeyed.
     event_time: Option<(i32, SetEventTime)>,
 }
 

@@ -154,7 +154,7 @@ pub enum Command {
         partition: i32,
         /// The first record that is left.
         first: i64,
-        /// Of the newest state there is.
+        /// Offset of the newest state there is.
         snapshot_offset: i64,
         /// Whether the partition goes on without that state.
         is_emptied: bool,
@@ -431,7 +431,7 @@ impl Core {
         for part in self.recorder.checkpoint(now_ns) {
             self.step(now_ns, part)?;
         }
-        // Of a transaction that is under way, nobody can say yet how far it has come.
+        // The positions are open while a transaction is under way: it may be committed or not.
         if self.is_committing() { Ok(()) } else { self.write_positions(now_ns) }
     }
 

@@ -19,12 +19,12 @@ pub struct JournalPositions {
 }
 
 impl JournalPositions {
-    /// Of a journal from its first entry on.
+    /// Positions of a journal from its first entry on.
     pub fn beginning() -> Self {
         Self { is_whole: true, ..Self::default() }
     }
 
-    /// Of a journal whose entries before the next one nobody has.
+    /// Positions of a journal whose entries before the next one are not available.
     pub fn unknown() -> Self {
         Self::default()
     }
@@ -68,7 +68,7 @@ impl JournalPositions {
         let &SealedPartition { partition, first_offset, next_offset, next_request, .. } = account;
         let new = Position { partition, next_offset: first_offset, ..Position::default() };
         let position = self.partitions.entry(partition).or_insert(new);
-        // What was open of the partition before is settled by where this one begins.
+        // The first offset of this account settles what was open of the partition before.
         let before = Position { next_offset: first_offset, unsettled_offset: None, ..*position };
         self.in_flight.push((partition, before));
         let next_request = next_request.or(position.next_request);
@@ -85,14 +85,14 @@ impl JournalPositions {
         self.group.as_deref()
     }
 
-    /// What an entry says of this, for a process of a group.
+    /// The entry that records these positions, for a process of a group.
     pub fn entry(&self, group: &str) -> Positions {
         let partitions = self.partitions.values().copied().collect();
         Positions { group: group.to_owned(), is_whole: self.is_whole, partitions }
     }
 }
 
-/// What is known of one partition before a process goes on with it.
+/// The claims on where a process goes on with a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     /// Next record to read as the journals say; `None` where they say nothing.
@@ -108,7 +108,7 @@ pub struct Claims {
 /// The claims on a partition are at odds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Odds {
-    /// What is known besides.
+    /// The claims.
     pub claims: Claims,
     /// All records before this offset were processed, as the newest outputs and snapshots have it.
     pub outputs: i64,
@@ -122,7 +122,7 @@ impl Claims {
         let unsettled = known().filter_map(|position| position.unsettled_offset);
         let mut unsettled: Vec<i64> = unsettled.filter(|unsettled| Some(*unsettled) > journal).collect();
         unsettled.sort_unstable();
-        // What a journal says of a partition is newer than what it has lost.
+        // A journal's position of a partition is newer than the entries that it has lost.
         let is_certain =
             |journal: &JournalPositions| journal.is_whole || journal.partitions.contains_key(&partition);
         Self { journal, unsettled, is_certain: journals.iter().all(is_certain), group }

@@ -31,7 +31,7 @@ impl SplitSymbols {
     }
 }
 
-/// What it is, what it does, and what to do.
+/// Names the count, the first symbol, the effect and the remedy.
 impl fmt::Display for SplitSymbols {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(SplitSymbol { symbol, partitions: [low, high] }) = &self.first else {

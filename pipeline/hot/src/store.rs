@@ -184,7 +184,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// What there is of a partition; `None` for nothing, and where a key of it was of another type, which costs what it had.
+    /// The stored partition; `None` if there is none, or if a key of it was of another type, which costs what it had.
     pub fn partition(&mut self, partition: PartitionId) -> Result<Option<StoredPartition>, HotError> {
         let key = self.keys.partition(partition);
         let were_removed = self.remove_of_other_types(&[

@@ -72,8 +72,8 @@ impl FileProgress {
     }
 }
 
-/// What a file holds once it is unpacked, as sources read it: told by its first bytes, whatever it is called. `None` for a file that holds what
-/// it is.
+/// The unpacked contents of a file, as sources read it; its first bytes tell the format, whatever its name.
+/// `None` for a file that is not packed.
 ///
 /// # Errors
 /// If the file cannot be read.

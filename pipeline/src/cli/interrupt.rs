@@ -36,7 +36,7 @@ impl Interrupt {
         let runtime = runtime()?;
         let (mut ctrl_c, mut terminate, mut hang_up) = {
             let _guard = runtime.enter();
-            // Who starts it with `nohup` wants it to stay when the terminal goes.
+            // A process that was started with `nohup` stays when the terminal goes.
             let hang_up = if is_ignored(SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, hang_up)
         };
@@ -123,7 +123,7 @@ async fn any(ctrl_c: &mut Signal, terminate: &mut Signal, hang_up: Option<&mut S
 /// The number of the signal that a terminal sends when it goes.
 const SIGHUP: u32 = 1;
 
-/// Whether this process was started with a signal ignored, as Linux has it.
+/// True if this process was started with the signal ignored, as Linux has it.
 fn is_ignored(number: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

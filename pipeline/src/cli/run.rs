@@ -81,7 +81,7 @@ pub struct ReadyArgs {
     pub url: Option<String>,
 }
 
-/// What may be given up: `removed`, or offsets by partition.
+/// Parses the records that may be given up: `removed`, or offsets by partition.
 fn parse_accepted_loss(text: &str) -> Result<AcceptedLoss, String> {
     if text == "removed" {
         return Ok(AcceptedLoss::Removed);

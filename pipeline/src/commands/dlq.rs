@@ -73,7 +73,7 @@ fn row(letter: &Letter) -> [String; 6] {
     [letter.partition.to_string(), record.offset.to_string(), utc(record.timestamp_ns), reason, source, bytes]
 }
 
-/// Which rows of its record a letter is of; nothing where it is of the record.
+/// The rows of its record that a letter is of; empty if it is of the whole record.
 fn rows_of(letter: &DeadLetter) -> String {
     match letter.rows[..] {
         [] => String::new(),

@@ -151,7 +151,7 @@ fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     format!("feed-{}", &hasher.finalize().to_hex()[..16])
 }
 
-/// What stands before a mapping and before a dump's name in the words for a source of CSV files.
+/// The prefixes of a mapping and of a dump's name in the words for a source of CSV files.
 const MAP: &str = " map=";
 const DUMP: &str = " dump=";
 

@@ -244,7 +244,7 @@ fn lag(view: &View<'_>) -> Component {
 fn dead_letters(view: &View<'_>) -> Component {
     let recent = &view.sampled.recent;
     let (dead, records) = (recent.dead_letters, recent.records);
-    // Of a record of many ticks some may be dead letters, each by itself.
+    // Some ticks of a record may be dead letters, each by itself.
     let read = records.max(recent.ticks + recent.dead_ticks);
     let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * read as f64;
     let state = if is_flood { State::Degraded } else { State::Ok };

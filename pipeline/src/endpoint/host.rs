@@ -11,13 +11,13 @@ use axum::http::{HeaderMap, Uri, header};
 pub(super) fn of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let named = match uri.authority() {
         Some(authority) => authority.as_str(),
-        // What is no text is no name of ours.
+        // A header that is not text is not one of our names.
         None => headers.get(header::HOST)?.to_str().unwrap_or("?"),
     };
     Some(without_port(named).trim_end_matches('.').to_ascii_lowercase())
 }
 
-/// Whether it is this machine as it calls itself, an address, or one of these names.
+/// True for this machine's name for itself, an address, or one of these names.
 pub(super) fn is_own(host: &str, names: &[String]) -> bool {
     let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let is_local = host == "localhost" || host.ends_with(".localhost");

@@ -49,7 +49,7 @@ pub(super) struct Guard {
     token: Option<blake3::Hash>,
     /// Names by which it is addressed.
     hosts: Vec<String>,
-    /// What is read where there is no token.
+    /// Pages that anybody may read if no token is set.
     unguarded: Unguarded,
 }
 

@@ -6,8 +6,8 @@
 //!                                                              anchors thread: file, topic of another log
 //! ```
 //!
-//! What is kept elsewhere was committed before, so it is never ahead of the log. It may be behind: by the interval, and by what a process that
-//! was killed had not written yet. A head covers all before it, so what could not be written is made up for by the next one.
+//! The second place gets an anchor after its commit, so it is never ahead of the log. It may be behind: by the interval, and by
+//! the anchors that a killed process had not written yet. A head covers all before it, so the next anchor makes up for these.
 
 mod keeper;
 mod place;
@@ -52,7 +52,7 @@ pub(super) struct Anchors {
     keeper: Option<Keeper>,
 }
 
-/// What the process life has told the lifecycle topic: the lifecycle thread counts, the commit thread signs it.
+/// The process life's lifecycle records so far: the lifecycle thread counts them, the commit thread signs the count.
 #[derive(Clone)]
 pub(super) struct SharedTold(Arc<Mutex<Told>>);
 
@@ -104,7 +104,7 @@ impl Anchors {
         })))
     }
 
-    /// What the life tells.
+    /// The life's count of its lifecycle records.
     pub(super) fn told(&self) -> SharedTold {
         self.told.clone()
     }

@@ -112,7 +112,7 @@ impl Committer {
     }
 }
 
-/// What the thread is told.
+/// The commit thread's context.
 struct CommitShell<'a> {
     config: &'a EngineConfig,
     fence: &'a Fence,

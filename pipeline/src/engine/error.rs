@@ -85,7 +85,7 @@ pub enum EngineError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// Where it ends.
+        /// End offset of the partition.
         end: i64,
         /// The next record to be processed.
         committed: i64,

@@ -22,7 +22,7 @@ const NEWS_INTERVAL: Duration = Duration::from_secs(60);
 /// Offset before which all records were processed, as a record of an output has it; `None` for what cannot be read.
 type ProcessedBefore = fn(&[u8]) -> Option<i64>;
 
-/// Who holds them.
+/// Decides where assigned partitions go on.
 pub(super) struct Holder {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) topics: Topics,
@@ -34,7 +34,7 @@ pub(super) struct Holder {
 
 /// A partition whose journals may have more to say, once transactions have ended that were open when its offset was read.
 pub(super) struct Waiting {
-    /// What the group had committed.
+    /// The group's committed offsets: of ticks, and of risk requests.
     group: [Option<i64>; 2],
     /// Where the journals ended.
     written: Vec<i64>,
@@ -51,11 +51,11 @@ pub(super) enum Held {
     AtOdds(Odds),
 }
 
-/// What the log says of a partition that was assigned.
+/// An assigned partition, as the log has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) partition: i32,
-    /// What the group has committed of its ticks, and of its requests.
+    /// The group's committed offsets: of the ticks, and of the risk requests.
     pub(super) committed: Option<i64>,
     pub(super) committed_request: Option<i64>,
     pub(super) ticks: OffsetRange,
@@ -120,7 +120,7 @@ impl Holder {
         self.waiting.remove(&partition);
     }
 
-    /// Whether some journal has not come to where it ended when the offsets were read.
+    /// True while some journal is not read to the end that it had when the offsets were read.
     fn must_wait(&mut self, found: Found) -> Result<bool, LogError> {
         let Found { partition, committed, committed_request, .. } = found;
         let group = [committed, committed_request];

@@ -20,7 +20,7 @@ const READ_WAIT: Duration = Duration::from_millis(100);
 /// The first version of the journal's entries that say what transactions move.
 const ACCOUNTS_VERSION: u32 = 6;
 
-/// What the journals of a group say, as far as they were read.
+/// The positions in the journals of a group, as far as they were read.
 pub(super) struct Journals {
     log: Arc<dyn EventLog>,
     sources: Vec<TopicPartition>,
@@ -38,7 +38,7 @@ struct Window {
     from: i64,
     end: i64,
     positions: JournalPositions,
-    /// Whether an entry was read that stands for all before it.
+    /// True once an entry of positions was read: it stands for all before it.
     is_anchored: bool,
     /// Whether the positions are those of all entries.
     is_known: bool,
@@ -126,7 +126,7 @@ impl Journals {
         self.next.iter().zip(ends).all(|(next, end)| *next >= Some(*end))
     }
 
-    /// What the last look found.
+    /// The positions as of the last look.
     pub(super) fn positions(&self) -> &[JournalPositions] {
         &self.positions
     }

@@ -100,7 +100,7 @@ impl Restoring {
     }
 }
 
-/// What the thread knows.
+/// The restore thread's context.
 struct Restorer {
     log: Arc<dyn EventLog>,
     config: EngineConfig,

@@ -61,7 +61,7 @@ impl FramedConsumer {
                 (None, _) | (Some(SchemaName::Guid(_)), None) => {}
                 (Some(SchemaName::Id(id)), _) | (Some(SchemaName::Guid(_)), Some(id)) => frame(record, id),
             }
-            // What is not known stays as it is, and whoever decodes it names the id.
+            // A record of an unknown schema stays as it is, and its decoder names the id.
             if touched && let Some(fingerprint) = id.and_then(|id| self.ids.fingerprint_of(id)) {
                 to_single_object(&mut record.value, fingerprint);
             }

@@ -18,7 +18,7 @@ pub struct FramedLog {
     ids: Arc<SchemaIds>,
     /// Topic whose records are left as they are.
     untouched: Option<Arc<str>>,
-    /// Whether a partition waits for a registry that is away, rather than that reading it is an error.
+    /// True if a partition waits for a registry that is away; false if reading it is an error.
     waits: bool,
 }
 

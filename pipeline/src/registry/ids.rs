@@ -101,7 +101,7 @@ impl SchemaIds {
         read(&self.known).get(&id)?.fingerprint
     }
 
-    /// What came of asking for a name: its id, or `Some(None)` where there is no schema; `None` where that is not known yet.
+    /// The answer for a name: its id, or `Some(None)` if there is no schema; `None` if that is not known yet.
     pub fn settled(&self, name: SchemaName) -> Option<Option<u32>> {
         let found = match name {
             SchemaName::Id(id) => read(&self.known).contains_key(&id).then_some(id),
@@ -182,7 +182,7 @@ impl SchemaIds {
         Ok(())
     }
 
-    /// Whether the registry gives what it is known to have: then what it does not answer is a matter of that name.
+    /// True if the registry gives a schema that it is known to have: then a missing answer concerns its own name alone.
     fn answers_for_others(&self) -> bool {
         let known = read(&self.known).keys().next().copied();
         match known {

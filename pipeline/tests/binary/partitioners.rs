@@ -45,7 +45,7 @@ fn a_symbol_in_two_partitions_is_told_of_everywhere() {
     let summary = run.stop("TERM");
     assert!(summary.contains("split      symbols in two partitions: 4, the first being A:S1"), "{summary}");
 
-    // What was restored counts as well.
+    // Restored symbols count as well.
     let mut run = Running::start(folder.path(), &RUN);
     let url = url_of(&mut run);
     publish(&log, 0, 21..=21);

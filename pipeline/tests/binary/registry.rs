@@ -445,7 +445,7 @@ fn schema_ids_in_headers_are_read() {
     let count = |what: &str| stub.state().requests.iter().filter(|request| request.contains(what)).count();
     assert_eq!([count("a0a1a2a3-"), count("01010101-")], [1, 1], "once for each guid");
 
-    // Of the log, and of an exported file, which needs no registry.
+    // Both the log and an exported file verify; the file needs no registry.
     let verify = |log| ["replay", "verify", "--outputs", "-c", "w.toml", "--log", log];
     assert!(texts(&warptape(folder, &verify("sqlite:w.db")), 0).0.contains(" signals: identical\n"));
     let export =

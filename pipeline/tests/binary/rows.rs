@@ -69,7 +69,7 @@ fn a_row_dated_a_year_ahead_costs_itself_in_records_of_any_size() {
         assert!(records(&log, "late", 0).is_empty(), "{summary}");
         verify(folder);
 
-        // What is sent again is the row, and no other.
+        // The replay sends the row again, and no other.
         let (list, _) = texts(&warptape(folder, &[&["dlq", "list"][..], &LOG].concat()), 0);
         assert!(list.contains(if batch == "1" { "ticks:0:5" } else { "ticks:0:0 row 5" }), "{list}");
         let before = records(&log, "ticks", 0).len();

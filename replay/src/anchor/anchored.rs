@@ -36,7 +36,7 @@ pub(super) struct PartitionAnchors {
     pub(super) entries: BTreeMap<i64, Digits<64>>,
     /// Two anchors that name another hash for the same sequence, if there are any.
     pub(super) torn: Option<i64>,
-    /// What each life had told.
+    /// The lifecycle records of each life, as of its newest anchor.
     pub(super) told: BTreeMap<i64, Told>,
 }
 

@@ -27,7 +27,7 @@ struct PartitionCheck {
     /// Sequence of the newest entry that a given key signed, with the number of signatures.
     signed: Option<i64>,
     signatures: u64,
-    /// What each life had told by its newest signed anchor.
+    /// The lifecycle records of each life, as of its newest signed anchor.
     told: BTreeMap<i64, Told>,
     problem: Option<AnchorProblem>,
 }
@@ -64,7 +64,7 @@ impl<'a> AnchorCheck<'a> {
         check.problem = check.problem.take().or(problem);
     }
 
-    /// What a life had told by the anchor of an entry, if a given key signed it.
+    /// The lifecycle records that the anchor of an entry names, if a given key signed it.
     fn signature(
         &self,
         partition: i32,
@@ -171,7 +171,7 @@ impl<'a> AnchorCheck<'a> {
             if expected.count == 0 {
                 continue;
             }
-            // Of a life that lacks records at the beginning of the topic nobody knows whether retention took them.
+            // Retention may have removed the missing records of a life if the topic's beginning is gone.
             if range.first > 0 {
                 let first = range.first;
                 notes.push(format!(
@@ -208,7 +208,7 @@ impl<'a> AnchorCheck<'a> {
         Ok(lives)
     }
 
-    /// What is covered, in words.
+    /// The coverage, in words.
     pub(crate) fn notes(&self) -> Vec<String> {
         let topic = self.topic;
         let mut notes = Vec::new();
@@ -240,7 +240,7 @@ impl<'a> AnchorCheck<'a> {
     }
 }
 
-/// What was read of a life's records.
+/// A life's records, as far as they were read.
 struct Read {
     told: Told,
     newest: Option<Vec<u8>>,

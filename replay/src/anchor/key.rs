@@ -53,9 +53,9 @@ pub enum KeyError {
     NoKey {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Its contents, in words.
         found: &'static str,
-        /// What it is to hold.
+        /// The expected contents, in words.
         expected: &'static str,
     },
     /// Others may read the private key, or write it.

@@ -1,4 +1,4 @@
-//! What an anchor says, as one line of text that every tool can cut, sign and compare.
+//! The statement of an anchor: one line of text that every tool can cut, sign and compare.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ pub struct Statement {
     pub hash: Digits<64>,
     /// When it was committed, in nanoseconds since the epoch, by the clock of the process.
     pub at_ns: i64,
-    /// What the process life has told the lifecycle topic.
+    /// The process life's lifecycle records so far.
     pub told: Told,
 }
 
@@ -49,7 +49,7 @@ pub struct Anchor {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no anchor: {what}")]
 pub struct Unreadable {
-    /// What is wrong with it.
+    /// The fault, in words.
     what: &'static str,
 }
 

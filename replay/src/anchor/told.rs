@@ -1,4 +1,4 @@
-//! What a process life has told the lifecycle topic, which is outside of transactions: each of its records names the life, and anchors say how
+//! The lifecycle records of a process life. They are outside of transactions, so each record names its life, and anchors say how
 //! many there were.
 
 use warptape_schemas::hex::Digits;

@@ -1,4 +1,4 @@
-//! What became of transactions, as the journal tells: one after the other, each by its attempts.
+//! Outcomes of transactions as the journal tells them: one transaction after the other, each by its attempts.
 
 use warptape_schemas::journal::{CommitEnded, CommitOutcome, Input, JournalEntry};
 
@@ -16,7 +16,7 @@ pub(super) struct CommitCheck {
     awaited: Option<Awaited>,
     /// The newest attempt.
     last: Option<CommitEnded>,
-    /// Whether a partition went since the newest `Sealed`: then the transaction may hold what came after.
+    /// True if a partition was revoked since the newest `Sealed`: then the transaction may hold what came after.
     has_revoked: bool,
 }
 
@@ -28,17 +28,17 @@ struct Awaited {
 }
 
 impl CommitCheck {
-    /// Of a life whose beginning is not known.
+    /// The check of a life whose beginning is not known.
     pub(super) fn unknown() -> Self {
         Self { is_complete: false, ..Self::default() }
     }
 
-    /// Of a life that is written in a version of the journal's entries.
+    /// The check of a life in this version of the journal's entries.
     pub(super) fn of(version: u32) -> Self {
         Self { is_complete: version >= FIRST_VERSION, ..Self::default() }
     }
 
-    /// What speaks against the next entry.
+    /// The difference in the next entry.
     pub(super) fn check(&mut self, entry: &JournalEntry) -> Option<Difference> {
         match &entry.input {
             Input::Sealed(_) => {
@@ -60,11 +60,11 @@ impl CommitCheck {
         }
     }
 
-    /// What speaks against the end of the life.
+    /// The difference at the end of the life.
     pub(super) fn end(&self) -> Option<Difference> {
         let is_open = self.last.is_some_and(|last| last.outcome == CommitOutcome::Aborted);
-        // What is in the journal was committed. An attempt that was aborted is told by a later transaction, or by the same one where it was
-        // changed because a partition went.
+        // Entries in the journal are committed. A later transaction tells of an aborted attempt, or the same one does if it was
+        // changed because a partition was revoked.
         let is_wrong = self.is_complete && is_open && !self.has_revoked;
         is_wrong.then(|| Difference::new("input.CommitEnded.outcome", "COMMITTED", "ABORTED"))
     }

@@ -1,4 +1,4 @@
-//! What the scheduler was told of a task, against its request.
+//! Compares a task, as the scheduler was told of it, with its request.
 
 use serde_json::Value;
 use warptape_schemas::journal::TaskArrived;
@@ -11,14 +11,14 @@ use crate::difference::{Difference, differences};
 /// The first version of the journal's entries whose tasks are cut into units as they are now.
 const UNITS_SINCE: u32 = 10;
 
-/// What speaks against a task of which no market is known: it repeats who asks, and what for.
+/// The differences of a task without a known market, in the fields that repeat its request.
 pub(super) fn check_repeated(admission: &Admission, request: &RiskRequest) -> Option<Vec<Difference>> {
     let found = &*admission.arrived;
     let expected = repeated(found, request);
     (expected != *found).then(|| differences("input.TaskArrived", &value(&expected), &value(found)))
 }
 
-/// What speaks against the first round of a task.
+/// The differences in the first round of a task.
 pub(super) fn check(
     admission: &Admission,
     request: &RiskRequest,

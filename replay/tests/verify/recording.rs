@@ -508,7 +508,7 @@ impl<'a> Run<'a> {
             }
         }
         if let Input::PartitionAssigned(assigned) = &entry.input {
-            // What the state lacks, and what was given up, came later: nothing, in a byte each.
+            // A later version added two fields, for records that the state lacks and those given up: a zero byte each if empty.
             let input = Input::PartitionAssigned(PartitionAssigned { is_emptied: true, ..assigned.clone() });
             let mut other = Vec::new();
             encode_journal_entry(&JournalEntry { input, ..entry.clone() }, &mut other);

@@ -17,7 +17,7 @@ pub struct Tampered<'a> {
     range: Option<OffsetRange>,
     /// How often it was asked for a group's offset, where it does not answer each time.
     asked: Option<AtomicU32>,
-    /// What it says that groups have committed of the partition, where that is not what the log says.
+    /// The groups' committed offset of the partition as this reports it, if it differs from the log's.
     committed: Option<i64>,
     /// Whose clock it says that the times of the topic's records are of, where that is not what the log says.
     clock: Option<Option<RecordClock>>,

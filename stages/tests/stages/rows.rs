@@ -16,7 +16,7 @@ fn config() -> StageConfig {
     }
 }
 
-/// What became of ticks: number of the tick, and why it was left out.
+/// The outcome of ticks: the number of a tick, and why it was left out.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     rejected: Vec<(usize, DeadLetterReason)>,

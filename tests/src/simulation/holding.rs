@@ -6,7 +6,7 @@ use warptape_schemas::{decode_dead_letter, decode_journal_entry, decode_late_tic
 use super::{Failure, Plant, Simulation, World};
 use crate::random::Random;
 
-/// What the journals of all processes say, as far as they were read.
+/// The positions in the journals of all processes, as far as they were read.
 #[derive(Default)]
 pub(super) struct Journals {
     positions: Vec<JournalPositions>,

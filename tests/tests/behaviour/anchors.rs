@@ -124,7 +124,7 @@ fn an_unsigned_journal_is_what_it_was() {
     for topic in ["journal", "lifecycle"] {
         assert!(read_partition(log.as_ref(), topic, 0).iter().all(|record| record.headers.is_empty()));
     }
-    // What a signed life follows is signed with it; what follows a signed life is not.
+    // A signed life signs all entries before it, and none after it.
     run.live(&log, 1, run.config());
     let key = *run.key.public();
     assert!(
@@ -158,7 +158,7 @@ fn a_log_that_was_rolled_back_is_found_and_is_not_gone_on_with() {
     stop.send(Stop::Now).expect("the receiver is here");
     let ended = run_engine(&older, run.config(), stopped);
     assert!(matches!(ended, Some(EngineError::RolledBack { .. })), "{ended:?}");
-    // Who goes on all the same, without anchors, has written other entries.
+    // A process that goes on all the same, without anchors, writes other entries.
     run.live(&older, 2, EngineConfig { anchoring: None, ..run.config() });
     run.live(&older, 3, EngineConfig { anchoring: None, ..run.config() });
     let found = problem(checked(older.as_ref(), &[], Some(&run.anchor_file())));

@@ -119,7 +119,7 @@ fn record(folder: &TempDir) -> Arc<dyn EventLog> {
     log
 }
 
-/// Whether a verification finds a log identical. It may say that the log cannot be read, but must not panic.
+/// True if a verification finds the log identical. It may say that the log cannot be read, but must not panic.
 fn is_identical(log: &dyn EventLog) -> bool {
     let mut options = VerifyOptions::new(&Topics::new(""), &config().core.group);
     (options.outputs, options.sources.isa) = (true, Isa::Baseline);
@@ -283,7 +283,7 @@ impl Leaf {
     }
 }
 
-/// What came of forgeries.
+/// The outcomes of forgeries.
 #[derive(Debug, Default)]
 struct Outcome {
     found: usize,

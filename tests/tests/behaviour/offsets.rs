@@ -1,4 +1,5 @@
-//! What the group has committed is not believed: offsets that were set, or expired, another group, and ticks that the log has removed.
+//! The engine does not believe the group's committed offsets: they may be set, or expired, or another group's, and the log may
+//! have removed ticks.
 
 use std::path::Path;
 use std::sync::Arc;

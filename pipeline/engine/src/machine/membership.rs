@@ -26,7 +26,7 @@ pub struct Assigned {
     pub committed: Option<i64>,
     /// Offset of the next record that is published.
     pub end: i64,
-    /// Whether the group has committed something else, so that this is to be committed once more.
+    /// True if the group has committed another offset, so that this one has to be committed again.
     pub is_uncommitted: bool,
     /// First of the records before `committed` that are given up: no transaction accounts for them.
     pub lost_from: Option<i64>,

@@ -34,7 +34,7 @@ pub struct ReadRequest {
 pub struct Committed {
     /// The first request that may have no answer.
     pub offset: i64,
-    /// Whether the group has committed something else, so that this is to be committed once more.
+    /// True if the group has committed another offset, so that this one has to be committed again.
     pub is_uncommitted: bool,
 }
 
