@@ -53,11 +53,12 @@ impl Tally {
         bounds.find(|bound| *bound > offset).unwrap_or(i64::MAX)
     }
 
-    /// The first transaction before an offset of the source of which the journal says another number.
+    /// The first transaction before an offset of the source, records that were given up aside, of which the journal says another number.
     pub(crate) fn divergence(&self, source: &TopicPartition, before: i64) -> Option<SealedDivergence> {
         let found = |range: &SealedRange| [range.signals, range.late, range.dead_letters];
-        let is_other =
-            |(range, counts): &&(SealedRange, [i64; 3])| range.next <= before && found(range) != *counts;
+        let is_other = |(range, counts): &&(SealedRange, [i64; 3])| {
+            !range.is_lost && range.next <= before && found(range) != *counts
+        };
         let (range, counts) = self.ranges.iter().find(is_other)?;
         let all = NAMES.into_iter().zip(*counts).zip(found(range));
         let others = all.filter(|((_, counted), found)| counted != found);

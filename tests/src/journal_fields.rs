@@ -76,6 +76,11 @@ pub const FIELDS: &[Fields] = &[
         Checked("the rows that arrive next, of the records from there on"),
     ),
     fields(
+        "PartitionAssigned",
+        &["is_emptied", "lost_from"],
+        Stated("which records were gone when the process began is known to it alone"),
+    ),
+    fields(
         "PartitionRevoked",
         &["partition"],
         Stated("who had a partition of which nothing was committed any more is known to its group alone"),
@@ -134,6 +139,10 @@ pub const FIELDS: &[Fields] = &[
     fields("WeighTenant", &["*"], Checked("the command in its topic")),
     fields("SetBreaker", &["*"], Checked("the command in its topic")),
     fields("ChoosePolicy", &["*"], Checked("the command in its topic")),
+    fields("SetWatermark", &["*"], Checked("the command in its topic")),
+    fields("Positions", &["group"], Stated("the process's own word")),
+    fields("Positions", &["is_whole", "partitions"], Checked("the entries before")),
+    fields("Position", &["*"], Checked("the entries before")),
     fields("Checkpoint", &["started"], Checked("how the life began")),
     fields("Checkpoint", &["part", "parts"], Checked("each other")),
     fields("Checkpoint", &["state"], Checked("the state that the inputs before give")),
@@ -182,6 +191,7 @@ pub const REMOVED: &[(&str, Known)] = &[
     ("Checkpoint", Stated("a copy of the state, which is there without it")),
     ("CommitEnded", Stated("the outcome of a transaction that moved no offset; all others have to be there")),
     ("Trained", STEPPED),
+    ("Positions", Stated("a summary of the entries before, which is there without it")),
 ];
 
 /// A verification's knowledge of a field; `None` if the table does not have it.

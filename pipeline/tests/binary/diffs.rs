@@ -32,7 +32,7 @@ fn two_runs_are_compared() {
     for expected in [
         "scheduler.placement_seed  0  99",
         "decided otherwise on the same input (partition_assigned)",
-        "warptape replay why 1 --partition 0 --log sqlite:b.db",
+        "warptape replay why 2 --partition 0 --log sqlite:b.db",
         "are the same, bit for bit",
         "groups lived on another lane for some of their records",
         "tick to signal, p99, ms",
@@ -45,7 +45,7 @@ fn two_runs_are_compared() {
     assert_eq!((&json["outputs"]["same"], &json["outputs"]["rest"]), (&signals.into(), &[0, 0].into()));
     assert!(json["moves"]["elsewhere"].as_u64().is_some_and(|groups| groups > 0), "{json}");
     // What is commanded is what is explained.
-    let why = ["replay", "why", "1", "--partition", "0", "--log", "sqlite:b.db"];
+    let why = ["replay", "why", "2", "--partition", "0", "--log", "sqlite:b.db"];
     texts(&warptape(path, &why), 0);
 
     let (said, _) = texts(&warptape_with(path, &["replay", "diff", "a.db", "a.db"], &[]), 0);

@@ -271,6 +271,9 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     let folder = folder();
     let folder = folder.path();
     let cluster = Cluster::new(folder, "hidden", "");
+    // One that begins waits for what may be outputs of its partitions.
+    let mut run = cluster.start_run(folder, 0);
+    run.run_until("it has all partitions", || (cluster.owned(0).len() == PARTITIONS as usize).then_some(()));
     // Somebody dies in the middle of a transaction on the signals.
     let source = TopicPartition { topic: format!("{}signals", cluster.prefix), partition: 0 };
     // Longer than the test takes.
@@ -284,7 +287,6 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     open.send(record).expect("the log takes it");
     while cluster.log.written_end(&source).expect("the log answers") == 0 {}
 
-    let mut run = cluster.start_run(folder, 0);
     let (_, fed, _) = cluster.start_feed(folder, "20000", TICKS_PER_SECOND).finish();
     cluster.run_to_end(&fed, &mut run);
     run.stop("TERM");

@@ -44,7 +44,8 @@ impl<R: Read> Read for WholeStream<R> {
             self.prelude[have..have + new].copy_from_slice(&buffer[..new]);
         }
         self.read_bytes += read as u64;
-        if self.read_bytes >= PRELUDE_BYTES as u64 && self.metadata_bytes() > METADATA_BYTES_MAX {
+        let is_dbn = self.read_bytes >= PRELUDE_BYTES as u64 && self.prelude.starts_with(b"DBN");
+        if is_dbn && self.metadata_bytes() > METADATA_BYTES_MAX {
             let found = format!(
                 "its metadata are said to have {} bytes; there may be up to {METADATA_BYTES_MAX}",
                 self.metadata_bytes()
