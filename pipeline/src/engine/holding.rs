@@ -29,6 +29,8 @@ pub(super) struct Holder {
     pub(super) group: String,
     pub(super) accepted_loss: AcceptedLoss,
     pub(super) journals: Journals,
+    /// Where the journals ended before the last look: what this process writes meanwhile says nothing of its assignment.
+    pub(super) written: Vec<i64>,
     pub(super) waiting: BTreeMap<i32, Waiting>,
 }
 
@@ -64,6 +66,7 @@ pub(super) struct Found {
 impl Holder {
     /// Reads what the journals say by now. To be called before [`Holder::hold`], and after the offsets were read.
     pub(super) fn look(&mut self) -> Result<(), EngineError> {
+        self.written = self.journals.written()?;
         self.journals.look()?;
         self.journals.check_group(&self.group)
     }
@@ -76,7 +79,7 @@ impl Holder {
         let answered = requests.settle_requests();
         let is_uncommitted = answered != committed_request.unwrap_or(0);
         let is_agreed = claims.agreed().is_some() && !is_uncommitted;
-        if !is_agreed && self.must_wait(found)? {
+        if !is_agreed && self.must_wait(found) {
             return Ok(Held::Later);
         }
         let settled = match claims.agreed() {
@@ -121,18 +124,18 @@ impl Holder {
     }
 
     /// True while some journal is not read to the end that it had when the offsets were read.
-    fn must_wait(&mut self, found: Found) -> Result<bool, LogError> {
+    fn must_wait(&mut self, found: Found) -> bool {
         let Found { partition, committed, committed_request, .. } = found;
         let group = [committed, committed_request];
         let waiting = match self.waiting.remove(&partition).filter(|waiting| waiting.group == group) {
             Some(waiting) => waiting,
             None => {
                 let next_news = Instant::now() + NEWS_INTERVAL;
-                Waiting { group, written: self.journals.written()?, next_news }
+                Waiting { group, written: self.written.clone(), next_news }
             }
         };
         if self.journals.has_come_to(&waiting.written) {
-            return Ok(false);
+            return false;
         }
         let now = Instant::now();
         let is_quiet = now < waiting.next_news;
@@ -144,7 +147,7 @@ impl Holder {
         }
         let next_news = if is_quiet { waiting.next_news } else { now + NEWS_INTERVAL };
         self.waiting.insert(partition, Waiting { next_news, ..waiting });
-        Ok(true)
+        true
     }
 
     /// The offset before which all records of a partition were processed, as the newest outputs and the newest snapshot have it; 0 where there

@@ -154,6 +154,7 @@ impl Shell {
             group: config.core.group.clone(),
             accepted_loss: config.core.accepted_loss.clone(),
             journals,
+            written: Vec::new(),
             waiting: BTreeMap::new(),
         };
         let threads = Threads {

@@ -60,7 +60,7 @@ fn holder(log: SqliteLog, topics: Topics) -> Holder {
     let log: Arc<dyn EventLog> = Arc::new(log);
     let journals = Journals::new(log.clone(), &topics.journal).expect("a log");
     let (group, accepted_loss, waiting) = ("group".to_owned(), AcceptedLoss::None, BTreeMap::new());
-    Holder { log, topics, group, accepted_loss, journals, waiting }
+    Holder { log, topics, group, accepted_loss, journals, written: Vec::new(), waiting }
 }
 
 /// As many fetches as the engine leaves waiting while it is full, and then the log fails: the engine has to hear it all the same.
