@@ -83,7 +83,7 @@ impl OutputCheck<'_> {
             signals: compare(&self.options.signals, cut.signals, cause::of_signal)?,
             late: compare(&self.options.late, cut.late, cause::of_late_tick)?,
             dead_letter: compare(&self.options.dead_letter, cut.dead_letter, cause::of_dead_letter)?,
-            tally: Tally::new(&covered.ranges),
+            tally: Tally::new(&covered.clone().from(from).ranges),
         };
         self.note_begin(partition, from, restored.is_some(), &outputs);
         let mut states = self.states(partition, cut, read)?;
