@@ -73,7 +73,7 @@ impl PriceScales {
         self.new.clear();
     }
 
-    /// Whether rows without scales of their own are as they are to be.
+    /// True if all symbols have nine digits, so that rows that say no scales need no conversion.
     pub fn are_of_nine_digits(&self) -> bool {
         !self.has_others
     }

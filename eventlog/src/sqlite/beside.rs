@@ -159,7 +159,7 @@ impl Beside {
         Place::of(&beside(&self.log, "-wal")).map_or(0, |wal| wal.bytes)
     }
 
-    /// Whether what is left of a file must not be folded into the log.
+    /// True if the files beside the log were cut: what they hold must not be folded into it.
     pub(super) fn is_cut(&self) -> bool {
         matches!(self.harm(), Some(Harm::IndexCut | Harm::WalShorter))
     }

@@ -264,7 +264,7 @@ impl Partition {
         self.intake.symbols().name(number as u32)
     }
 
-    /// Whether it has a symbol, and has compared it.
+    /// True if the partition has the symbol and has compared it with those of others.
     pub(crate) fn has_compared(&self, symbol: &str) -> bool {
         self.intake.symbols().id(symbol).is_some_and(|number| (number as usize) < self.compared_symbols)
     }

@@ -244,7 +244,7 @@ impl<'a> AnchorCheck<'a> {
 struct Read {
     told: Told,
     newest: Option<Vec<u8>>,
-    /// Whether it was as the anchor says at some time.
+    /// True once the records of the life were those that the anchor counts and hashes.
     is_reached: bool,
 }
 
