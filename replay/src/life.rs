@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use warptape_eventlog::Record;
 use warptape_schemas::journal::{
-    Checkpoint, Input, JournalEntry, PartitionAssigned, Sealed, SealedPartition, Started,
+    Checkpoint, Input, JournalEntry, PartitionAssigned, Sealed, SealedPartition, Started, TaskArrived, TaskId,
 };
 use warptape_schemas::{fingerprint_of, known};
 use warptape_stages::StageConfig;
@@ -36,6 +36,8 @@ pub(crate) struct LifeCheck {
     commits: CommitCheck,
     /// Number of the newest part of a checkpoint, and how many parts it is to have.
     part: Option<(i32, i32)>,
+    /// Number of the next request that becomes a task; `None` where the entries before were removed.
+    task_next: Option<TaskId>,
 }
 
 /// How far a partition is sealed.
@@ -63,7 +65,8 @@ impl LifeCheck {
             let version = version_of(record);
             let accounts = version >= ACCOUNTS_SINCE;
             let journal = if accounts { std::mem::take(&mut self.journal) } else { BTreeMap::new() };
-            *self = Self { journal, commits: CommitCheck::of(version), ..Self::default() };
+            *self =
+                Self { journal, commits: CommitCheck::of(version), task_next: Some(0), ..Self::default() };
             self.begin(record, started);
         }
         found.extend(self.check_key(record));
@@ -73,6 +76,7 @@ impl LifeCheck {
             Input::PartitionRevoked(revoked) => drop(self.sealed.remove(&revoked.partition)),
             Input::Sealed(sealed) => found.extend(self.seal(sealed)),
             Input::Checkpoint(part) => found.extend(self.check_checkpoint(part)),
+            Input::TaskArrived(arrived) => found.extend(self.check_number(arrived)),
             _ => {}
         }
         found
@@ -158,6 +162,17 @@ impl LifeCheck {
             found.push(Difference::new("input.Sealed.partitions", "each partition once, ascending", numbers));
         }
         found
+    }
+
+    /// Tasks are numbered without gaps; a later round keeps its task's number.
+    fn check_number(&mut self, arrived: &TaskArrived) -> Option<Difference> {
+        if arrived.first_unit > 0 {
+            return None;
+        }
+        let expected = self.task_next.unwrap_or(arrived.task);
+        self.task_next = Some(arrived.task.saturating_add(1));
+        let is_right = arrived.task == expected;
+        (!is_right).then(|| Difference::new("input.TaskArrived.task", expected, arrived.task))
     }
 
     /// The first part of a checkpoint repeats how the process began, and no other does.

@@ -102,7 +102,7 @@ pub const FIELDS: &[Fields] = &[
     fields("Measured", &["*"], MEASURED),
     fields("ServicePoint", &["*"], MEASURED),
     fields("Released", &["*"], STEPPED),
-    fields("TaskArrived", &["task"], STEPPED),
+    fields("TaskArrived", &["task"], Checked("the number of the request before")),
     fields(
         "TaskArrived",
         &["partition", "offset", "request_id", "tenant", "class", "deadline_ns"],
