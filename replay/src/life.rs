@@ -18,6 +18,8 @@ use crate::difference::{Difference, differences};
 
 /// The first version of the journal's entries that accounts for what is in the log.
 pub(crate) const ACCOUNTS_SINCE: u32 = 6;
+/// The first version of which all journals are of processes, which number their tasks without gaps.
+const TASKS_NUMBERED_SINCE: u32 = 11;
 const COMMITTED_OFFSET: &str = "input.PartitionAssigned.committed_offset";
 
 /// Compares the entries of one partition of the journal, in order.
@@ -36,7 +38,7 @@ pub(crate) struct LifeCheck {
     commits: CommitCheck,
     /// Number of the newest part of a checkpoint, and how many parts it is to have.
     part: Option<(i32, i32)>,
-    /// Number of the next request that becomes a task; `None` where the entries before were removed.
+    /// Number of the next request that becomes a task; `None` where the entries before were removed, or are of older software.
     task_next: Option<TaskId>,
 }
 
@@ -65,8 +67,8 @@ impl LifeCheck {
             let version = version_of(record);
             let accounts = version >= ACCOUNTS_SINCE;
             let journal = if accounts { std::mem::take(&mut self.journal) } else { BTreeMap::new() };
-            *self =
-                Self { journal, commits: CommitCheck::of(version), task_next: Some(0), ..Self::default() };
+            let task_next = (version >= TASKS_NUMBERED_SINCE).then_some(0);
+            *self = Self { journal, commits: CommitCheck::of(version), task_next, ..Self::default() };
             self.begin(record, started);
         }
         found.extend(self.check_key(record));
@@ -166,10 +168,7 @@ impl LifeCheck {
 
     /// Tasks are numbered without gaps; a later round keeps its task's number.
     fn check_number(&mut self, arrived: &TaskArrived) -> Option<Difference> {
-        if arrived.first_unit > 0 {
-            return None;
-        }
-        let expected = self.task_next.unwrap_or(arrived.task);
+        let expected = self.task_next.filter(|_| arrived.first_unit == 0)?;
         self.task_next = Some(arrived.task.saturating_add(1));
         let is_right = arrived.task == expected;
         (!is_right).then(|| Difference::new("input.TaskArrived.task", expected, arrived.task))

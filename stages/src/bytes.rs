@@ -47,6 +47,10 @@ pub(crate) fn get_i64(bytes: &mut &[u8], what: &str) -> Result<i64, StageError> 
     Ok(i64::from_le_bytes(take(bytes, 8, what)?.try_into().expect("8 bytes were taken")))
 }
 
+pub(crate) fn get_bytes<'a>(bytes: &mut &'a [u8], count: usize, what: &str) -> Result<&'a [u8], StageError> {
+    take(bytes, count, what)
+}
+
 pub(crate) fn get_text(bytes: &mut &[u8], what: &str) -> Result<String, StageError> {
     let length = get_u32(bytes, what)? as usize;
     if length > TEXT_BYTES_MAX {

@@ -8,7 +8,7 @@ use warptape_kernels::device::{
 };
 use warptape_kernels::{RowKind, Rows, SignalParams};
 
-use crate::{GroupInput, GroupOutput, GroupStage, QuoteOrder, StageConfig};
+use crate::{GroupInput, GroupOutput, GroupStage, QuoteOrder, Repack, StageConfig};
 
 /// Slots that there is room for at first.
 const CAPACITY_MIN: usize = 1024;
@@ -177,9 +177,13 @@ impl<K: Ord + Copy> DeviceGroups<K> {
                 Cut::Back(_) => None,
             });
             let offset = barrier.map_or(i64::MAX, |barrier| part.input.rows.offset[barrier]);
-            group.stage.add_symbols(&mut part.input.symbols, offset);
+            let back = group.stage.add_symbols(&mut part.input.symbols, offset);
             let fresh = group.stage.symbol_count() - group.slots.len();
             group.slots.extend(self.slab.take_slots(fresh)?);
+            if !back.is_empty() {
+                let slots: Vec<u32> = back.iter().map(|slot| group.slots[*slot as usize]).collect();
+                self.slab.install(&slots, &group.stage.of_slots(&back).slot_state())?;
+            }
         }
         let running: Vec<GroupRows<'_>> = parts
             .iter()
@@ -203,9 +207,15 @@ impl<K: Ord + Copy> DeviceGroups<K> {
             part.done = part.next_range().end;
             if let Some(Cut::Barrier(barrier)) = part.cuts.pop() {
                 self.slab.read(&group.slots, &mut group.stage.slot_state())?;
-                let mut bytes = Vec::new();
-                group.stage.write(&mut bytes);
-                part.output.snapshots.push((part.input.rows.time_ns[barrier], bytes));
+                let number = part.input.rows.time_ns[barrier];
+                let repack = group.stage.meet_barrier(number, &mut part.input.repacks, &mut part.output);
+                if let Some(Repack { slots, pages, .. }) = repack {
+                    let of_device =
+                        |slots: &[u32]| slots.iter().map(|slot| group.slots[*slot as usize]).collect();
+                    let left: Vec<Vec<u32>> = pages.iter().map(|(_, slots)| of_device(slots)).collect();
+                    group.slots = of_device(&slots);
+                    left.iter().for_each(|slots| self.slab.give_back(slots));
+                }
                 part.done = barrier + 1;
             }
         }

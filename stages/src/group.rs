@@ -14,6 +14,7 @@ use warptape_kernels::{
 };
 
 use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
+use crate::evicted::write_page;
 use crate::scales::{of_nine_digits, to_e18};
 use crate::{Numbers, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
 
@@ -34,8 +35,32 @@ pub struct SlotSymbol {
     pub name: String,
     /// Digits behind the decimal point that its prices have.
     pub price_scale: u8,
-    /// Offset of the record that named it first.
+    /// Offset of the record that named it first, or for which it came back.
     pub offset: i64,
+    /// The state of one that comes back from a page.
+    pub state: Option<Arc<[u8]>>,
+}
+
+/// A group's slots anew, at a barrier: evicted symbols have left, and the others are in the order of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repack {
+    /// The barrier.
+    pub barrier: i64,
+    /// By new slot: the slot before.
+    pub slots: Vec<u32>,
+    /// Number of each page to be made, with the slots before of its symbols.
+    pub pages: Vec<(i32, Vec<u32>)>,
+}
+
+/// The states of symbols that left memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageState {
+    /// The barrier at which they left.
+    pub barrier: i64,
+    /// Number of the page in its partition.
+    pub page: i32,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// What waits on the host for one group.
@@ -45,6 +70,8 @@ pub struct GroupQueue {
     pub symbols: Vec<SlotSymbol>,
     /// Rows in log order.
     pub rows: Rows,
+    /// Repacks at barriers among the rows, in their order.
+    pub repacks: Vec<Repack>,
 }
 
 impl GroupQueue {
@@ -55,7 +82,10 @@ impl GroupQueue {
         let last = if self.rows.is_empty() { Some(i64::MAX) } else { rows.offset.last().copied() };
         let count = last.map_or(0, |last| self.symbols.partition_point(|symbol| symbol.offset <= last));
         let symbols = self.symbols.drain(..count).collect();
-        GroupInput { symbols, rows: Arc::new(rows) }
+        let count =
+            self.repacks.iter().take_while(|repack| barrier_row(&rows, repack.barrier).is_some()).count();
+        let repacks = self.repacks.drain(..count).collect();
+        GroupInput { symbols, rows: Arc::new(rows), repacks }
     }
 
     /// Puts back what was taken last, the oldest first.
@@ -64,9 +94,11 @@ impl GroupQueue {
         for input in taken {
             whole.symbols.extend(input.symbols);
             whole.rows.append(&mut Arc::unwrap_or_clone(input.rows));
+            whole.repacks.extend(input.repacks);
         }
         whole.symbols.append(&mut self.symbols);
         whole.rows.append(&mut self.rows);
+        whole.repacks.append(&mut self.repacks);
         *self = whole;
     }
 }
@@ -78,19 +110,25 @@ pub struct GroupInput {
     pub symbols: Vec<SlotSymbol>,
     /// Rows in log order.
     pub rows: Arc<Rows>,
+    /// Repacks at barriers among the rows, in their order.
+    pub repacks: Vec<Repack>,
+}
+
+/// The row of a barrier.
+fn barrier_row(rows: &Rows, barrier: i64) -> Option<usize> {
+    (0..rows.len()).find(|&row| rows.kind[row] == RowKind::BARRIER && rows.time_ns[row] == barrier)
 }
 
 impl GroupInput {
     /// What lies behind a barrier among the rows.
     pub fn behind(&self, barrier: i64) -> Self {
-        let (kind, number) = (&self.rows.kind, &self.rows.time_ns);
-        let at = (0..self.rows.len()).find(|&row| kind[row] == RowKind::BARRIER && number[row] == barrier);
-        let at = at.expect("the barrier is among the rows");
+        let at = barrier_row(&self.rows, barrier).expect("the barrier is among the rows");
         let offset = self.rows.offset[at];
         let symbols = self.symbols.iter().filter(|symbol| symbol.offset >= offset).cloned().collect();
         let mut rows = Rows::clone(&self.rows);
         rows.take_front(at + 1);
-        Self { symbols, rows: Arc::new(rows) }
+        let repacks = self.repacks.iter().filter(|repack| repack.barrier > barrier).cloned().collect();
+        Self { symbols, rows: Arc::new(rows), repacks }
     }
 }
 
@@ -101,6 +139,8 @@ pub struct GroupOutput {
     pub signals: SignalChunk,
     /// State at each barrier of the input: barrier id and bytes.
     pub snapshots: Vec<(i64, Vec<u8>)>,
+    /// Pages of the symbols that left at these barriers.
+    pub pages: Vec<PageState>,
 }
 
 /// State of one bar specification.
@@ -117,7 +157,7 @@ pub(crate) struct SpecState {
 }
 
 /// The symbol of a slot.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct GroupSymbol {
     /// Number in the partition.
     number: u32,
@@ -130,6 +170,7 @@ struct GroupSymbol {
 #[derive(Debug)]
 pub struct GroupStage {
     isa: Isa,
+    config: Arc<StageConfig>,
     config_fingerprint: u64,
     /// The symbols of the slots.
     symbols: Vec<GroupSymbol>,
@@ -145,6 +186,10 @@ pub struct GroupStage {
 impl GroupStage {
     /// The state at the beginning of a log.
     pub fn new(config: &StageConfig, isa: Isa) -> Self {
+        Self::empty(Arc::new(config.clone()), config.fingerprint(), isa)
+    }
+
+    fn empty(config: Arc<StageConfig>, config_fingerprint: u64, isa: Isa) -> Self {
         let specs = config.bars.iter().map(|spec| SpecState {
             name: spec.to_string(),
             bars: BarSlab::new(*spec, config.allowed_lateness_ns),
@@ -156,12 +201,13 @@ impl GroupStage {
         });
         Self {
             isa,
-            config_fingerprint: config.fingerprint(),
+            config_fingerprint,
             symbols: Vec::new(),
             quotes_by_arrival: (config.quotes == QuoteOrder::Arrival).then(QuotesByArrival::default),
             specs: specs.collect(),
             order: Vec::new(),
             numbers: config.numbers,
+            config,
         }
     }
 
@@ -179,27 +225,81 @@ impl GroupStage {
         for barrier in barriers {
             self.add_symbols(&mut input.symbols, rows.offset[barrier]);
             self.run_range(rows, start..barrier, output);
-            let mut bytes = Vec::new();
-            self.write(&mut bytes);
-            output.snapshots.push((rows.time_ns[barrier], bytes));
+            self.meet_barrier(rows.time_ns[barrier], &mut input.repacks, output);
             start = barrier + 1;
         }
         self.add_symbols(&mut input.symbols, i64::MAX);
         self.run_range(rows, start..rows.len(), output);
     }
 
-    /// Gives slots to the symbols named before `offset`.
-    pub(crate) fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) {
+    /// Writes the state at a barrier, after the repack that there may be at it. Returns that one.
+    pub(crate) fn meet_barrier(
+        &mut self,
+        barrier: i64,
+        repacks: &mut Vec<Repack>,
+        output: &mut GroupOutput,
+    ) -> Option<Repack> {
+        let is_here = repacks.first().is_some_and(|repack| repack.barrier == barrier);
+        let repack = is_here.then(|| repacks.remove(0));
+        if let Some(repack) = &repack {
+            for (page, slots) in &repack.pages {
+                output.pages.push(PageState { barrier, page: *page, bytes: self.page(slots) });
+            }
+            *self = self.of_slots(&repack.slots);
+        }
+        let mut bytes = Vec::new();
+        self.write(&mut bytes);
+        output.snapshots.push((barrier, bytes));
+        repack
+    }
+
+    /// The bytes of a page of the symbols in these slots.
+    fn page(&self, slots: &[u32]) -> Vec<u8> {
+        let state = |slot: &u32| {
+            let mut state = Vec::new();
+            self.of_slots(&[*slot]).write(&mut state);
+            state
+        };
+        write_page(self.config_fingerprint, &slots.iter().map(state).collect::<Vec<_>>())
+    }
+
+    /// The state of a group that has only the symbols of these slots, in this order.
+    pub(crate) fn of_slots(&self, slots: &[u32]) -> Self {
+        let mut stage = Self::empty(self.config.clone(), self.config_fingerprint, self.isa);
+        stage.symbols = slots.iter().map(|slot| self.symbols[*slot as usize].clone()).collect();
+        stage.resize();
+        for (to, slot) in slots.iter().enumerate() {
+            stage.copy_slot(to, self, *slot as usize);
+        }
+        stage
+    }
+
+    fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        assert!(self.quotes_by_arrival.is_none(), "only reruns of former logs have such quotes");
+        for (state, from) in self.specs.iter_mut().zip(&from.specs) {
+            state.bars.copy_slot(to, &from.bars, slot);
+            state.indicators.copy_slot(to, &from.indicators, slot);
+            state.signals.copy_slot(to, &from.signals, slot);
+        }
+    }
+
+    /// Gives slots to the symbols named before `offset`. Returns the slots of those that come back with their states.
+    pub(crate) fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) -> Vec<u32> {
         let count = symbols.partition_point(|symbol| symbol.offset < offset);
-        if count > 0 {
-            let new = symbols.drain(..count);
-            self.symbols.extend(new.map(|SlotSymbol { number, name, price_scale, .. }| GroupSymbol {
-                number,
-                name,
-                price_scale,
-            }));
+        let (first, mut back) = (self.symbols.len(), Vec::new());
+        for SlotSymbol { number, name, price_scale, state, .. } in symbols.drain(..count) {
+            back.extend(state.map(|state| (self.symbols.len() as u32, state)));
+            self.symbols.push(GroupSymbol { number, name, price_scale });
+        }
+        if self.symbols.len() > first {
             self.resize();
         }
+        for (slot, state) in &back {
+            let one =
+                Self::read(&self.config, self.isa, state).expect("whoever has read the page has checked it");
+            self.copy_slot(*slot as usize, &one, 0);
+        }
+        back.into_iter().map(|(slot, _)| slot).collect()
     }
 
     fn run_range(&mut self, rows: &Rows, range: Range<usize>, output: &mut GroupOutput) {
@@ -251,6 +351,14 @@ impl GroupStage {
             let signal = || state.signal(symbol, detected, self.numbers);
             signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
         }
+    }
+
+    /// True if the group has this symbol and no other.
+    pub(crate) fn is_of_one(&self, number: u32, name: &str, price_scale: u8) -> bool {
+        let is_it = |symbol: &GroupSymbol| {
+            (symbol.number, symbol.name.as_str(), symbol.price_scale) == (number, name, price_scale)
+        };
+        self.symbols.len() == 1 && is_it(&self.symbols[0])
     }
 
     /// Number of symbols.

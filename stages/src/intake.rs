@@ -15,19 +15,22 @@
 //!
 //! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
 
+use std::collections::BTreeSet;
+
 use warptape_events::tick::{RowScales, Scales};
 use warptape_events::tick::{TickColumns, TickKind};
 use warptape_events::{DecodeError, DecodeTicks, InvalidTick, SetEventTime, SymbolTable, TickProblem};
-use warptape_kernels::RowKind;
+use warptape_kernels::{Isa, RowKind};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
+use crate::evicted::{PAGE_SYMBOLS_MAX, read_page};
 use crate::jump::{AheadLimits, Jump};
 use crate::market::Market;
 use crate::quorum::{JudgedTick, Moves, Quorum};
 use crate::scales::{PriceScales, Problem, set_scales, size_exponent};
 use crate::trade_ids::{TradeIdCounts, TradeIds};
-use crate::{GroupQueue, SlotSymbol, StageConfig, StageError, SymbolMarket};
+use crate::{Evicted, GroupQueue, GroupStage, Repack, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
 /// Seed of the group hash: another one than any partitioner's, so that groups split a partition evenly.
 const GROUP_SEED: u64 = 0x7761_7270_7461_7065;
@@ -37,7 +40,11 @@ const ROWS_BY_GROUP_MIN: usize = 8;
 /// Rows of a record that a group keeps room for at most: 16 KiB.
 const DEALT_ROOM_MAX: usize = 4096;
 /// Version of the intake's snapshot bytes.
-const STATE_VERSION: u32 = 4;
+const STATE_VERSION: u32 = 5;
+/// The version before, which had no pages.
+const STATE_VERSION_WITHOUT_PAGES: u32 = 4;
+/// Symbols leave once they are so many of those in memory: one in this number.
+const EVICTED_SHARE: usize = 8;
 
 /// The group of a symbol within its partition.
 pub fn group_of(symbol: &str, groups: u32) -> u32 {
@@ -68,7 +75,19 @@ pub struct TickRecord<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SymbolPlace {
     group: u32,
+    /// [`NO_SLOT`] where the symbol is evicted.
     slot: u32,
+}
+
+const NO_SLOT: u32 = u32::MAX;
+
+/// What became of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// It was taken, with so many rows, rejected ones included.
+    Taken(usize),
+    /// Nothing of it was taken: symbols of it are in these pages, which have to be read back first.
+    Waits(Vec<i32>),
 }
 
 /// State of one partition on the host.
@@ -83,6 +102,11 @@ pub struct PartitionIntake {
     price_scales: PriceScales,
     /// Slots used, by group.
     group_slots: Vec<u32>,
+    /// Symbols by group, evicted ones included.
+    group_symbols: Vec<u32>,
+    evicted: Evicted,
+    /// By group, whether its slots are in another order than the numbers of their symbols.
+    is_out_of_order: Vec<bool>,
     /// Greatest event time of accepted ticks; `None` before the first.
     event_time_max_ns: Option<i64>,
     /// The watermark at which the next time bar of any interval closes.
@@ -108,6 +132,9 @@ impl PartitionIntake {
             places: Vec::new(),
             price_scales: PriceScales::default(),
             group_slots: vec![0; config.groups_per_partition as usize],
+            group_symbols: vec![0; config.groups_per_partition as usize],
+            evicted: Evicted::default(),
+            is_out_of_order: vec![false; config.groups_per_partition as usize],
             event_time_max_ns: None,
             next_close_ns: i64::MAX,
             market: Market::new(config.market, config.quotes),
@@ -149,8 +176,8 @@ impl PartitionIntake {
         self.event_time_max_ns.map(|time| time.saturating_sub(self.config.allowed_lateness_ns))
     }
 
-    /// Decodes a record into `columns`, and accepts it as [`PartitionIntake::accept`] does. Gives the number of its rows, rejected ones
-    /// included; an operator's word has none, and is obeyed.
+    /// Decodes a record into `columns`, and accepts it as [`PartitionIntake::accept`] does, unless it waits for pages. An operator's word has
+    /// no rows, and is obeyed.
     ///
     /// # Errors
     /// If the record is rejected as a whole: then no row is dealt and no symbol is numbered.
@@ -161,7 +188,7 @@ impl PartitionIntake {
         columns: &mut TickColumns,
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
-    ) -> Result<usize, DecodeError> {
+    ) -> Result<Acceptance, DecodeError> {
         let TickRecord { offset, written_ns, value } = record;
         columns.clear();
         late.clear();
@@ -169,11 +196,129 @@ impl PartitionIntake {
             && let Some(set) = SetEventTime::of(value)
         {
             self.set_event_time_max(set?.event_time_max_ns, offset, queues);
-            return Ok(0);
+            return Ok(Acceptance::Taken(0));
         }
         let rows = decoder.decode(value, &mut self.symbols, columns)?;
+        let pages = self.pages_of(&columns.symbol);
+        if !pages.is_empty() {
+            self.symbols.truncate(self.places.len());
+            return Ok(Acceptance::Waits(pages));
+        }
         self.accept(offset, written_ns, columns, 0, queues, late)?;
-        Ok(rows)
+        Ok(Acceptance::Taken(rows))
+    }
+
+    /// The pages that symbols are in, each once.
+    fn pages_of(&self, symbols: &[u32]) -> Vec<i32> {
+        if self.evicted.is_empty() {
+            return Vec::new();
+        }
+        let pages: BTreeSet<i32> =
+            symbols.iter().filter_map(|symbol| self.evicted.page_of(*symbol)).collect();
+        pages.into_iter().collect()
+    }
+
+    /// The symbols that are not in memory.
+    pub fn evicted(&self) -> &Evicted {
+        &self.evicted
+    }
+
+    /// Has symbols leave memory at the barrier `offset`, which is put into the queues next: those without a tick for `idle_ns` of event
+    /// time, once they are a worthwhile share; none without an `idle_ns`. `before` is the offset of the snapshot before.
+    ///
+    /// Groups whose symbols came back are put in order as well, so that the states at a barrier are in the order of numbers.
+    pub fn evict(&mut self, idle_ns: Option<i64>, offset: i64, before: i64, queues: &mut [GroupQueue]) {
+        self.evicted.free_before(before);
+        let idle = idle_ns.map_or_else(Vec::new, |idle_ns| self.idle(idle_ns));
+        if idle.is_empty() && !self.is_out_of_order.contains(&true) {
+            return;
+        }
+        let mut left: Vec<Vec<u32>> = vec![Vec::new(); queues.len()];
+        idle.into_iter().for_each(|symbol| left[self.places[symbol as usize].group as usize].push(symbol));
+        let mut pages: Vec<Vec<(i32, Vec<u32>)>> = Vec::with_capacity(left.len());
+        for symbols in &left {
+            let slots = |symbols: &[u32]| {
+                symbols.iter().map(|symbol| self.places[*symbol as usize].slot).collect::<Vec<_>>()
+            };
+            let of_group = symbols
+                .chunks(PAGE_SYMBOLS_MAX)
+                .map(|symbols| (self.evicted.add(offset, symbols.to_vec()), slots(symbols)));
+            pages.push(of_group.collect());
+        }
+        left.iter().flatten().for_each(|symbol| self.places[*symbol as usize].slot = NO_SLOT);
+        let is_repacked = |group: usize| self.is_out_of_order[group] || !left[group].is_empty();
+        let mut slots: Vec<Vec<u32>> = vec![Vec::new(); queues.len()];
+        for place in self.places.iter_mut().filter(|place| place.slot != NO_SLOT) {
+            let group = place.group as usize;
+            if is_repacked(group) {
+                slots[group].push(place.slot);
+                place.slot = slots[group].len() as u32 - 1;
+            }
+        }
+        for (group, (slots, pages)) in slots.into_iter().zip(pages).enumerate() {
+            if is_repacked(group) {
+                self.group_slots[group] = slots.len() as u32;
+                queues[group].repacks.push(Repack { barrier: offset, slots, pages });
+            }
+        }
+        self.is_out_of_order.fill(false);
+    }
+
+    /// Symbols in memory without a tick for so long, and with no time bar open; none if they are too few to be worth it.
+    fn idle(&self, idle_ns: i64) -> Vec<u32> {
+        let Some(event_time_max_ns) = self.event_time_max_ns else { return Vec::new() };
+        let interval_ns = self.config.intervals_ns().max().unwrap_or(0);
+        let open_ns = self.config.allowed_lateness_ns.saturating_add(interval_ns.saturating_mul(2));
+        let before_ns = event_time_max_ns.saturating_sub(idle_ns.max(open_ns));
+        let is_idle = |symbol: &u32| {
+            self.places[*symbol as usize].slot != NO_SLOT && self.market.newest_ns(*symbol) < before_ns
+        };
+        let mut idle: Vec<u32> = (0..self.places.len() as u32).filter(is_idle).collect();
+        if idle.len() * EVICTED_SHARE < self.places.len() - self.evicted.symbols() {
+            idle.clear();
+        }
+        idle
+    }
+
+    /// Takes the symbols of a page back, for the record at an offset.
+    ///
+    /// # Errors
+    /// If the bytes are not those of the page. Then nothing is taken back.
+    pub fn take_back(
+        &mut self,
+        page: i32,
+        bytes: &[u8],
+        offset: i64,
+        queues: &mut [GroupQueue],
+    ) -> Result<(), StageError> {
+        let damaged = |found: String| StageError::Damaged { found };
+        let states = read_page(self.config_fingerprint, bytes)?;
+        let of_page = self.evicted.pages().get(&page).map_or(&[][..], |page| &page.symbols);
+        if of_page.len() != states.len() || states.is_empty() {
+            return Err(damaged(format!(
+                "page {page} has {} symbols instead of {}",
+                states.len(),
+                of_page.len()
+            )));
+        }
+        for (symbol, state) in of_page.iter().zip(&states) {
+            let stage = GroupStage::read(&self.config, Isa::Baseline, state)?;
+            let scale = self.price_scales.of(*symbol);
+            if !stage.is_of_one(*symbol, self.symbols.name(*symbol), scale) {
+                return Err(damaged(format!("page {page} has no state of {}", self.symbols.name(*symbol))));
+            }
+        }
+        let taken = self.evicted.take(page, offset).expect("it was there a moment ago");
+        for (number, state) in taken.symbols.into_iter().zip(states) {
+            let place = &mut self.places[number as usize];
+            let group = place.group as usize;
+            place.slot = self.group_slots[group];
+            self.group_slots[group] += 1;
+            self.is_out_of_order[group] = true;
+            let (name, price_scale) = (self.symbols.name(number).to_owned(), self.price_scales.of(number));
+            queues[group].symbols.push(SlotSymbol { number, name, price_scale, offset, state: Some(state) });
+        }
+        Ok(())
     }
 
     /// Deals the rows `first..` of `ticks`, which are those of the record at `offset`, to the group queues (one per
@@ -503,8 +648,8 @@ impl PartitionIntake {
             self.next_close_ns = self.close_after(watermark_ns);
         } else if watermark_ns >= self.next_close_ns {
             self.next_close_ns = self.close_after(watermark_ns);
-            for (queue, &slots) in queues.iter_mut().zip(&self.group_slots) {
-                if slots > 0 {
+            for (queue, &symbols) in queues.iter_mut().zip(&self.group_symbols) {
+                if symbols > 0 {
                     queue.rows.push_watermark(watermark_ns, offset, index);
                 }
             }
@@ -519,7 +664,8 @@ impl PartitionIntake {
         let interval_ns = self.config.intervals_ns().max();
         if let Some((before_ns, interval_ns)) = before_ns.zip(interval_ns) {
             let end_ns = before_ns.saturating_add(interval_ns);
-            for (queue, _) in queues.iter_mut().zip(&self.group_slots).filter(|(_, slots)| **slots > 0) {
+            for (queue, _) in queues.iter_mut().zip(&self.group_symbols).filter(|(_, symbols)| **symbols > 0)
+            {
                 queue.rows.push_watermark(end_ns, offset, index);
             }
         }
@@ -543,6 +689,7 @@ impl PartitionIntake {
             let group = group_of(name, self.config.groups_per_partition);
             let slot = self.group_slots[group as usize];
             self.group_slots[group as usize] += 1;
+            self.group_symbols[group as usize] += 1;
             self.places.push(SymbolPlace { group, slot });
             let price_scale = self.price_scales.of(number as u32);
             self.market.add_symbol(price_scale);
@@ -551,6 +698,7 @@ impl PartitionIntake {
                 name: name.to_owned(),
                 price_scale,
                 offset,
+                state: None,
             });
         }
         self.trade_ids.grow(self.places.len());
@@ -561,6 +709,7 @@ impl PartitionIntake {
     pub fn write(&self, out: &mut Vec<u8>) {
         put_u32(out, STATE_VERSION);
         put_u64(out, self.config_fingerprint);
+        self.evicted.write(out);
         put_i64(out, self.event_time_max_ns.unwrap_or(i64::MIN));
         put_u32(out, self.symbols.len() as u32);
         for number in 0..self.symbols.len() {
@@ -580,12 +729,15 @@ impl PartitionIntake {
         let bytes = &mut bytes;
         let mut intake = Self::new(config);
         let version = get_u32(bytes, "version")?;
-        if version != STATE_VERSION {
+        if ![STATE_VERSION_WITHOUT_PAGES, STATE_VERSION].contains(&version) {
             return Err(StageError::Damaged { found: format!("intake state version {version}") });
         }
         let found = get_u64(bytes, "configuration")?;
         if found != intake.config_fingerprint {
             return Err(StageError::OtherConfig { expected: intake.config_fingerprint, found });
+        }
+        if version == STATE_VERSION {
+            intake.evicted = Evicted::read(bytes)?;
         }
         let event_time_max_ns = get_i64(bytes, "greatest event time")?;
         for number in 0..get_u32(bytes, "symbol count")? {
@@ -594,16 +746,32 @@ impl PartitionIntake {
                 return Err(StageError::Damaged { found: format!("symbol {name} stands twice") });
             }
             let group = group_of(&name, config.groups_per_partition);
-            let slot = intake.group_slots[group as usize];
-            intake.group_slots[group as usize] += 1;
+            intake.group_symbols[group as usize] += 1;
+            let slot = if intake.evicted.page_of(number).is_some() {
+                NO_SLOT
+            } else {
+                intake.group_slots[group as usize] += 1;
+                intake.group_slots[group as usize] - 1
+            };
             intake.places.push(SymbolPlace { group, slot });
+        }
+        if intake.evicted.greatest().is_some_and(|greatest| greatest as usize >= intake.places.len()) {
+            return Err(StageError::Damaged {
+                found: "pages have more symbols than the partition".to_owned(),
+            });
         }
         if event_time_max_ns != i64::MIN {
             intake.event_time_max_ns = Some(event_time_max_ns);
             let watermark_ns = event_time_max_ns.saturating_sub(config.allowed_lateness_ns);
             intake.next_close_ns = intake.close_after(watermark_ns);
         }
-        intake.market = Market::read(config.market, config.quotes, intake.places.len(), bytes)?;
+        intake.market = Market::read(
+            config.market,
+            config.quotes,
+            intake.places.len(),
+            (version, event_time_max_ns),
+            bytes,
+        )?;
         intake.jump = Jump::read(bytes)?;
         intake.trade_ids = TradeIds::read(intake.places.len(), bytes)?;
         intake.price_scales = PriceScales::read(intake.places.len(), bytes)?;

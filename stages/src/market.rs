@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use warptape_events::tick::Scales;
 use warptape_kernels::ParameterMistake;
 
-use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
+use crate::bytes::{get_i64, get_u32, put_i64, put_u32};
 use crate::samples::{SampleRow, SampleRows};
 use crate::scales::{PriceScales, price_of};
 use crate::{QuoteOrder, StageError};
@@ -43,6 +43,9 @@ pub struct MarketConfig {
     #[serde(default = "hours_of_365_days", skip_serializing_if = "are_of_365_days")]
     pub trading_hours_a_year: f64,
 }
+
+/// The first version of the intake's state that has the times of newest ticks, and marks in place of prices that are those of the sample before.
+const MARKS_SINCE: u32 = 5;
 
 /// Hours of 365 days.
 const HOURS_A_YEAR: f64 = 8_760.0;
@@ -170,13 +173,16 @@ struct LastPrices {
     quote_time_ns: i64,
     bid_e9: i64,
     ask_e9: i64,
+    /// Event time of the newest tick of any kind; the least number before the first.
+    newest_ns: i64,
     /// Digits behind the decimal point that the prices have.
     scale: u8,
 }
 
 impl LastPrices {
     fn of_scale(scale: u8) -> Self {
-        Self { trade_time_ns: 0, trade_e9: 0, quote_time_ns: 0, bid_e9: 0, ask_e9: 0, scale }
+        let newest_ns = i64::MIN;
+        Self { trade_time_ns: 0, trade_e9: 0, quote_time_ns: 0, bid_e9: 0, ask_e9: 0, newest_ns, scale }
     }
 
     /// The price, where it is positive: other prices have no returns and volatilities.
@@ -248,15 +254,22 @@ impl Market {
         for last in &mut self.last {
             last.trade_time_ns = last.trade_time_ns.min(time_ns);
             last.quote_time_ns = last.quote_time_ns.min(time_ns);
+            last.newest_ns = last.newest_ns.min(time_ns);
         }
         let interval_ns = self.config.sample_interval_ns;
         self.last_sample = time_ns.div_euclid(interval_ns);
         self.next_sample_ns = self.last_sample.saturating_add(1).saturating_mul(interval_ns);
     }
 
+    /// Event time of a symbol's newest tick; the least number before the first.
+    pub(crate) fn newest_ns(&self, symbol: u32) -> i64 {
+        self.last[symbol as usize].newest_ns
+    }
+
     #[inline]
     pub(crate) fn trade(&mut self, symbol: u32, time_ns: i64, price_e9: i64) {
         let last = &mut self.last[symbol as usize];
+        last.newest_ns = last.newest_ns.max(time_ns);
         if time_ns >= last.trade_time_ns || self.order == QuoteOrder::Arrival {
             (last.trade_time_ns, last.trade_e9) = (time_ns, price_e9);
         }
@@ -265,6 +278,7 @@ impl Market {
     #[inline]
     pub(crate) fn quote(&mut self, symbol: u32, time_ns: i64, bid_e9: i64, ask_e9: i64) {
         let last = &mut self.last[symbol as usize];
+        last.newest_ns = last.newest_ns.max(time_ns);
         let is_newest = time_ns >= last.quote_time_ns || self.order == QuoteOrder::Arrival;
         // One with a single side has no mid: the one before it stays.
         if is_newest && bid_e9 != 0 && ask_e9 != 0 {
@@ -313,22 +327,23 @@ impl Market {
         put_i64(out, self.last_sample);
         put_i64(out, self.next_sample_ns);
         for last in &self.last {
-            let LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9, scale: _ } = *last;
-            let numbers = [trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9];
+            let LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9, newest_ns, scale: _ } =
+                *last;
+            let numbers = [trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9, newest_ns];
             numbers.into_iter().for_each(|number| put_i64(out, number));
         }
         put_u32(out, self.samples.len() as u32);
-        for row in self.samples.iter() {
-            put_u32(out, row.len() as u32);
-            row.iter().for_each(|price| put_u64(out, price.to_bits()));
-        }
+        let before = std::iter::once(None).chain(self.samples.iter().map(Some));
+        self.samples.iter().zip(before).for_each(|(row, before)| row.write(before, out));
     }
 
-    /// Reads what was written of a partition with so many symbols.
+    /// Reads what was written of a partition with so many symbols, in a version of the intake's state. Before [`MARKS_SINCE`] no times of
+    /// newest ticks were written: `newest_ns` stands for all of them.
     pub(crate) fn read(
         config: MarketConfig,
         order: QuoteOrder,
         symbols: usize,
+        (version, newest_ns): (u32, i64),
         bytes: &mut &[u8],
     ) -> Result<Self, StageError> {
         let mut market = Self::new(config, order);
@@ -338,8 +353,17 @@ impl Market {
             let mut next = || get_i64(bytes, "last prices");
             let (trade_time_ns, trade_e9) = (next()?, next()?);
             let (quote_time_ns, bid_e9, ask_e9) = (next()?, next()?, next()?);
+            let newest_ns = if version < MARKS_SINCE { newest_ns } else { next()? };
             let scale = Scales::E9.price;
-            market.last.push(LastPrices { trade_time_ns, trade_e9, quote_time_ns, bid_e9, ask_e9, scale });
+            market.last.push(LastPrices {
+                trade_time_ns,
+                trade_e9,
+                quote_time_ns,
+                bid_e9,
+                ask_e9,
+                newest_ns,
+                scale,
+            });
         }
         let samples = get_u32(bytes, "sample count")?;
         if samples > config.window + 1 {
@@ -347,13 +371,7 @@ impl Market {
         }
         let mut rows = SampleRows::new();
         for _ in 0..samples {
-            let length = get_u32(bytes, "sample length")? as usize;
-            if length > symbols {
-                return Err(StageError::Damaged { found: format!("a sample of {length} symbols") });
-            }
-            let price = |_| get_u64(bytes, "sample").map(f64::from_bits);
-            let prices = (0..length).map(price).collect::<Result<Vec<f64>, _>>()?;
-            rows.push_back(SampleRow::after(rows.back(), prices.into_iter()));
+            rows.push_back(SampleRow::read(rows.back(), symbols, version >= MARKS_SINCE, bytes)?);
         }
         market.samples = Arc::new(rows);
         Ok(market)
@@ -456,8 +474,8 @@ mod tests {
         let mut bytes = Vec::new();
         market.write(&mut bytes);
         let mut rest = bytes.as_slice();
-        let mut again =
-            Market::read(market.config, QuoteOrder::EventTime, 2, &mut rest).expect("what was written");
+        let mut again = Market::read(market.config, QuoteOrder::EventTime, 2, (MARKS_SINCE, 0), &mut rest)
+            .expect("what was written");
         assert!(rest.is_empty());
         for market in [&mut market, &mut again] {
             market.advance(9 * S);
@@ -466,7 +484,8 @@ mod tests {
             assert_eq!(market.of(symbol, 0, 0), again.of(symbol, 0, 0));
         }
         for length in 0..bytes.len() {
-            assert!(Market::read(market.config, QuoteOrder::EventTime, 2, &mut &bytes[..length]).is_err());
+            let bytes = &mut &bytes[..length];
+            assert!(Market::read(market.config, QuoteOrder::EventTime, 2, (MARKS_SINCE, 0), bytes).is_err());
         }
     }
 

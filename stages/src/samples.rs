@@ -12,8 +12,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::StageError;
+use crate::bytes::{get_bytes, get_u32, get_u64, put_u32, put_u64};
+
 /// Symbols of a chunk.
 const CHUNK: usize = 64;
+/// Marks of a chunk as it is written: its prices follow, or are those of the row before.
+const OWN: u8 = 0;
+const SAME: u8 = 1;
 
 /// Prices by symbol number, as far as there were symbols; 0 where no positive price was known.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +40,8 @@ impl SampleRow {
     }
 
     /// All prices.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = f64> + '_ {
+    #[cfg(test)]
+    fn iter(&self) -> impl Iterator<Item = f64> + '_ {
         self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
     }
 
@@ -46,14 +53,64 @@ impl SampleRow {
             scratch.clear();
             scratch.extend(prices.by_ref().take(CHUNK));
             let known = before.and_then(|before| before.chunks.get(index));
-            let is_same = |known: &&Arc<[f64]>| {
-                known.len() == scratch.len()
-                    && known.iter().zip(&scratch).all(|(one, other)| one.to_bits() == other.to_bits())
-            };
-            known.filter(is_same).cloned().unwrap_or_else(|| Arc::from(&scratch[..]))
+            known.filter(|known| is_same(known, &scratch)).cloned().unwrap_or_else(|| Arc::from(&scratch[..]))
         };
         Self { symbols, chunks: (0..symbols.div_ceil(CHUNK)).map(chunk).collect() }
     }
+}
+
+impl SampleRow {
+    /// Writes how many symbols there are, and of each chunk a mark: whether its prices follow, or are those of the row before.
+    pub(crate) fn write(&self, before: Option<&Self>, out: &mut Vec<u8>) {
+        put_u32(out, self.len() as u32);
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            let known = before.and_then(|before| before.chunks.get(index));
+            if known.is_some_and(|known| is_same(known, chunk)) {
+                out.push(SAME);
+            } else {
+                out.push(OWN);
+                chunk.iter().for_each(|price| put_u64(out, price.to_bits()));
+            }
+        }
+    }
+
+    /// Reads what [`SampleRow::write`] wrote of at most so many symbols. Earlier software wrote no marks, and all prices.
+    pub(crate) fn read(
+        before: Option<&Self>,
+        symbols_max: usize,
+        has_marks: bool,
+        bytes: &mut &[u8],
+    ) -> Result<Self, StageError> {
+        let length = get_u32(bytes, "sample length")? as usize;
+        if length > symbols_max {
+            return Err(StageError::Damaged { found: format!("a sample of {length} symbols") });
+        }
+        let mut prices = Vec::with_capacity(length);
+        while prices.len() < length {
+            let count = CHUNK.min(length - prices.len());
+            match if has_marks { get_bytes(bytes, 1, "mark of prices")?[0] } else { OWN } {
+                OWN => {
+                    for _ in 0..count {
+                        prices.push(get_u64(bytes, "sample").map(f64::from_bits)?);
+                    }
+                }
+                SAME => {
+                    let chunk = before.and_then(|before| before.chunks.get(prices.len() / CHUNK));
+                    let chunk = chunk.filter(|chunk| chunk.len() == count).ok_or_else(|| {
+                        StageError::Damaged { found: "prices of a sample that is not there".to_owned() }
+                    })?;
+                    prices.extend_from_slice(chunk);
+                }
+                found => return Err(StageError::Damaged { found: format!("mark {found} of prices") }),
+            }
+        }
+        Ok(Self::after(before, prices.into_iter()))
+    }
+}
+
+/// True if all bits are the same.
+fn is_same(one: &[f64], other: &[f64]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.to_bits() == other.to_bits())
 }
 
 /// Rows, the oldest first.

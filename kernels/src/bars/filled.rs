@@ -88,6 +88,12 @@ impl FilledBars {
         self.open[slot] = bar;
     }
 
+    /// Sets the bar and the quotes of a slot to those of a slot of other bars.
+    pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        self.open[to] = from.open[slot];
+        self.quotes[to] = from.quotes[slot].clone();
+    }
+
     /// The quotes that are kept for a slot.
     pub fn quotes(&self, slot: usize) -> &RecentQuotes {
         &self.quotes[slot]

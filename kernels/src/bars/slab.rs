@@ -51,6 +51,15 @@ impl BarSlab {
         }
     }
 
+    /// Sets the state of a slot, which has none so far, to that of a slot of a slab of the same kind.
+    pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        match (&mut self.open, &from.open) {
+            (OpenBars::Time(bars), OpenBars::Time(from)) => bars.copy_slot(to, from, slot),
+            (OpenBars::Filled(bars), OpenBars::Filled(from)) => bars.copy_slot(to, from, slot),
+            _ => panic!("the slabs are of one specification"),
+        }
+    }
+
     /// Folds the trades and quotes of `range` and adds the bars that trades and watermarks close to `closed`.
     ///
     /// Panics at a slot for which there is no room, and where more time bars are open than the lateness allows: whoever makes

@@ -193,6 +193,12 @@ impl TimeBars {
         *self.open[position].bar_mut(slot as u32) = bar;
     }
 
+    /// Sets the bars and the quote of a slot that has none to those of a slot of other bars.
+    pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        self.set_last_quote(to, from.last_quote(slot));
+        from.of_slot(slot).for_each(|(number, bar)| self.set_bar(to, number, *bar));
+    }
+
     /// Bid and ask of a slot's last quote before all open bars; 0 where there is none.
     pub fn last_quote(&self, slot: usize) -> [i64; 2] {
         self.last_quotes[slot]

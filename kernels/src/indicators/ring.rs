@@ -134,6 +134,20 @@ impl<const Q: usize> Ring<Q> {
         }
     }
 
+    /// Sets the values of a slot to those of a slot of a ring of the same length. Positions that have had no value take no room.
+    pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        for (position, values) in from.positions_of(slot).enumerate() {
+            let is_there = self.pages[position * self.stride + to / LANES / PAGE_BLOCKS].is_some();
+            if !is_there && values.iter().all(|value| value.to_bits() == 0) {
+                continue;
+            }
+            let BlockRows(row) = self.row_mut(to / LANES, position);
+            for (quantity, value) in row.iter_mut().zip(values) {
+                quantity[to % LANES] = value;
+            }
+        }
+    }
+
     /// Sets the newest values of one quantity of a slot that has had `values` values in all.
     pub fn set_slot(&mut self, slot: usize, quantity: usize, values: i64, newest: &[f64]) {
         let start = (values - newest.len() as i64) as usize;

@@ -1,6 +1,6 @@
 //! Indicator state of all slots of a group. The step that advances it is in `step`.
 
-use super::averages::Averages;
+use super::averages::{Averages, BARS};
 use super::columns::IndicatorColumns;
 use super::lanes::Columns;
 use super::step::Update;
@@ -40,6 +40,16 @@ impl IndicatorSlab {
         self.slots = self.slots.max(slots);
         self.columns.resize(self.slots);
         self.windows.resize(self.slots);
+    }
+
+    /// Sets the state of a slot to that of a slot of a slab with the same windows.
+    pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        let numbers = from.columns.of_slot(slot);
+        // One without bars has zeros in all rings, as has a slot that begins.
+        if numbers[BARS] > 0.0 {
+            self.columns.set_slot(to, numbers);
+            self.windows.copy_slot(to, &from.windows, slot);
+        }
     }
 
     /// Advances each slot by its bars, in the order given, and sets `out` to the indicators after each bar.

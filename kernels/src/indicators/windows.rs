@@ -88,6 +88,16 @@ impl Windows {
         self.kept.iter_mut().for_each(|ring| ring.resize(slots));
     }
 
+    /// Sets the values of a slot to those of a slot of other windows.
+    pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        self.closes.copy_slot(to, &from.closes, slot);
+        self.squared_returns.ring.copy_slot(to, &from.squared_returns.ring, slot);
+        self.weights.ring.copy_slot(to, &from.weights.ring, slot);
+        for (ring, from) in self.kept.iter_mut().zip(&from.kept) {
+            ring.copy_slot(to, from, slot);
+        }
+    }
+
     /// Takes in one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
     #[inline(always)]
     pub fn roll<const L: usize, const SETTLED: bool, P: Place<L>>(

@@ -70,6 +70,11 @@ impl SignalSlab {
         self.zones.resize(self.zones.len().max(slots), Default::default());
     }
 
+    /// Sets the zones of a slot to those of a slot of another slab.
+    pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
+        self.zones[to] = from.zones[slot];
+    }
+
     /// Adds the signals of bars and their indicators, in the order of the bars and then of the kinds.
     /// Panics at a slot for which there is no room.
     pub fn detect(&mut self, closed: &ClosedBars, indicators: &IndicatorColumns, out: &mut Vec<Detected>) {

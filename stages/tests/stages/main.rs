@@ -1,5 +1,6 @@
 //! Intake and groups together: batch cuts, snapshots, lateness.
 
+mod evicted;
 mod further;
 mod optimisation;
 mod rows;
@@ -18,8 +19,8 @@ use warptape_schemas::{
     DeadLetterReason, InvalidTick, SetEventTime, TickDecoder, decode_signal, encode_set_event_time,
 };
 use warptape_stages::{
-    Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Numbers, PartitionIntake,
-    QuoteOrder, Rejects, SignalMerge, StageConfig, TickRecord,
+    Acceptance, Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Numbers,
+    PartitionIntake, QuoteOrder, Rejects, SignalMerge, StageConfig, TickRecord,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -74,6 +75,8 @@ struct Partition {
     repeated: u64,
     /// By group.
     snapshots: Vec<Vec<(i64, Vec<u8>)>>,
+    /// Pages of symbols that have left, by number.
+    pages: BTreeMap<i32, Vec<u8>>,
 }
 
 impl Partition {
@@ -88,6 +91,7 @@ impl Partition {
             late: Vec::new(),
             repeated: 0,
             snapshots: (0..groups).map(|_| Vec::new()).collect(),
+            pages: BTreeMap::new(),
         }
     }
 
@@ -112,7 +116,7 @@ impl Partition {
         let record = TickRecord { offset, written_ns: 0, value: &value };
         let decoder = &mut TickDecoder::new();
         let accepted = self.intake.accept_record(record, decoder, &mut columns, &mut self.queues, &mut late);
-        assert_eq!((accepted, late.len()), (Ok(0), 0));
+        assert_eq!((accepted, late.len()), (Ok(Acceptance::Taken(0)), 0));
     }
 
     /// Runs up to `rows` rows of each group.
@@ -124,6 +128,7 @@ impl Partition {
             stage.run(queue.take(rows.min(queue.rows.len())), &mut output);
             self.merge.push(output.signals);
             snapshots.extend(output.snapshots);
+            self.pages.extend(output.pages.into_iter().map(|page| (page.page, page.bytes)));
         }
     }
 
@@ -307,6 +312,7 @@ impl OnDevice {
         for (group, output) in self.groups.finish(begun).unwrap().into_iter().enumerate() {
             partition.merge.push(output.signals);
             partition.snapshots[group].extend(output.snapshots);
+            partition.pages.extend(output.pages.into_iter().map(|page| (page.page, page.bytes)));
         }
     }
 }
