@@ -350,7 +350,8 @@ fn compare_states(
                 && (*fold..=*to).contains(&place)
                 && !folds.iter().any(is_later)
             {
-                states.compare(fingerprint, rerun.state(place))?;
+                let state = rerun.state(place, &states.evicted_at(place));
+                states.compare(fingerprint, state)?;
             }
         }
         states.pass();

@@ -9,7 +9,8 @@ use warptape_engine::{
 use warptape_eventlog::{LogError, Record, TopicPartition};
 use warptape_schemas::{Snapshot, TickColumns, TickDecoder};
 use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, RepeatedTrades, SignalMerge, StageConfig,
+    Acceptance, Evicted, GroupOutput, GroupQueue, GroupStage, Late, PartitionIntake, RepeatedTrades,
+    SignalMerge, StageConfig,
 };
 
 use crate::OutputOptions;
@@ -119,19 +120,19 @@ impl Rerun {
         weights.fold(0, u64::wrapping_add)
     }
 
-    /// The state before the record at an offset, which is the next one, as an engine takes it. No rows wait.
-    pub(crate) fn state(&mut self, offset: i64) -> Vec<Snapshot> {
+    /// The state before the record at an offset, which is the next one, as an engine takes it where these symbols are evicted. No rows
+    /// wait.
+    pub(crate) fn state(&self, offset: i64, evicted: &Evicted) -> Vec<Snapshot> {
         let mut intake = Vec::new();
-        self.intake.write(&mut intake);
+        self.intake.write_with(evicted, &mut intake);
         let mut pending = PendingSnapshot::new(offset, intake, self.stages.len());
-        self.intake.barrier(offset, offset, &mut self.queues);
-        for ((group, stage), queue) in (0..).zip(&mut self.stages).zip(&mut self.queues) {
-            let mut output = GroupOutput::default();
-            stage.run(queue.take(queue.rows.len()), &mut output);
-            let states = output.snapshots.into_iter();
-            states.for_each(|(barrier, state)| {
-                pending.add(barrier, group, state);
-            });
+        for (group, stage) in (0..).zip(&self.stages) {
+            let mut state = Vec::new();
+            stage
+                .write_without(evicted, offset, &mut state)
+                .into_iter()
+                .for_each(|page| pending.add_page(page));
+            pending.add(offset, group, state);
         }
         snapshot_records(self.source.partition, pending)
     }
@@ -187,7 +188,8 @@ impl Rerun {
         let accepted = tick_record(record)
             .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
         match accepted {
-            Ok(rows) => {
+            Ok(Acceptance::Waits(_)) => unreachable!("a rerun has all symbols in memory"),
+            Ok(Acceptance::Taken(rows)) => {
                 let Some(outputs) = outputs else { return Ok(()) };
                 self.ticks += (rows - self.columns.rejected.len()) as u64;
                 let (counts, partition) = (self.intake.trade_ids(), self.source.partition);

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use warptape_engine::{Restored, SnapshotPlace, restore_from};
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
-use warptape_stages::{Isa, StageConfig};
+use warptape_stages::{Evicted, Isa, StageConfig};
 
 use crate::partition_reader::PartitionReader;
 
@@ -58,28 +58,39 @@ fn find(
     let range = topic.and_then(|topic| topic.offsets.get(source.partition as usize).copied());
     let Some(range) = range.filter(|range| range.first < range.next) else { return Ok(None) };
     let mut reader = PartitionReader::open(log, source.clone(), range)?;
-    let mut states = states(&mut reader, &within, wanted)?;
+    let Places { mut states, pages } = places(&mut reader, &within, wanted)?;
     let mut next = || match wanted {
         Wanted::Earliest => states.pop_first(),
         Wanted::Newest => states.pop_last(),
     };
     while let Some((offset, records)) = next() {
-        let parts = parts(&mut reader, offset, records)?;
-        let restored = restore_from(parts, offset, config, isa);
+        let mut parts = parts(&mut reader, offset, records)?;
+        add_pages(&mut reader, &pages, &mut parts)?;
+        let mut restored = restore_from(parts, offset, config, isa);
         if restored.offset == offset {
+            restored.take_pages_back();
             return Ok(Some(restored));
         }
     }
     Ok(None)
 }
 
-/// Where the parts of each state lie whose offset is within a range, by that offset.
-fn states(
+/// Where the parts of states lie.
+#[derive(Default)]
+struct Places {
+    /// By the offset of a state, where its parts begin and end.
+    states: BTreeMap<i64, OffsetRange>,
+    /// By the offset of its snapshot and its group number, the parts of each page.
+    pages: BTreeMap<(i64, i32), Vec<i64>>,
+}
+
+/// Where the parts of each state lie whose offset is within a range, and those of all pages.
+fn places(
     reader: &mut PartitionReader,
     within: &RangeInclusive<i64>,
     wanted: Wanted,
-) -> Result<BTreeMap<i64, OffsetRange>, LogError> {
-    let mut states: BTreeMap<i64, OffsetRange> = BTreeMap::new();
+) -> Result<Places, LogError> {
+    let Places { mut states, mut pages } = Places::default();
     while let Some(record) = reader.next()? {
         let part = match decode_snapshot(&record.value) {
             Ok(part) => part,
@@ -88,6 +99,10 @@ fn states(
                 continue;
             }
         };
+        if part.group >= Snapshot::PAGES {
+            pages.entry((part.offset, part.group)).or_default().push(record.offset);
+            continue;
+        }
         if part.offset <= 0 || !within.contains(&part.offset) || part.group == Snapshot::SEGMENT {
             continue;
         }
@@ -101,7 +116,29 @@ fn states(
             };
         }
     }
-    Ok(states)
+    Ok(Places { states, pages })
+}
+
+/// Adds the pages that a state needs of those that are there.
+fn add_pages(
+    reader: &mut PartitionReader,
+    pages: &BTreeMap<(i64, i32), Vec<i64>>,
+    parts: &mut Vec<(SnapshotPlace, Snapshot)>,
+) -> Result<(), LogError> {
+    let of_intake = parts.iter().filter(|(_, part)| part.group == Snapshot::INTAKE);
+    let intake: Vec<u8> = of_intake.flat_map(|(_, part)| part.state.iter().copied()).collect();
+    // A state that is damaged is found to be so when it is restored.
+    let evicted = Evicted::of_intake(&intake).unwrap_or_default();
+    for (&number, page) in evicted.pages() {
+        let records = pages.get(&(page.offset, Snapshot::PAGES.saturating_add(number)));
+        for &offset in records.into_iter().flatten() {
+            reader.seek(offset)?;
+            let Some(record) = reader.next_before(offset + 1)? else { continue };
+            let Ok(part) = decode_snapshot(&record.value) else { continue };
+            parts.push((SnapshotPlace::of_key(record.key.as_deref().unwrap_or_default()), part));
+        }
+    }
+    Ok(())
 }
 
 /// The parts of a state among some records, in their order. Of one that is there more than once the last one counts.
@@ -114,7 +151,7 @@ fn parts(
     let mut parts: BTreeMap<(i32, i32), (i64, SnapshotPlace, Snapshot)> = BTreeMap::new();
     while let Some(record) = reader.next_before(records.next)? {
         let Ok(part) = decode_snapshot(&record.value) else { continue };
-        if part.offset == offset && part.group != Snapshot::SEGMENT {
+        if part.offset == offset && part.group != Snapshot::SEGMENT && part.group < Snapshot::PAGES {
             let place = SnapshotPlace::of_key(record.key.as_deref().unwrap_or_default());
             parts.insert((part.group, part.part), (record.offset, place, part));
         }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use warptape_engine::SnapshotPlace;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, RecordClock, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
+use warptape_stages::Evicted;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::difference::Difference;
@@ -37,6 +38,49 @@ pub(crate) struct StateCheck {
     places: BTreeMap<i64, Vec<usize>>,
     /// What whole snapshots consist of, of those that were met.
     met: Vec<Whole>,
+    evictions: Evictions,
+}
+
+/// Which symbols snapshots say are evicted.
+#[derive(Default)]
+struct Evictions {
+    /// By place, of intakes that are there.
+    lists: BTreeMap<i64, Evicted>,
+    /// By place, the beginning of an intake that goes on in its next part.
+    begun: BTreeMap<i64, Vec<u8>>,
+    /// Whether there is any page. Pages stay, so that without one no symbol was ever evicted.
+    has_pages: bool,
+}
+
+impl Evictions {
+    /// Takes in the parts of intakes in the order of the log.
+    fn add(&mut self, part: &Snapshot) {
+        let mut bytes =
+            if part.part == 0 { Vec::new() } else { self.begun.remove(&part.offset).unwrap_or_default() };
+        if part.part > 0 && bytes.is_empty() {
+            return;
+        }
+        bytes.extend_from_slice(&part.state);
+        match Evicted::of_intake(&bytes) {
+            Ok(evicted) => _ = self.lists.insert(part.offset, evicted),
+            Err(_) => _ = self.begun.insert(part.offset, bytes),
+        }
+    }
+
+    /// Whether it is known which symbols are evicted at a place.
+    fn are_known_at(&self, place: i64) -> bool {
+        !self.has_pages || self.lists.contains_key(&place)
+    }
+
+    /// The symbols that are evicted at a place. Where its intake is gone, those of its pages that later intakes name.
+    fn at(&self, place: i64) -> Evicted {
+        if let Some(evicted) = self.lists.get(&place) {
+            return evicted.clone();
+        }
+        let later = self.lists.range(place..).flat_map(|(_, evicted)| evicted.pages());
+        let of_place = later.filter(|(_, page)| page.offset == place);
+        Evicted::of_pages(of_place.map(|(number, page)| (*number, page.clone())))
+    }
 }
 
 /// A record of the topic.
@@ -69,7 +113,7 @@ enum Seen {
         number: usize,
     },
     Differs(OutputProblem),
-    /// The state is written in another form, by other software, or nobody can say in which.
+    /// The state is written in another form, by other software or without symbols that are evicted, or nobody can say in which.
     OtherVersion,
 }
 
@@ -111,6 +155,7 @@ impl StateCheck {
         let mut records: Vec<Found> = Vec::new();
         let mut places: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let mut taken_by_group: BTreeMap<(i64, i32), Taken> = BTreeMap::new();
+        let mut evictions = Evictions::default();
         while let Some(record) = reader.next()? {
             let key = record.key.unwrap_or_default();
             let what = match decode_snapshot(&record.value) {
@@ -122,6 +167,10 @@ impl StateCheck {
                     segment(&part, &key, source.partition, segments, is_trimmed)
                 }
                 Ok(part) => {
+                    evictions.has_pages |= part.group >= Snapshot::PAGES;
+                    if part.group == Snapshot::INTAKE {
+                        evictions.add(&part);
+                    }
                     let group = (part.offset, part.group);
                     if let (0, Some(taken)) = (part.part, Taken::of(&part)) {
                         taken_by_group.insert(group, taken);
@@ -135,7 +184,7 @@ impl StateCheck {
             records.push(Found { offset, at_ns, key, place, what });
         }
         let has_writers_times = log.record_clock(&source.topic)? == Some(RecordClock::Writer);
-        Ok(Self { source, window, range, has_writers_times, records, places, met: Vec::new() })
+        Ok(Self { source, window, range, has_writers_times, records, places, met: Vec::new(), evictions })
     }
 
     /// Fingerprints of the configurations that states were taken under, with the last place of each.
@@ -169,6 +218,11 @@ impl StateCheck {
         of_next.iter().any(|index| self.records[*index].may_be(fingerprint))
     }
 
+    /// The symbols that are evicted at a place.
+    pub(crate) fn evicted_at(&self, place: i64) -> Evicted {
+        self.evictions.at(place)
+    }
+
     /// Compares the records of the next place with the state under a configuration.
     pub(crate) fn compare(&mut self, fingerprint: u64, states: Vec<Snapshot>) -> Result<(), ReplayError> {
         let indexes = self.places.first_key_value().map_or(Vec::new(), |(_, records)| records.clone());
@@ -182,6 +236,9 @@ impl StateCheck {
             let found = &mut self.records[index];
             let What::Part { taken, seen, .. } = &mut found.what else { continue };
             *seen = compared(&part, *taken, &found.key, found.place, self.met.len(), &states);
+            if matches!(seen, Seen::Differs(_)) && !self.evictions.are_known_at(part.offset) {
+                *seen = Seen::OtherVersion;
+            }
         }
         let parts = states.into_iter().map(|part| Snapshot { state: Vec::new(), ..part }).collect();
         self.met.push(Whole { parts });

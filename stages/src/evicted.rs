@@ -15,6 +15,8 @@ use crate::bytes::{get_bytes, get_i64, get_u32, get_u64, put_i64, put_u32, put_u
 
 /// Symbols of a page.
 pub(crate) const PAGE_SYMBOLS_MAX: usize = 64;
+/// The first version of an intake's state that has pages.
+pub(crate) const PAGES_SINCE: u32 = 5;
 /// Version of the bytes of a page.
 const PAGE_VERSION: u32 = 1;
 
@@ -24,7 +26,7 @@ pub struct Evicted {
     pages: BTreeMap<i32, Page>,
     /// The page of each symbol.
     by_symbol: BTreeMap<u32, i32>,
-    /// Pages that were read back, with the offset of the record that asked for them: older snapshots still need them.
+    /// Pages that were read back, with the offset up to which snapshots have them.
     retired: BTreeMap<i32, i64>,
 }
 
@@ -38,6 +40,24 @@ pub struct Page {
 }
 
 impl Evicted {
+    /// Those of an intake whose state begins with these bytes.
+    ///
+    /// # Errors
+    /// If they are no such bytes, or too few.
+    pub fn of_intake(mut bytes: &[u8]) -> Result<Self, StageError> {
+        let bytes = &mut bytes;
+        let version = get_u32(bytes, "version")?;
+        get_u64(bytes, "configuration")?;
+        if version < PAGES_SINCE { Ok(Self::default()) } else { Self::read(bytes) }
+    }
+
+    /// These pages.
+    pub fn of_pages(pages: impl IntoIterator<Item = (i32, Page)>) -> Self {
+        let mut evicted = Self::default();
+        pages.into_iter().for_each(|(number, page)| evicted.insert(number, page));
+        evicted
+    }
+
     /// True if all symbols are in memory.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
@@ -71,7 +91,7 @@ impl Evicted {
         number
     }
 
-    /// Takes a page out for the record at an offset.
+    /// Takes a page out: snapshots up to this offset have it.
     pub(crate) fn take(&mut self, number: i32, offset: i64) -> Option<Page> {
         let page = self.pages.remove(&number)?;
         page.symbols.iter().for_each(|symbol| _ = self.by_symbol.remove(symbol));

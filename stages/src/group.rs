@@ -16,7 +16,7 @@ use warptape_kernels::{
 use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
 use crate::evicted::write_page;
 use crate::scales::{of_nine_digits, to_e18};
-use crate::{Numbers, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
+use crate::{Evicted, Numbers, Page, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
 
 /// Version of the snapshot bytes of a group whose symbols have different scales of prices.
 const STATE_VERSION: u32 = 3;
@@ -35,7 +35,7 @@ pub struct SlotSymbol {
     pub name: String,
     /// Digits behind the decimal point that its prices have.
     pub price_scale: u8,
-    /// Offset of the record that named it first, or for which it came back.
+    /// Offset of the record that named it first; of one that comes back, that of the last barrier or record before.
     pub offset: i64,
     /// The state of one that comes back from a page.
     pub state: Option<Arc<[u8]>>,
@@ -405,6 +405,26 @@ impl GroupStage {
             state.indicators.write(out);
             state.signals.write(out);
         }
+    }
+
+    /// The bytes of the state as if these symbols were evicted, with the pages of those that left at an offset.
+    pub fn write_without(&self, evicted: &Evicted, offset: i64, out: &mut Vec<u8>) -> Vec<PageState> {
+        if evicted.is_empty() {
+            self.write(out);
+            return Vec::new();
+        }
+        let slot_of = |number: &u32| {
+            self.symbols.binary_search_by_key(number, |symbol| symbol.number).ok().map(|slot| slot as u32)
+        };
+        let stay = |slot: &u32| evicted.page_of(self.symbols[*slot as usize].number).is_none();
+        let slots: Vec<u32> = (0..self.symbols.len() as u32).filter(stay).collect();
+        self.of_slots(&slots).write(out);
+        let of_offset = evicted.pages().iter().filter(|(_, page)| page.offset == offset);
+        let page = |(&number, page): (&i32, &Page)| {
+            let slots: Option<Vec<u32>> = page.symbols.iter().map(slot_of).collect();
+            slots.map(|slots| PageState { barrier: offset, page: number, bytes: self.page(&slots) })
+        };
+        of_offset.filter_map(page).collect()
     }
 
     /// Restores what [`GroupStage::write`] wrote.

@@ -16,6 +16,7 @@
 //! Everything here is computed at each tick in log order, so that nothing depends on how the log was read.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use warptape_events::tick::{RowScales, Scales};
 use warptape_events::tick::{TickColumns, TickKind};
@@ -24,7 +25,7 @@ use warptape_kernels::{Isa, RowKind};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
-use crate::evicted::{PAGE_SYMBOLS_MAX, read_page};
+use crate::evicted::{PAGE_SYMBOLS_MAX, PAGES_SINCE, read_page};
 use crate::jump::{AheadLimits, Jump};
 use crate::market::Market;
 use crate::quorum::{JudgedTick, Moves, Quorum};
@@ -280,17 +281,11 @@ impl PartitionIntake {
         idle
     }
 
-    /// Takes the symbols of a page back, for the record at an offset.
+    /// The states of a page's symbols.
     ///
     /// # Errors
-    /// If the bytes are not those of the page. Then nothing is taken back.
-    pub fn take_back(
-        &mut self,
-        page: i32,
-        bytes: &[u8],
-        offset: i64,
-        queues: &mut [GroupQueue],
-    ) -> Result<(), StageError> {
+    /// If the bytes are not those of the page.
+    pub fn check_page(&self, page: i32, bytes: &[u8]) -> Result<Vec<Arc<[u8]>>, StageError> {
         let damaged = |found: String| StageError::Damaged { found };
         let states = read_page(self.config_fingerprint, bytes)?;
         let of_page = self.evicted.pages().get(&page).map_or(&[][..], |page| &page.symbols);
@@ -308,6 +303,21 @@ impl PartitionIntake {
                 return Err(damaged(format!("page {page} has no state of {}", self.symbols.name(*symbol))));
             }
         }
+        Ok(states)
+    }
+
+    /// Takes the symbols of a page back: barriers at offsets up to this one are before that, later ones behind it.
+    ///
+    /// # Errors
+    /// If the bytes are not those of the page. Then nothing is taken back.
+    pub fn take_back(
+        &mut self,
+        page: i32,
+        bytes: &[u8],
+        offset: i64,
+        queues: &mut [GroupQueue],
+    ) -> Result<(), StageError> {
+        let states = self.check_page(page, bytes)?;
         let taken = self.evicted.take(page, offset).expect("it was there a moment ago");
         for (number, state) in taken.symbols.into_iter().zip(states) {
             let place = &mut self.places[number as usize];
@@ -707,9 +717,14 @@ impl PartitionIntake {
 
     /// Device-neutral bytes of the state.
     pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_with(&self.evicted, out);
+    }
+
+    /// The same, as if these symbols were evicted and no others.
+    pub fn write_with(&self, evicted: &Evicted, out: &mut Vec<u8>) {
         put_u32(out, STATE_VERSION);
         put_u64(out, self.config_fingerprint);
-        self.evicted.write(out);
+        evicted.write(out);
         put_i64(out, self.event_time_max_ns.unwrap_or(i64::MIN));
         put_u32(out, self.symbols.len() as u32);
         for number in 0..self.symbols.len() {
@@ -736,7 +751,7 @@ impl PartitionIntake {
         if found != intake.config_fingerprint {
             return Err(StageError::OtherConfig { expected: intake.config_fingerprint, found });
         }
-        if version == STATE_VERSION {
+        if version >= PAGES_SINCE {
             intake.evicted = Evicted::read(bytes)?;
         }
         let event_time_max_ns = get_i64(bytes, "greatest event time")?;

@@ -79,6 +79,10 @@ coverage! {
     snapshots_compacted,
     /// Partitions restored from a snapshot that had gone out in several transactions, beside the one before.
     snapshots_beside,
+    /// Pages of symbols that left memory, found in the log.
+    pages_found,
+    /// Readings of such pages, for ticks of their symbols.
+    pages_read,
     /// States of partitions that went while they were read.
     restores_outlived,
     /// Partitions restored with a tail whose outputs existed.

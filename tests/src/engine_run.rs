@@ -59,6 +59,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
                 risk_commit_interval_ns: 5_000_000,
                 device_deadline_ns: 5_000_000_000,
                 device_open_deadline_ns: 5_000_000_000,
+                evict_idle_ns: None,
             },
             new_segment: false,
             accepted_loss: AcceptedLoss::None,

@@ -144,7 +144,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
 fn engine_config(random: &mut Random) -> EngineConfig {
     let high_water_rows = random.between(1, 200);
     let lane_credit_rows = random.between(1, 300);
-    EngineConfig {
+    let mut config = EngineConfig {
         core: Config {
             node: "node-0".to_owned(),
             group: "simulation".to_owned(),
@@ -214,6 +214,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
                 risk_commit_interval_ns: 0,
                 device_deadline_ns: 30_000_000,
                 device_open_deadline_ns: 60_000_000,
+                evict_idle_ns: None,
             },
             new_segment: false,
             accepted_loss: AcceptedLoss::None,
@@ -229,7 +230,11 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         lane_handicaps: Vec::new(),
         anchoring: None,
         traces: None,
-    }
+    };
+    // As soon as no bar can be open, in every second world.
+    let times = &mut config.core.times;
+    times.evict_idle_ns = (times.commit_interval_ns % 2 == 0).then_some(0);
+    config
 }
 
 /// Networks, policies in the shadow, and how many lanes are wanted: what a process is told of besides when it begins.

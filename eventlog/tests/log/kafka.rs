@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
 
 use warptape_eventlog::kafka::GroupProtocol;
 use warptape_eventlog::{
@@ -515,7 +516,7 @@ fn a_transaction_that_the_broker_ended_for_its_age_is_no_other_producer_s() {
 fn add_partitions(topic: &str, partitions: usize) {
     use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
     let mut config = rdkafka::ClientConfig::new();
-    let admin: AdminClient<rdkafka::client::DefaultClientContext> =
+    let admin: AdminClient<DefaultClientContext> =
         config.set("bootstrap.servers", shared().brokers).create().unwrap();
     let (wanted, options) = ([NewPartitions::new(topic, partitions)], AdminOptions::new());
     let mut done = std::pin::pin!(admin.create_partitions(&wanted, &options));
@@ -969,12 +970,25 @@ impl Neighbours {
                 let new = |name| NewTopic::new(name, 8, TopicReplication::Fixed(1));
                 block_on(admin.create_topics(&names.iter().copied().map(new).collect::<Vec<_>>(), &options))
                     .unwrap();
+                // A broker learns of topics behind its controller, which would leave it behind for minutes, and with it all tests beside.
+                Self::await_known(&admin, names[Self::TOPICS - 1], true);
                 block_on(admin.delete_topics(&names, &options)).unwrap();
+                Self::await_known(&admin, names[Self::TOPICS - 1], false);
                 rounds += 1;
             }
             rounds
         };
         Self { stop, thread: Some(std::thread::spawn(churn)) }
+    }
+
+    fn await_known(admin: &AdminClient<DefaultClientContext>, topic: &str, is_known: bool) {
+        loop {
+            let metadata = admin.inner().fetch_metadata(Some(topic), Duration::from_secs(60)).unwrap();
+            if metadata.topics().iter().all(|topic| topic.error().is_none()) == is_known {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
     }
 
     /// How often all were created and removed.

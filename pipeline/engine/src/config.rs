@@ -100,6 +100,8 @@ pub struct Times {
     pub device_deadline_ns: i64,
     /// How long it may take for anything else: to open its device, to make up for what a group has missed, or for a slice.
     pub device_open_deadline_ns: i64,
+    /// Event time without a tick after which a symbol's state leaves memory, at a snapshot; `None`: never.
+    pub evict_idle_ns: Option<i64>,
 }
 
 impl Config {

@@ -28,6 +28,23 @@ pub enum CoreError {
         /// By partition.
         removed: Vec<RemovedTicks>,
     },
+    /// A page of symbols that left memory cannot be taken back.
+    #[error(
+        "{topic}/{partition}: page {page} of the snapshot at {offset} cannot be read: {reason}; a start finds that, and makes the state again \
+         from an older snapshot or from the ticks"
+    )]
+    Page {
+        /// Topic of the snapshots.
+        topic: String,
+        /// The partition.
+        partition: i32,
+        /// The page.
+        page: i32,
+        /// Offset of its snapshot.
+        offset: i64,
+        /// What is wrong.
+        reason: String,
+    },
     /// No lane is left.
     #[error(
         "all lanes are lost, the last one because: {reason}; nothing committed is lost, restart to go on"

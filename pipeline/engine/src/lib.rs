@@ -50,7 +50,7 @@ pub use machine::{
     ReadRequest, Status, Stop,
 };
 pub use outage::Outage;
-pub use partition::Accepted;
+pub use partition::{Accepted, PageId};
 pub use payload::payload_of;
 pub use positions::{Claims, JournalPositions, Odds};
 pub use recorder::RecordError;

@@ -8,6 +8,7 @@ mod control;
 mod gates;
 mod lanes;
 mod membership;
+mod pages;
 mod risk;
 mod status;
 
@@ -28,7 +29,7 @@ use crate::config::Config;
 use crate::control::ControlDesk;
 use crate::error::CoreError;
 use crate::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand, Slice};
-use crate::partition::{Accepted, Partition};
+use crate::partition::{Accepted, PageId, Partition};
 use crate::positions::JournalPositions;
 use crate::recorder::{RecordError, Recorder};
 use crate::risk::{Concluded, Conclusion, Preparation, RiskDesk};
@@ -100,6 +101,22 @@ pub enum Command {
         sealed_offset: i64,
         /// Whether this process has not owned it so far.
         is_new: bool,
+    },
+    /// Read pages of symbols that left memory from the snapshots of a partition, and hand them to [`Core::on_pages_read`].
+    ReadPages {
+        /// Its number, counted with restores.
+        number: u64,
+        /// The partition.
+        partition: i32,
+        /// The pages.
+        pages: Vec<PageId>,
+    },
+    /// Find out whether pages can be read from the snapshots of a partition, which are committed, and tell [`Core::on_pages_found`].
+    FindPages {
+        /// The partition.
+        partition: i32,
+        /// The pages.
+        pages: Vec<PageId>,
     },
     /// Find out which risk requests of a partition are answered, and tell [`Core::on_requests_opened`].
     OpenRequests {
@@ -341,7 +358,7 @@ impl Core {
         generation: u64,
         records: &[Record],
         read_at_ns: i64,
-    ) -> Result<Accepted, RecordError> {
+    ) -> Result<Accepted, CoreError> {
         let end = self.stop_offset(partition);
         let records = &records[..records.partition_point(|record| record.offset < end)];
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(Accepted::default()) };
@@ -350,10 +367,18 @@ impl Core {
         }
         owned.queue_lengths(&mut self.lengths);
         let accepted = owned.accept(records, read_at_ns, self.decoder.as_mut());
-        owned.begin_snapshot(self.config.limits.snapshot_interval_records);
+        let idle_ns = self.config.times.evict_idle_ns;
+        owned.begin_snapshot(self.config.limits.snapshot_interval_records, idle_ns);
+        if owned.waits_for_pages() {
+            // What was read behind the record is read again once the pages are there.
+            self.generation += 1;
+            owned.generation = self.generation;
+            self.commands.push(Command::Pause(partition));
+        }
         self.compare_symbols(partition);
         self.arrived(now_ns, partition)?;
         self.drain_if_read(now_ns)?;
+        self.see_to_pages(partition)?;
         Ok(accepted)
     }
 
@@ -467,7 +492,13 @@ impl Core {
             Decision::Place(place) => self.place(place),
             Decision::Dispatch(dispatch) => self.dispatch(dispatch),
             Decision::Pause(pause) => self.commands.push(Command::Pause(pause.partition)),
-            Decision::Resume(resume) => self.commands.push(Command::Resume(resume.partition)),
+            Decision::Resume(resume) => {
+                let waits = self.partitions.get(&resume.partition).is_some_and(Partition::waits_for_pages);
+                // Where a record waits for pages, reading goes on once these are there.
+                if !waits {
+                    self.commands.push(Command::Resume(resume.partition));
+                }
+            }
             Decision::Fence(fence) => {
                 let detail = format!("lane {}, {} groups: {}", fence.lane, fence.groups, fence.reason);
                 self.commands.push(Command::Lifecycle(LifecycleEvent::LaneLost, detail));
@@ -574,7 +605,7 @@ impl Core {
     fn begin_snapshot(&mut self, now_ns: i64, partition: i32, records_min: i64) -> Result<(), RecordError> {
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
         owned.queue_lengths(&mut self.lengths);
-        owned.begin_snapshot(records_min);
+        owned.begin_snapshot(records_min, self.config.times.evict_idle_ns);
         self.arrived(now_ns, partition)
     }
 }

@@ -2,6 +2,7 @@
 
 mod groups;
 mod outputs;
+mod pages;
 mod states;
 
 use std::ops::Range;
@@ -11,7 +12,8 @@ use warptape_events::tick::TickColumns;
 use warptape_events::{DecodeError, DecodeTicks};
 use warptape_record::{Record, TopicPartition};
 use warptape_stages::{
-    GroupInput, GroupOutput, GroupStage, Late, PartitionIntake, RepeatedTrades, SymbolMarket,
+    Acceptance, GroupInput, GroupOutput, GroupStage, Late, PartitionIntake, RepeatedTrades, StageError,
+    SymbolMarket,
 };
 
 use crate::asides::{encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record};
@@ -22,6 +24,9 @@ use crate::tick_digest::tick_record_digest;
 
 use self::groups::Groups;
 use self::outputs::Outputs;
+pub(crate) use self::pages::Need;
+pub use self::pages::PageId;
+use self::pages::Pages;
 pub(crate) use self::states::Placed;
 use self::states::States;
 
@@ -34,6 +39,7 @@ pub(crate) struct Partition {
     groups: Groups,
     outputs: Outputs,
     snapshots: States,
+    pages: Pages,
     /// Next record to accept.
     pub(crate) next_offset: i64,
     /// Up to where the source was read, which is further where the last offsets have no records.
@@ -95,6 +101,7 @@ impl Partition {
             groups: Groups::new(restored.stages),
             outputs: Outputs::default(),
             snapshots: States::new(from, gone_out),
+            pages: Pages::default(),
             next_offset: restored.offset,
             read_to: restored.offset,
             sealed_offset,
@@ -107,7 +114,7 @@ impl Partition {
         }
     }
 
-    /// Decodes records and deals their rows to the groups. Counts those that were not counted before.
+    /// Decodes records and deals their rows to the groups, up to the first that waits for pages. Counts those that were not counted before.
     pub(crate) fn accept(
         &mut self,
         records: &[Record],
@@ -115,19 +122,24 @@ impl Partition {
         decoder: &mut dyn DecodeTicks,
     ) -> Accepted {
         let mut accepted = Accepted::default();
-        if let Some(first) = records.first() {
-            self.outputs.push_read(first.offset, read_at_ns);
-        }
-        for record in records {
-            if record.offset >= self.sealed_offset {
-                self.outputs.push_digest(record.offset, tick_record_digest(record));
-            }
+        for (index, record) in records.iter().enumerate() {
             let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
             let intake = &mut self.intake;
             let accepted_rows = tick_record(record)
                 .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
+            if let Ok(Acceptance::Waits(pages)) = accepted_rows {
+                self.pages.want(pages);
+                break;
+            }
+            if index == 0 {
+                self.outputs.push_read(record.offset, read_at_ns);
+            }
+            if record.offset >= self.sealed_offset {
+                self.outputs.push_digest(record.offset, tick_record_digest(record));
+            }
             match accepted_rows {
-                Ok(rows) => {
+                Ok(Acceptance::Waits(_)) => unreachable!("it was left a few lines ago"),
+                Ok(Acceptance::Taken(rows)) => {
                     let letters = self.keep_dead_rows(record, rows, decoder);
                     if record.offset >= self.counted_offset {
                         accepted.dead += letters as u64;
@@ -212,6 +224,10 @@ impl Partition {
             return;
         }
         self.outputs.signals.push(output.signals);
+        for page in output.pages {
+            self.pages.hold(&page);
+            self.snapshots.add_page(page);
+        }
         for (barrier, bytes) in output.snapshots {
             self.snapshots.add(self.source.partition, barrier, id.group, bytes);
         }
@@ -311,15 +327,79 @@ impl Partition {
     }
 
     /// Asks all groups for their state at the next record, unless that is under way, or waits to be committed. `records_min` is the distance
-    /// from the last snapshot.
-    pub(crate) fn begin_snapshot(&mut self, records_min: i64) {
+    /// from the last snapshot. Symbols without a tick for `evict_idle_ns` leave memory.
+    pub(crate) fn begin_snapshot(&mut self, records_min: i64, evict_idle_ns: Option<i64>) {
         if !self.snapshots.is_due(self.next_offset, records_min) {
             return;
         }
+        let before = self.snapshots.last_offset();
+        self.intake.evict(evict_idle_ns, self.next_offset, before, &mut self.groups.queues);
         let mut intake = Vec::new();
         self.intake.write(&mut intake);
         self.snapshots.begin(self.next_offset, intake, self.groups.len());
         self.intake.barrier(self.next_offset, self.next_offset, &mut self.groups.queues);
+    }
+
+    /// Symbols that are not in memory.
+    pub(crate) fn evicted_count(&self) -> usize {
+        self.intake.evicted().symbols()
+    }
+
+    /// Whether the next record waits for pages.
+    pub(crate) fn waits_for_pages(&self) -> bool {
+        self.pages.waits()
+    }
+
+    /// What the record that waits for pages needs next.
+    pub(crate) fn need(&self) -> Need {
+        self.pages.need(self.intake.evicted(), |offset| self.snapshots.is_under_way_at(offset))
+    }
+
+    /// Pages were asked for.
+    pub(crate) fn begin_reading(&mut self, number: u64) {
+        self.pages.begin_reading(number);
+    }
+
+    /// Whether this reading of pages is awaited.
+    pub(crate) fn awaits_pages(&self, number: u64) -> bool {
+        self.pages.awaits(number)
+    }
+
+    /// The awaited reading has ended with these pages.
+    pub(crate) fn end_reading(&mut self, pages: Vec<(PageId, Vec<u8>)>) {
+        self.pages.end_reading(pages);
+    }
+
+    /// Takes the symbols of pages that are here back into memory: the record that waited is read again.
+    ///
+    /// # Errors
+    /// With the page that has other bytes than were written.
+    pub(crate) fn take_pages_back(&mut self, pages: &[PageId]) -> Result<(), (PageId, StageError)> {
+        // They come before the next record: behind the barrier that there may be at its offset, and before one that is still to come there.
+        let is_behind_barrier = self.snapshots.last_offset() == self.next_offset;
+        let offset = if is_behind_barrier { self.next_offset } else { self.next_offset - 1 };
+        for &id in pages {
+            let bytes = self.pages.take(id);
+            let taken = self.intake.take_back(id.page, &bytes, offset, &mut self.groups.queues);
+            taken.map_err(|error| (id, error))?;
+        }
+        Ok(())
+    }
+
+    /// Pages that are in the log since a commit, and still here.
+    pub(crate) fn pages_to_be_sought(&mut self) -> Vec<PageId> {
+        let gone_out = self.snapshots.gone_out();
+        gone_out.map_or_else(Vec::new, |gone_out| self.pages.to_be_sought(gone_out.offset))
+    }
+
+    /// Whether symbols are in this page.
+    pub(crate) fn has_page(&self, id: PageId) -> bool {
+        self.intake.evicted().pages().get(&id.page).is_some_and(|page| page.offset == id.offset)
+    }
+
+    /// Pages were found in the log.
+    pub(crate) fn let_pages_go(&mut self, found: &[PageId]) {
+        self.pages.let_go(found);
     }
 
     /// Bytes of signals and asides that wait for a commit.

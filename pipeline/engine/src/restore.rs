@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use warptape_events::Snapshot;
 use warptape_kernels::Isa;
-use warptape_stages::{GroupStage, PartitionIntake, StageConfig, StageError};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, StageConfig, StageError};
 
 use crate::segment::take_segment;
 use crate::snapshots::{STATE_VERSION, SnapshotPlace};
@@ -19,6 +19,8 @@ pub struct Restored {
     pub intake: PartitionIntake,
     /// The lane side, by group.
     pub stages: Vec<GroupStage>,
+    /// By number, the pages of symbols that are not in memory.
+    pub pages: BTreeMap<i32, Vec<u8>>,
     /// The stage configuration of the segment that the partition is in, as JSON, where that is recorded.
     pub segment: Option<String>,
     /// Where that is not recorded: the one that the journal of before there were such records names, if it was asked.
@@ -37,6 +39,7 @@ impl Restored {
             place,
             intake,
             stages: stages.collect(),
+            pages: BTreeMap::new(),
             segment: None,
             older_segment: None,
             first: 0,
@@ -46,8 +49,23 @@ impl Restored {
     /// Forgets the state: it is that before any record, at the same place.
     pub(crate) fn empty(&mut self, config: &StageConfig) {
         let isa = self.stages.first().map_or(Isa::Baseline, GroupStage::isa);
-        let Self { intake, stages, .. } = Self::beginning(config, isa);
-        (self.intake, self.stages) = (intake, stages);
+        let Self { intake, stages, pages, .. } = Self::beginning(config, isa);
+        (self.intake, self.stages, self.pages) = (intake, stages, pages);
+    }
+
+    /// Takes all symbols into memory.
+    pub fn take_pages_back(&mut self) {
+        let mut queues: Vec<GroupQueue> = self.stages.iter().map(|_| GroupQueue::default()).collect();
+        for (page, bytes) in std::mem::take(&mut self.pages) {
+            let taken = self.intake.take_back(page, &bytes, self.offset, &mut queues);
+            taken.expect("the pages were checked when they were read");
+        }
+        // At a barrier, groups come into the order of the numbers of their symbols.
+        self.intake.evict(None, self.offset + 1, self.offset + 1, &mut queues);
+        self.intake.barrier(self.offset + 1, self.offset + 1, &mut queues);
+        for (stage, queue) in self.stages.iter_mut().zip(&mut queues) {
+            stage.run(queue.take(queue.rows.len()), &mut GroupOutput::default());
+        }
     }
 
     /// The stage configuration under which the partition's newest ticks were processed, as far as it is known.
@@ -67,8 +85,10 @@ pub fn restore_from(
     // Of one that went out in several transactions, all parts stand in one place.
     let places: BTreeMap<i64, SnapshotPlace> =
         parts.iter().map(|(place, part)| (part.offset, *place)).collect();
-    for (offset, states) in states(parts.into_iter().map(|(_, part)| part)).into_iter().rev() {
-        if offset > committed {
+    let states = states(parts.into_iter().map(|(_, part)| part));
+    for &offset in states.keys().rev().filter(|offset| **offset <= committed) {
+        // Of many a snapshot, only pages are left.
+        if !states[&offset].keys().any(|group| *group < Snapshot::PAGES) {
             continue;
         }
         match assemble(offset, places[&offset], &states, config, isa) {
@@ -82,19 +102,27 @@ pub fn restore_from(
 fn assemble(
     offset: i64,
     place: SnapshotPlace,
-    states: &BTreeMap<i32, Vec<u8>>,
+    states: &BTreeMap<i64, BTreeMap<i32, Vec<u8>>>,
     config: &StageConfig,
     isa: Isa,
 ) -> Result<Restored, StageError> {
-    let state = |group: i32| {
-        let found = format!("group {group} is missing");
-        states.get(&group).ok_or(StageError::Damaged { found })
+    let state_at = |offset: i64, group: i32| {
+        let found = format!("the state of group {group} at {offset} is missing");
+        states.get(&offset).and_then(|states| states.get(&group)).ok_or(StageError::Damaged { found })
     };
+    let state = |group: i32| state_at(offset, group);
     let intake = PartitionIntake::read(config, state(Snapshot::INTAKE)?)?;
     let groups = 0..config.groups_per_partition as i32;
     let stages: Result<Vec<_>, _> =
         groups.map(|group| GroupStage::read(config, isa, state(group)?)).collect();
-    Ok(Restored { offset, place, intake, stages: stages?, segment: None, older_segment: None, first: 0 })
+    let mut pages = BTreeMap::new();
+    for (&number, page) in intake.evicted().pages() {
+        let bytes = state_at(page.offset, Snapshot::PAGES.saturating_add(number))?;
+        intake.check_page(number, bytes)?;
+        pages.insert(number, bytes.clone());
+    }
+    let stages = stages?;
+    Ok(Restored { offset, place, intake, stages, pages, segment: None, older_segment: None, first: 0 })
 }
 
 /// States by snapshot offset and group; only those with all their parts.

@@ -1,8 +1,9 @@
 //! Snapshots of a partition: gathered from its groups, cut into records, and put together again.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use warptape_events::{Checksum, Snapshot};
+use warptape_stages::PageState;
 
 /// Largest state in one snapshot record, in bytes.
 pub const PART_BYTES_MAX: usize = 512 * 1024;
@@ -16,12 +17,21 @@ pub struct PendingSnapshot {
     intake: Vec<u8>,
     groups: Vec<Option<Vec<u8>>>,
     missing: usize,
+    /// Pages of symbols that leave memory at this offset, by number.
+    pages: BTreeMap<i32, Vec<u8>>,
 }
 
 impl PendingSnapshot {
     /// One at an offset, before which this is the intake's state, of so many groups.
     pub fn new(offset: i64, intake: Vec<u8>, groups: usize) -> Self {
-        Self { offset, intake, groups: vec![None; groups], missing: groups }
+        Self { offset, intake, groups: vec![None; groups], missing: groups, pages: BTreeMap::new() }
+    }
+
+    /// Adds a page of a group whose state is still missing.
+    pub fn add_page(&mut self, page: PageState) {
+        if page.barrier == self.offset {
+            self.pages.insert(page.page, page.bytes);
+        }
     }
 
     /// Adds a group's state; true when it was the last one missing.
@@ -92,11 +102,12 @@ impl ReadySnapshot {
     }
 }
 
-/// The records of a complete snapshot: the intake's parts, then those of each group.
+/// The records of a complete snapshot: the intake's parts, then those of each group, then those of new pages.
 pub fn snapshot_records(partition: i32, pending: PendingSnapshot) -> Vec<Snapshot> {
     let groups = pending.groups.into_iter().map(|state| state.expect("no group is missing"));
     let states = std::iter::once(pending.intake).chain(groups);
-    let numbered = (Snapshot::INTAKE..).zip(states);
+    let pages = pending.pages.into_iter().map(|(page, state)| (Snapshot::PAGES + page, state));
+    let numbered = (Snapshot::INTAKE..).zip(states).chain(pages);
     numbered.flat_map(|(group, state)| parts(partition, group, pending.offset, &state)).collect()
 }
 

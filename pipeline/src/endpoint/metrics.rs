@@ -67,6 +67,7 @@ metrics! {
     SIGNALS = Counter "signals" "" [] "Signals committed.";
     WRITTEN = Counter "written_records" "" ["topic"] "Records committed, by the topic that they are written to.";
     SYMBOLS = Gauge "symbols" "" [] "Symbols seen in the partitions of this process.";
+    EVICTED_SYMBOLS = Gauge "symbols_evicted" "" [] "Symbols of these that left memory, as they had no tick for engine.evict_idle_s.";
     SPLIT_SYMBOLS = Gauge "split_symbols" "" [] "Symbols seen in two of these partitions, for every two: their producers do not agree on a partitioner.";
 
     KAFKA_BROKERS = Gauge "kafka_client_brokers" "" ["client"] "Brokers that the Kafka client knows; absent on the embedded log.";

@@ -163,6 +163,7 @@ impl Page {
         ];
         self.numbers(WRITTEN, written.map(|(topic, count)| (vec![topic.to_owned()], count as f64)));
         self.count(SYMBOLS, view.engine.status.symbols as u64);
+        self.count(EVICTED_SYMBOLS, view.engine.status.evicted as u64);
         self.count(SPLIT_SYMBOLS, view.engine.status.split_symbols.count);
     }
 

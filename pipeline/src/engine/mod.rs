@@ -28,6 +28,7 @@ mod lanes;
 mod lifecycle;
 mod measure;
 mod opening;
+mod pages;
 mod preparing;
 mod process_log;
 mod progress;

@@ -65,6 +65,20 @@ pub(super) fn command(command: &Command, config: &Config) {
         &Command::Restore { partition, sealed_offset, is_new, .. } => {
             debug!(partition, sealed_offset, is_new, "the state of a partition is to be restored");
         }
+        Command::ReadPages { partition, pages, .. } => {
+            debug!(
+                partition,
+                pages = pages.len(),
+                "symbols that left memory have ticks: their pages are read"
+            );
+        }
+        Command::FindPages { partition, pages } => {
+            debug!(
+                partition,
+                pages = pages.len(),
+                "symbols have left memory: their pages are looked for in the log"
+            );
+        }
         &Command::OpenRequests { partition, .. } => {
             debug!(partition, "looking which risk requests are answered");
         }

@@ -7,6 +7,10 @@
 //!  Command::Restore ────────► reads the topic of snapshots, builds the stages
 //!  Core::on_restored ◄─────── one state at a time: the next is read once this one is taken
 //!  Command::LetGo ──────────► a restore that nobody awaits any more is broken off
+//!  Command::ReadPages ──────► reads pages of symbols that left memory
+//!  Core::on_pages_read ◄─────
+//!  Command::FindPages ──────► looks for pages that were committed a moment ago
+//!  Core::on_pages_found ◄────
 //! ```
 
 use std::collections::BTreeMap;
@@ -15,11 +19,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use warptape_engine::{Command, Restored, SnapshotPlace, restore_from};
+use warptape_engine::{Command, PageId, Restored, SnapshotPlace, restore_from};
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
 use super::failpoint::{self, Failpoint};
+use super::pages::PageReader;
 use super::segment::config_in_journal;
 use super::worker::Worker;
 use super::{EngineConfig, EngineError, process_log};
@@ -38,13 +43,38 @@ pub(super) struct Restore {
     pub(super) is_new: bool,
 }
 
-/// The number of a restore that has ended, with the state.
-pub(super) type RestoreEvent = Result<(u64, Restored), LogError>;
+/// What the thread has to do.
+enum Job {
+    /// It lives by the token.
+    Restore(Restore, Weak<()>),
+    ReadPages {
+        number: u64,
+        partition: i32,
+        pages: Vec<PageId>,
+    },
+    FindPages {
+        partition: i32,
+        pages: Vec<PageId>,
+    },
+}
+
+/// What the thread has done.
+pub(super) enum Done {
+    /// The state that the restore of this number gave.
+    Restored(u64, Box<Restored>),
+    /// The pages that the reading of this number gave.
+    Pages(u64, Vec<(PageId, Option<Vec<u8>>)>),
+    /// Which pages of a partition are in the log, of those that were looked for.
+    Found { partition: i32, sought: Vec<PageId>, found: Vec<PageId> },
+}
+
+/// What the thread has done, or why it could not.
+pub(super) type RestoreEvent = Result<Done, LogError>;
 
 /// Handle of the thread.
 pub(super) struct Restoring {
     /// The core asks for one state of a partition at a time, so partitions bound how many wait.
-    jobs: Sender<(Restore, Weak<()>)>,
+    jobs: Sender<Job>,
     done: Receiver<RestoreEvent>,
     /// By partition, what a job lives by: the thread breaks off one whose token is gone.
     awaited: BTreeMap<i32, Arc<()>>,
@@ -55,11 +85,11 @@ impl Restoring {
     pub(super) fn start(log: Arc<dyn EventLog>, config: EngineConfig) -> Self {
         let (jobs, received) = unbounded();
         let (sent, done) = bounded(1);
-        let mut restorer = Restorer { log, config, older_segment: None };
+        let pages = PageReader::new(log.clone(), config.core.topics.snapshots.clone());
+        let mut restorer = Restorer { log, config, older_segment: None, pages };
         let worker = Worker::start("restore", move || {
-            for (job, awaited) in received {
-                let Some(restored) = restorer.restore(&job, &awaited).transpose() else { continue };
-                let event = restored.map(|restored| (job.number, restored));
+            for job in received {
+                let Some(event) = restorer.run(job).transpose() else { continue };
                 // An engine that has ended reads no more.
                 if sent.send(event).is_err() {
                     return;
@@ -74,7 +104,22 @@ impl Restoring {
         let token = Arc::new(());
         let job_lives_by = Arc::downgrade(&token);
         self.awaited.insert(restore.partition, token);
-        self.jobs.send((restore, job_lives_by)).map_err(|_| self.gone())
+        self.jobs.send(Job::Restore(restore, job_lives_by)).map_err(|_| self.gone())
+    }
+
+    /// Has pages read.
+    pub(super) fn read_pages(
+        &self,
+        number: u64,
+        partition: i32,
+        pages: Vec<PageId>,
+    ) -> Result<(), EngineError> {
+        self.jobs.send(Job::ReadPages { number, partition, pages }).map_err(|_| self.gone())
+    }
+
+    /// Has pages looked for.
+    pub(super) fn find_pages(&self, partition: i32, pages: Vec<PageId>) -> Result<(), EngineError> {
+        self.jobs.send(Job::FindPages { partition, pages }).map_err(|_| self.gone())
     }
 
     /// Nobody awaits the state of a partition any more.
@@ -82,7 +127,7 @@ impl Restoring {
         self.awaited.remove(&partition);
     }
 
-    /// States that are there, in the order in which they were asked for.
+    /// What was done, in the order in which it was asked for.
     pub(super) fn done(&self) -> &Receiver<RestoreEvent> {
         &self.done
     }
@@ -106,9 +151,26 @@ struct Restorer {
     config: EngineConfig,
     /// The stage configuration that was in force before this process according to the journal; `None` until the journal was asked.
     older_segment: Option<Option<String>>,
+    pages: PageReader,
 }
 
 impl Restorer {
+    fn run(&mut self, job: Job) -> Result<Option<Done>, LogError> {
+        Ok(match job {
+            Job::Restore(restore, awaited) => {
+                let restored = self.restore(&restore, &awaited)?;
+                restored.map(|restored| Done::Restored(restore.number, Box::new(restored)))
+            }
+            Job::ReadPages { number, partition, pages } => {
+                Some(Done::Pages(number, self.pages.read(partition, &pages)?))
+            }
+            Job::FindPages { partition, pages } => {
+                let found = self.pages.find(partition, &pages)?;
+                Some(Done::Found { partition, sought: pages, found })
+            }
+        })
+    }
+
     /// The state of a partition from the newest snapshot at or before an offset; of one that is new, also under which stage
     /// configuration it was processed. `None` if nobody awaits it any more.
     fn restore(&mut self, restore: &Restore, awaited: &Weak<()>) -> Result<Option<Restored>, LogError> {
@@ -121,6 +183,8 @@ impl Restorer {
         let mut restored = restore_from(parts, sealed_offset, &self.config.core.stages, self.config.isa);
         let ticks = TopicPartition { topic: self.config.core.topics.ticks.clone(), partition };
         restored.first = self.log.offsets(&ticks)?.first;
+        // They are read again when their symbols have ticks.
+        restored.pages.clear();
         if is_new && restored.segment.is_none() && sealed_offset > 0 {
             restored.older_segment = self.segment_in_journal()?;
         }

@@ -23,7 +23,7 @@ use super::lanes::LaneEvent;
 use super::lifecycle::LifecycleLog;
 use super::preparing::{Concluding, Preparing, Pricing};
 use super::requests::{RequestCommand, RequestEvent, RequestNames, RequestSource};
-use super::restore::{Restore, RestoreEvent, Restoring, tell_removed};
+use super::restore::{Done, Restore, RestoreEvent, Restoring, tell_removed};
 use super::segment::new_segment;
 use super::source::{SourceCommand, SourceEvent, SourceThread};
 use super::telemetry::Telemetry;
@@ -344,6 +344,12 @@ impl Shell {
             Command::Restore { number, partition, sealed_offset, is_new } => {
                 self.threads.restoring.run(Restore { number, partition, sealed_offset, is_new })?;
             }
+            Command::ReadPages { number, partition, pages } => {
+                self.threads.restoring.read_pages(number, partition, pages)?;
+            }
+            Command::FindPages { partition, pages } => {
+                self.threads.restoring.find_pages(partition, pages)?;
+            }
             Command::OpenRequests { partition, assignment, committed } => {
                 self.command_requests(RequestCommand::Open { partition, assignment, committed })?;
             }
@@ -438,8 +444,15 @@ impl Shell {
     }
 
     fn on_restored(&mut self, event: RestoreEvent) -> Result<(), EngineError> {
-        let (number, restored) = event?;
-        self.core.on_restored(self.clock.now_ns(), number, restored)?;
+        match event? {
+            Done::Restored(number, restored) => {
+                self.core.on_restored(self.clock.now_ns(), number, *restored)?;
+            }
+            Done::Pages(number, pages) => self.core.on_pages_read(number, pages)?,
+            Done::Found { partition, sought, found } => {
+                self.core.on_pages_found(partition, &sought, &found);
+            }
+        }
         self.obey()
     }
 

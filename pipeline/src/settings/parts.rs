@@ -145,6 +145,7 @@ impl Settings {
                 risk_commit_interval_ns: ns(self.risk.commit_interval),
                 device_deadline_ns: ns(engine.device_deadline),
                 device_open_deadline_ns: ns(engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN)),
+                evict_idle_ns: engine.evict_idle_ns,
             },
             new_segment: false,
             accepted_loss: AcceptedLoss::None,

@@ -7,6 +7,8 @@ use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
 const DEVICES: (&str, &str) = ("WARPTAPE__ENGINE__DEVICES", "cpu:2");
+/// Longer than it takes to be assigned the partitions, so that both journals begin alike.
+const COMMITS: (&str, &str) = ("WARPTAPE__ENGINE__COMMIT_INTERVAL_MS", "3000");
 const SEED: (&str, &str) = ("WARPTAPE__SCHEDULER__PLACEMENT_SEED", "99");
 
 #[test]
@@ -17,7 +19,7 @@ fn two_runs_are_compared() {
     texts(&warptape(path, &feed), 0);
     // A log that nobody has open is one file.
     std::fs::copy(path.join("a.db"), path.join("b.db")).expect("a copy");
-    for (file, settings) in [("a.db", &[DEVICES][..]), ("b.db", &[DEVICES, SEED])] {
+    for (file, settings) in [("a.db", &[DEVICES, COMMITS][..]), ("b.db", &[DEVICES, COMMITS, SEED])] {
         let url = format!("sqlite:{file}");
         let mut run = Running::start_with(path, &["run", "--log", &url], settings);
         let log = SqliteLog::open_existing(path.join(file)).expect("the log of the feed");

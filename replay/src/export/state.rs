@@ -4,7 +4,7 @@ use warptape_engine::SnapshotPlace;
 use warptape_eventlog::sqlite::PortableFile;
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_schemas::encode_snapshot;
-use warptape_stages::StageConfig;
+use warptape_stages::{Evicted, StageConfig};
 
 use crate::partition_reader::PartitionReader;
 use crate::rerun::Rerun;
@@ -52,7 +52,7 @@ impl Fold {
             progress((last.offset + 1 - from).unsigned_abs());
         }
         let mut written = 0;
-        for state in rerun.state(to) {
+        for state in rerun.state(to, &Evicted::default()) {
             let mut value = Vec::new();
             encode_snapshot(&state, &mut value);
             let key = Some(SnapshotPlace::First.key(&state).into_bytes());

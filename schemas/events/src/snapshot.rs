@@ -11,7 +11,8 @@ pub struct Snapshot {
     /// Partition of the source topic.
     pub partition: i32,
     /// Symbol group; -1 for the partition's intake: its symbols and watermark; -2 for what is no state: the stage configuration of the
-    /// partition from the offset on, as JSON.
+    /// partition from the offset on, as JSON; from 1048576 on, for pages of symbols that left memory at the offset, which later snapshots
+    /// go on needing.
     pub group: i32,
     /// Next offset to read: the state contains every record before it.
     pub offset: i64,
@@ -60,6 +61,8 @@ impl Snapshot {
     pub const INTAKE: i32 = -1;
     /// The group number of a record that is no state, but the stage configuration of the partition from its offset on, as JSON.
     pub const SEGMENT: i32 = -2;
+    /// The group number of page 0; pages are numbered from there.
+    pub const PAGES: i32 = 1 << 20;
 
     /// Appends it with its checksum.
     pub fn put_with_checksum(&self, out: &mut Vec<u8>) {

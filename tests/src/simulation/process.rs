@@ -11,7 +11,7 @@ use warptape_schemas::{LifecycleEvent, TickDecoder, decode_journal_entry};
 
 use super::lane::SimulatedLane;
 use super::risk::RequestReader;
-use super::snapshots::Restore;
+use super::snapshots::{PageJob, Restore};
 use super::source::SimulatedSource;
 use super::{Failure, Plant, World};
 use crate::random::Random;
@@ -30,6 +30,8 @@ pub(super) struct Process {
     pub(super) restores: VecDeque<Restore>,
     /// States that are read and that the core has not taken, with the partition and the number.
     pub(super) restored: VecDeque<(i32, u64, Restored)>,
+    /// Pages of symbols that left memory, to be read or found.
+    pub(super) page_jobs: VecDeque<PageJob>,
     pub(super) requests: RequestReader,
     pub(super) background: BackgroundWork,
     /// By partition for which transactions may commit: the assignment.
@@ -81,6 +83,7 @@ impl Process {
             source: SimulatedSource::new(world.source.len()),
             restores: VecDeque::new(),
             restored: VecDeque::new(),
+            page_jobs: VecDeque::new(),
             requests: RequestReader::default(),
             background: BackgroundWork::default(),
             fence: BTreeMap::new(),
@@ -238,6 +241,12 @@ impl Process {
                 self.source.reading.remove(&partition);
                 self.restores.push_back(Restore { number, partition, sealed_offset });
             }
+            Command::ReadPages { number, partition, pages } => {
+                self.page_jobs.push_back(PageJob::Read { number, partition, pages });
+            }
+            Command::FindPages { partition, pages } => {
+                self.page_jobs.push_back(PageJob::Find { partition, pages });
+            }
             Command::OpenRequests { partition, assignment, committed } => {
                 self.requests.open(partition, assignment, committed);
             }
@@ -284,6 +293,7 @@ impl Process {
             12 => self.requests.read(world),
             11 => self.deliver_requests(world)?,
             10 => self.measure(world)?,
+            9 if !self.page_jobs.is_empty() && world.random.one_in(2) => self.do_page_job(world)?,
             9 => self.restore(world)?,
             0 => self.source.read(self.config.poll_records_max, world),
             1 | 8 => self.deliver(world)?,

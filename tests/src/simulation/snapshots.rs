@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use warptape_engine::{Restored, SnapshotPlace, restore_from};
+use warptape_engine::{PageId, Restored, SnapshotPlace, restore_from};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
 use super::process::Process;
@@ -39,6 +39,16 @@ impl SnapshotTopic {
         records.len() < before
     }
 
+    /// The bytes of a page.
+    fn page(&self, partition: i32, id: PageId) -> Option<Vec<u8>> {
+        let is_it = |part: &Snapshot| (part.group, part.offset) == (Snapshot::PAGES + id.page, id.offset);
+        let parts = self.parts(partition).into_iter().map(|(_, part)| part).filter(is_it);
+        let by_number: BTreeMap<i32, Snapshot> = parts.map(|part| (part.part, part)).collect();
+        let is_whole = by_number.values().all(|part| part.parts as usize == by_number.len());
+        let bytes = || by_number.values().flat_map(|part| part.state.iter().copied()).collect();
+        (is_whole && !by_number.is_empty()).then(bytes)
+    }
+
     /// As a process that restores the partition reads them.
     fn parts(&self, partition: i32) -> Vec<(SnapshotPlace, Snapshot)> {
         let records = self.0.get(&partition).into_iter().flatten();
@@ -54,6 +64,12 @@ pub(super) struct Restore {
     pub(super) number: u64,
     pub(super) partition: i32,
     pub(super) sealed_offset: i64,
+}
+
+/// What the thread of restores has to do with pages.
+pub(super) enum PageJob {
+    Read { number: u64, partition: i32, pages: Vec<PageId> },
+    Find { partition: i32, pages: Vec<PageId> },
 }
 
 /// States that are read at most before the core takes one: one in the channel, and one behind it.
@@ -72,6 +88,35 @@ impl Process {
             Some((_, number, restored)) => Ok(self.core.on_restored(world.now_ns, number, restored)?),
             None => Ok(()),
         }
+    }
+
+    /// The thread of restores reads pages, or finds them in the log.
+    pub(super) fn do_page_job(&mut self, world: &mut World) -> Result<(), Failure> {
+        match self.page_jobs.pop_front() {
+            None => {}
+            Some(PageJob::Find { partition, pages }) => {
+                if world.random.one_in(2) {
+                    world.coverage.snapshots_compacted += usize::from(world.snapshots.compact(partition));
+                }
+                let is_there = |id: &PageId| world.snapshots.page(partition, *id).is_some();
+                let found: Vec<PageId> = pages.iter().copied().filter(is_there).collect();
+                world.coverage.pages_found += found.len();
+                // A partition that has gone since may have been processed anew by another process.
+                let missing = self.core.on_pages_found(partition, &pages, &found);
+                if missing > 0 && self.fence.contains_key(&partition) {
+                    let found =
+                        format!("partition {partition}: pages of a committed snapshot are not in the log");
+                    return Err(Failure::Outputs(found));
+                }
+            }
+            Some(PageJob::Read { number, partition, pages }) => {
+                let read = |id: PageId| (id, world.snapshots.page(partition, id));
+                let read = pages.into_iter().map(read).collect();
+                world.coverage.pages_read += 1;
+                self.core.on_pages_read(number, read)?;
+            }
+        }
+        Ok(())
     }
 
     fn read_state(&mut self, world: &mut World) -> Result<(), Failure> {

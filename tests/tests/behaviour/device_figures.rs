@@ -59,6 +59,7 @@ impl Market {
             name: format!("X:{number}"),
             price_scale: 9,
             offset: 0,
+            state: None,
         };
         let symbols = if self.ticks == 0 { (0..self.symbols).map(symbol).collect() } else { Vec::new() };
         for _ in 0..ticks {
@@ -74,7 +75,7 @@ impl Market {
             rows.push_trade(slot, time_ns, price_e9, size_e9, offset, 1);
             self.ticks += 1;
         }
-        GroupInput { symbols, rows: Arc::new(rows) }
+        GroupInput { symbols, rows: Arc::new(rows), repacks: Vec::new() }
     }
 }
 

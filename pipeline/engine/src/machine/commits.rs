@@ -144,6 +144,7 @@ impl Core {
         self.record_outcome(now_ns, attempt, CommitOutcome::Committed)?;
         self.commits.under_way = None;
         self.commits.outage = None;
+        self.find_pages();
         Ok(())
     }
 

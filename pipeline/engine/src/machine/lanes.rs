@@ -1,6 +1,6 @@
 //! What lanes tell, when one is given up, and whether it is started again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_events::journal::{
     Arrived, Completed, DeviceSample, Input, LaneId, LaneLost, LaneReady, Measured, Released, Sampled,
@@ -178,14 +178,19 @@ impl Core {
         batch: i64,
         service_ns: i64,
         parts: Vec<PartOutput>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), CoreError> {
         self.lanes.batches.remove(&batch);
+        let mut waiting = BTreeSet::new();
         for part in parts {
             if let Some(partition) = self.partitions.get_mut(&part.group.partition) {
                 partition.complete(part.group, part.epoch, part.output, self.config.limits.kept_bytes_max);
+                if partition.waits_for_pages() {
+                    waiting.insert(part.group.partition);
+                }
             }
         }
-        self.step(now_ns, Input::Completed(Completed { lane, batch, service_ns, sample: None }))
+        self.step(now_ns, Input::Completed(Completed { lane, batch, service_ns, sample: None }))?;
+        waiting.into_iter().try_for_each(|partition| self.see_to_pages(partition))
     }
 
     /// A lane was measured.

@@ -58,6 +58,8 @@ pub(super) struct Membership {
     /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
     /// partition came is in the market then. With how far they are answered.
     requests_wait: BTreeMap<i32, (i64, Committed)>,
+    /// Partitions whose requests' offset is to be committed again, as somebody has set it, once the requests are read.
+    requests_uncommitted: BTreeSet<i32>,
     revoking: Option<Revoking>,
 }
 
@@ -107,10 +109,20 @@ impl Membership {
         owned.into_iter()
     }
 
-    /// Counts a restore. Its number tells its state from one that was asked for before the partition went and came again.
-    fn next_restore(&mut self) -> u64 {
+    /// Counts a restore, or a reading of pages. Its number tells its state from one that was asked for before the partition went and came again.
+    pub(super) fn next_restore(&mut self) -> u64 {
         self.restores_total += 1;
         self.restores_total
+    }
+
+    /// Whether the offset of a partition's requests is to be committed again, and they are not read yet.
+    pub(super) fn has_uncommitted_requests(&self, partition: i32) -> bool {
+        self.requests_uncommitted.contains(&partition)
+    }
+
+    /// Requests of a partition are read.
+    pub(super) fn requests_opened(&mut self, partition: i32) {
+        self.requests_uncommitted.remove(&partition);
     }
 
     /// Whether no partition waits for its state.
@@ -181,6 +193,9 @@ impl Core {
             for assigned in all {
                 let restored = restored.remove(&assigned.partition).expect("the states of all are there");
                 self.admit(now_ns, assigned, restored, Reached::default())?;
+                if assigned.requests.is_uncommitted {
+                    self.membership.requests_uncommitted.insert(assigned.partition);
+                }
                 self.membership.requests_wait.insert(assigned.partition, (assigned.end, assigned.requests));
             }
         }
@@ -356,10 +371,12 @@ impl Core {
     }
 
     fn let_go(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
-        let Membership { assignments, assigning, restoring, requests_wait, .. } = &mut self.membership;
+        let Membership { assignments, assigning, restoring, requests_wait, requests_uncommitted, .. } =
+            &mut self.membership;
         let was_owned = assignments.remove(&partition).is_some();
         restoring.remove(&partition);
         requests_wait.remove(&partition);
+        requests_uncommitted.remove(&partition);
         for assigning in assigning {
             assigning.all.retain(|one| one.partition != partition);
             assigning.awaited.remove(&partition);

@@ -58,6 +58,7 @@ impl Core {
         let Committed { offset, is_uncommitted } = committed;
         let mut requests = RequestPartition::new(source, generation, offset, found_before, answered);
         requests.offset_due = is_uncommitted;
+        self.membership.requests_opened(partition);
         self.risk.partitions.insert(partition, requests);
         self.commands.push(Command::ReadRequests { partition, offset, generation });
     }
@@ -375,7 +376,8 @@ impl Core {
     pub(super) fn are_requests_drained(&self) -> bool {
         let is_answered = |(partition, &end): (&i32, &i64)| {
             let requests = self.risk.partitions.get(partition);
-            end == 0 || requests.is_some_and(|requests| requests.is_answered_to(end))
+            (end == 0 && !self.membership.has_uncommitted_requests(*partition))
+                || requests.is_some_and(|requests| requests.is_answered_to(end))
         };
         self.stopping.at.as_ref().is_none_or(|stop| stop.requests.iter().all(is_answered))
     }

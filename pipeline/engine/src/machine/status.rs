@@ -5,6 +5,7 @@ use warptape_scheduler::LaneLoad;
 use warptape_scheduler::autoscale::Wish;
 
 use super::Core;
+use crate::partition::Partition;
 use crate::split_symbols::SplitSymbols;
 use crate::tally::Tally;
 
@@ -19,6 +20,8 @@ pub struct Status {
     pub tally: Tally,
     /// Symbols seen in the partitions owned.
     pub symbols: usize,
+    /// Those of them that left memory.
+    pub evicted: usize,
     /// Symbols that are in more than one of them.
     pub split_symbols: SplitSymbols,
     /// Risk tasks that are known.
@@ -106,6 +109,7 @@ impl Core {
             lanes: lanes.map(|(load, breaker)| LaneStatus { load, breaker }).collect(),
             tally: self.recorder.tally(),
             symbols: self.symbol_count(),
+            evicted: self.partitions.values().map(Partition::evicted_count).sum(),
             split_symbols: self.split_symbols.clone(),
             tasks: scheduler.tasks_known(),
             tasks_waiting: scheduler.tasks_waiting(),

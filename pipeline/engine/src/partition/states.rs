@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use warptape_stages::PageState;
+
 use crate::commit::Sealed;
 use crate::snapshots::{PendingSnapshot, ReadySnapshot, SnapshotPlace};
 
@@ -54,6 +56,23 @@ impl States {
     pub(super) fn begin(&mut self, offset: i64, intake: Vec<u8>, groups: usize) {
         self.offset = offset;
         self.under_way = Some(PendingSnapshot::new(offset, intake, groups));
+    }
+
+    /// Whether the snapshot at an offset is under way.
+    pub(super) fn is_under_way_at(&self, offset: i64) -> bool {
+        self.under_way.as_ref().is_some_and(|pending| pending.offset == offset)
+    }
+
+    /// Offset of the snapshot that was begun last.
+    pub(super) fn last_offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Adds a page of a group, before the state of the group.
+    pub(super) fn add_page(&mut self, page: PageState) {
+        if let Some(pending) = &mut self.under_way {
+            pending.add_page(page);
+        }
     }
 
     /// Adds the state of a group at a barrier. With that of the last group a snapshot is ready.

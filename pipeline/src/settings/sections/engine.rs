@@ -71,6 +71,10 @@ section! {
         checkpoint_interval_ns as checkpoint_interval_s: i64 = integer(60, 1..=86_400, |seconds| seconds * NS_PER_S);
         /// Source records of a partition between two snapshots of its state.
         snapshot_interval_records: i64 = integer(20_000, 1..=1_000_000_000, whole);
+        /// Event time without a tick, in seconds, after which the indicators of a symbol leave memory at a snapshot, until its next tick; 0:
+        /// never. Nothing of it shows in outputs.
+        evict_idle_ns as evict_idle_s: Option<i64> =
+            integer(604_800, 0..=315_360_000, |seconds| (seconds > 0).then_some(seconds * NS_PER_S));
         /// Records taken from the log at once.
         poll_records_max: usize = integer(256, 1..=65_536, whole);
         /// Bytes taken from the log at once, about.

@@ -1,0 +1,81 @@
+//! Pages of symbols that left memory: when they are read, taken back, and let go.
+
+use super::{Command, Core};
+use crate::error::CoreError;
+use crate::partition::{Need, PageId};
+
+impl Core {
+    /// Asks for the pages that a partition's next record waits for, or goes on with the record where they are here.
+    pub(super) fn see_to_pages(&mut self, partition: i32) -> Result<(), CoreError> {
+        let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
+        match owned.need() {
+            Need::Nothing => {}
+            Need::Read(pages) => {
+                let number = self.membership.next_restore();
+                owned.begin_reading(number);
+                self.commands.push(Command::ReadPages { number, partition, pages });
+            }
+            Need::Here(pages) => {
+                owned.take_pages_back(&pages).map_err(|(page, error)| CoreError::Page {
+                    topic: self.config.topics.snapshots.clone(),
+                    partition,
+                    page: page.page,
+                    offset: page.offset,
+                    reason: error.to_string(),
+                })?;
+                let (offset, generation) = (owned.next_offset, owned.generation);
+                self.commands.push(Command::Seek { partition, offset, generation });
+                let mut loads = self.recorder.scheduler().partition_loads();
+                if loads.any(|load| load.partition == partition && load.paused) {
+                    self.commands.push(Command::Pause(partition));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The reading of this number has ended: each page with its bytes, where it is in the log. Ignores one that nobody awaits any more.
+    pub fn on_pages_read(
+        &mut self,
+        number: u64,
+        pages: Vec<(PageId, Option<Vec<u8>>)>,
+    ) -> Result<(), CoreError> {
+        let awaiting = self.partitions.iter_mut().find(|(_, owned)| owned.awaits_pages(number));
+        let Some((&partition, owned)) = awaiting else { return Ok(()) };
+        let read = pages.into_iter().map(|(id, bytes)| bytes.map(|bytes| (id, bytes)).ok_or(id));
+        let read = read.collect::<Result<Vec<_>, PageId>>().map_err(|id| CoreError::Page {
+            topic: self.config.topics.snapshots.clone(),
+            partition,
+            page: id.page,
+            offset: id.offset,
+            reason: "it is gone".to_owned(),
+        })?;
+        owned.end_reading(read);
+        self.see_to_pages(partition)
+    }
+
+    /// Of the pages of a partition that were looked for, these can be read from the log, so that they need not be held here. Returns how
+    /// many are missing that are still wanted: they stay here.
+    pub fn on_pages_found(&mut self, partition: i32, sought: &[PageId], found: &[PageId]) -> usize {
+        let Some(owned) = self.partitions.get_mut(&partition) else { return 0 };
+        owned.let_pages_go(found);
+        let missing = sought.iter().filter(|id| !found.contains(id) && owned.has_page(**id)).count();
+        if missing > 0 {
+            let topic = &self.config.topics.snapshots;
+            tracing::warn!(
+                "{topic}/{partition}: {missing} pages of a committed snapshot are not in the log: they stay in memory"
+            );
+        }
+        missing
+    }
+
+    /// A commit is in the log: pages of its snapshots are looked for there.
+    pub(super) fn find_pages(&mut self) {
+        for (&partition, owned) in &mut self.partitions {
+            let pages = owned.pages_to_be_sought();
+            if !pages.is_empty() {
+                self.commands.push(Command::FindPages { partition, pages });
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Pages of symbols that left memory: which of them are here still, and which a record waits for.
+//!
+//! ```text
+//!   barrier ──► lane writes the page ──► held here ──► snapshot is committed ──► page is found in the log ──► let go
+//!   record of a symbol that left ──► held here, or read from the log ──► its symbols are taken back ──► the record is read again
+//! ```
+
+use std::collections::BTreeMap;
+
+use warptape_stages::{Evicted, PageState};
+
+/// A page in the log: its number, and the offset of the snapshot that it is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageId {
+    /// Its number in the partition.
+    pub page: i32,
+    /// The offset of its snapshot.
+    pub offset: i64,
+}
+
+/// The pages of one partition.
+#[derive(Default)]
+pub(super) struct Pages {
+    held: BTreeMap<PageId, Held>,
+    /// Numbers of the pages that a record waits for; none where none does.
+    wanted: Vec<i32>,
+    /// Number of the reading that was asked for, of pages that are wanted.
+    reading: Option<u64>,
+}
+
+struct Held {
+    bytes: Vec<u8>,
+    /// Whether it is being looked for in the log.
+    is_sought: bool,
+}
+
+/// What a record that waits needs next.
+pub(crate) enum Need {
+    /// Nothing, as none waits; or what is under way already.
+    Nothing,
+    /// These pages from the log.
+    Read(Vec<PageId>),
+    /// All its pages are here.
+    Here(Vec<PageId>),
+}
+
+impl Pages {
+    /// A lane has written a page.
+    pub(super) fn hold(&mut self, page: &PageState) {
+        let id = PageId { page: page.page, offset: page.barrier };
+        self.held.insert(id, Held { bytes: page.bytes.clone(), is_sought: false });
+    }
+
+    /// A record waits for pages.
+    pub(super) fn want(&mut self, pages: Vec<i32>) {
+        (self.wanted, self.reading) = (pages, None);
+    }
+
+    /// Whether a record waits.
+    pub(super) fn waits(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// What the record that waits needs next. `is_coming` tells of a snapshot's offset whether lanes are still to write its pages.
+    pub(super) fn need(&self, evicted: &Evicted, is_coming: impl Fn(i64) -> bool) -> Need {
+        let id = |page: &i32| PageId { page: *page, offset: evicted.pages()[page].offset };
+        let wanted: Vec<PageId> = self.wanted.iter().map(id).collect();
+        let missing: Vec<PageId> = wanted.iter().copied().filter(|id| !self.held.contains_key(id)).collect();
+        if wanted.is_empty() || self.reading.is_some() || missing.iter().any(|id| is_coming(id.offset)) {
+            Need::Nothing
+        } else if missing.is_empty() {
+            Need::Here(wanted)
+        } else {
+            Need::Read(missing)
+        }
+    }
+
+    /// A reading was asked for.
+    pub(super) fn begin_reading(&mut self, number: u64) {
+        self.reading = Some(number);
+    }
+
+    /// Whether this reading is awaited.
+    pub(super) fn awaits(&self, number: u64) -> bool {
+        self.reading == Some(number)
+    }
+
+    /// The awaited reading has ended with these pages.
+    pub(super) fn end_reading(&mut self, pages: Vec<(PageId, Vec<u8>)>) {
+        self.reading = None;
+        let held = pages.into_iter().map(|(id, bytes)| (id, Held { bytes, is_sought: true }));
+        self.held.extend(held);
+    }
+
+    /// Takes the bytes of a page that is here: the record that waited for it waits no longer.
+    pub(super) fn take(&mut self, id: PageId) -> Vec<u8> {
+        self.wanted.clear();
+        self.held.remove(&id).expect("the page is here").bytes
+    }
+
+    /// Pages of snapshots up to an offset, which are committed, that were not looked for so far.
+    pub(super) fn to_be_sought(&mut self, committed: i64) -> Vec<PageId> {
+        let mut sought = Vec::new();
+        for (id, held) in self.held.iter_mut().filter(|(id, _)| id.offset <= committed) {
+            if !std::mem::replace(&mut held.is_sought, true) {
+                sought.push(*id);
+            }
+        }
+        sought
+    }
+
+    /// Pages were found in the log: those that nobody waits for are let go.
+    pub(super) fn let_go(&mut self, found: &[PageId]) {
+        self.held.retain(|id, _| !found.contains(id) || self.wanted.contains(&id.page));
+    }
+}

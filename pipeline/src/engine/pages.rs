@@ -1,0 +1,119 @@
+//! Pages of symbols that left memory, in the topic of snapshots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use warptape_engine::PageId;
+use warptape_eventlog::{EventLog, Fetched, LogError, OffsetRange, Record, TopicPartition};
+use warptape_schemas::{Snapshot, decode_snapshot};
+
+/// Records and bytes of one read.
+const READ_RECORDS_MAX: usize = 64;
+const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Wait between two looks whether the end is reached.
+const READ_WAIT: Duration = Duration::from_millis(100);
+/// Offsets before the end of the topic that are searched first; each next search goes so many times farther back.
+const FIRST_SEARCH: i64 = 64;
+const FARTHER: i64 = 32;
+
+/// Reads pages, and remembers where they are.
+pub(super) struct PageReader {
+    log: Arc<dyn EventLog>,
+    topic: String,
+    /// Offsets of the records of each page that was found.
+    places: BTreeMap<(i32, PageId), Vec<i64>>,
+}
+
+impl PageReader {
+    pub(super) fn new(log: Arc<dyn EventLog>, topic: String) -> Self {
+        Self { log, topic, places: BTreeMap::new() }
+    }
+
+    /// Those pages of a partition that are in the log, whole.
+    pub(super) fn find(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<PageId>, LogError> {
+        self.search(partition, pages)?;
+        let is_found = |page: &&PageId| self.places.contains_key(&(partition, **page));
+        Ok(pages.iter().filter(is_found).copied().collect())
+    }
+
+    /// The bytes of pages, of those that are in the log.
+    pub(super) fn read(
+        &mut self,
+        partition: i32,
+        pages: &[PageId],
+    ) -> Result<Vec<(PageId, Option<Vec<u8>>)>, LogError> {
+        self.search(partition, pages)?;
+        let mut read = Vec::new();
+        for &page in pages {
+            read.push((page, self.read_one(partition, page)?));
+        }
+        Ok(read)
+    }
+
+    /// Looks for pages whose place is not known: backwards from the end, where those are that were committed last.
+    fn search(&mut self, partition: i32, pages: &[PageId]) -> Result<(), LogError> {
+        let source = TopicPartition { topic: self.topic.clone(), partition };
+        let OffsetRange { first, next } = self.log.offsets(&source)?;
+        let (mut distance, mut end) = (FIRST_SEARCH, next);
+        while end > first && !pages.iter().all(|page| self.places.contains_key(&(partition, *page))) {
+            // Parts of a page may lie on both sides of where a search began.
+            let begin = next.saturating_sub(distance).max(first);
+            let mut parts: BTreeMap<PageId, BTreeMap<i32, (i32, i64)>> = BTreeMap::new();
+            self.records(&source, OffsetRange { first: begin, next }, |record| {
+                if let Some((id, part)) = page_of(record) {
+                    parts.entry(id).or_default().insert(part.part, (part.parts, record.offset));
+                }
+            })?;
+            for (id, parts) in parts {
+                if parts.values().all(|(count, _)| *count as usize == parts.len()) {
+                    let offsets = parts.into_values().map(|(_, offset)| offset).collect();
+                    self.places.insert((partition, id), offsets);
+                }
+            }
+            (distance, end) = (distance.saturating_mul(FARTHER), begin);
+        }
+        Ok(())
+    }
+
+    fn read_one(&mut self, partition: i32, page: PageId) -> Result<Option<Vec<u8>>, LogError> {
+        let Some(offsets) = self.places.get(&(partition, page)) else { return Ok(None) };
+        let (Some(&first), Some(&last)) = (offsets.iter().min(), offsets.iter().max()) else {
+            return Ok(None);
+        };
+        let source = TopicPartition { topic: self.topic.clone(), partition };
+        let mut parts: BTreeMap<i32, Snapshot> = BTreeMap::new();
+        self.records(&source, OffsetRange { first, next: last + 1 }, |record| {
+            parts.extend(page_of(record).filter(|(id, _)| *id == page).map(|(_, part)| (part.part, part)));
+        })?;
+        let is_whole = parts.values().all(|part| part.parts as usize == parts.len()) && !parts.is_empty();
+        Ok(is_whole.then(|| parts.into_values().flat_map(|part| part.state).collect()))
+    }
+
+    /// Shows records of a partition to somebody.
+    fn records(
+        &self,
+        source: &TopicPartition,
+        range: OffsetRange,
+        mut show: impl FnMut(&Record),
+    ) -> Result<(), LogError> {
+        let mut reader = self.log.reader(std::slice::from_ref(source))?;
+        reader.seek(source, range.first)?;
+        while reader.position(source)? < range.next {
+            let Fetched::Records { records, .. } =
+                reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
+            else {
+                continue;
+            };
+            records.iter().filter(|record| record.offset < range.next).for_each(&mut show);
+        }
+        Ok(())
+    }
+}
+
+/// The page that a record is a part of.
+fn page_of(record: &Record) -> Option<(PageId, Snapshot)> {
+    let part = decode_snapshot(&record.value).ok()?;
+    let page = part.group.checked_sub(Snapshot::PAGES).filter(|page| *page >= 0)?;
+    Some((PageId { page, offset: part.offset }, part))
+}
