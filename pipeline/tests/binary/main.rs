@@ -20,6 +20,7 @@ mod debugger;
 mod diffs;
 mod disk_full;
 mod endpoint;
+mod evictions;
 mod exports;
 mod feeds;
 mod history;
