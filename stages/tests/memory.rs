@@ -13,8 +13,12 @@ const SYMBOLS: i64 = 40_000;
 /// Ticks of a record, and so of a second of event time.
 const BATCH: i64 = 200;
 const GROUPS: u32 = 16;
+/// Seconds after which all bars of five minutes are closed for long.
+const REST: i64 = 620;
 /// An idle symbol may have so many bytes.
 const BYTES_MAX: f64 = 2_000.0;
+/// One that has left memory: its name, last prices and samples, and the newest of its trade ids stay.
+const EVICTED_BYTES_MAX: f64 = 700.0;
 
 /// Has glibc give back what was freed, as the allocator of the pipeline does; read when a process starts.
 const GIVES_BACK: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "16384"), ("MALLOC_TRIM_THRESHOLD_", "0")];
@@ -85,7 +89,7 @@ fn an_idle_symbol_takes_two_kilobytes_at_most() {
     let mut stages: Vec<_> = (0..GROUPS).map(|_| GroupStage::new(&config, Isa::detect())).collect();
     let mut merge = SignalMerge::default();
     let mut bars = 0;
-    for record in 0..SYMBOLS / BATCH + 600 {
+    for record in 0..SYMBOLS / BATCH + REST {
         let mut columns = TickColumns::default();
         // Behind the names, one symbol alone moves the watermark, until all bars of the others are closed and samples are full.
         for row in 0..if record < SYMBOLS / BATCH { BATCH } else { 1 } {
@@ -106,4 +110,19 @@ fn an_idle_symbol_takes_two_kilobytes_at_most() {
     let bytes = (resident().expect("it was there before") - before) / SYMBOLS as f64;
     println!("{bytes:.0} bytes a symbol");
     assert!(bytes <= BYTES_MAX, "{bytes:.0} bytes a symbol");
+
+    // All but the one that has ticks leave.
+    let offset = SYMBOLS / BATCH + REST;
+    intake.evict(Some(0), offset, 0, &mut queues);
+    intake.barrier(offset, offset, &mut queues);
+    let mut pages = 0;
+    for (queue, stage) in queues.iter_mut().zip(&mut stages) {
+        let mut output = GroupOutput::default();
+        stage.run(queue.take(queue.rows.len()), &mut output);
+        pages += output.pages.len();
+    }
+    assert_eq!(intake.evicted().symbols() as i64, SYMBOLS - 1);
+    let bytes = (resident().expect("it was there before") - before) / SYMBOLS as f64;
+    println!("{bytes:.0} bytes a symbol that has left, {pages} pages");
+    assert!(bytes <= EVICTED_BYTES_MAX, "{bytes:.0} bytes a symbol that has left");
 }
