@@ -50,7 +50,7 @@ pub use machine::{
     ReadRequest, Status, Stop,
 };
 pub use outage::Outage;
-pub use partition::{Accepted, PageId};
+pub use partition::{Accepted, PageId, ReadPage};
 pub use payload::payload_of;
 pub use positions::{Claims, JournalPositions, Odds};
 pub use recorder::RecordError;

@@ -25,8 +25,8 @@ use crate::tick_digest::tick_record_digest;
 use self::groups::Groups;
 use self::outputs::Outputs;
 pub(crate) use self::pages::Need;
-pub use self::pages::PageId;
 use self::pages::Pages;
+pub use self::pages::{PageId, ReadPage};
 pub(crate) use self::states::Placed;
 use self::states::States;
 
@@ -387,9 +387,9 @@ impl Partition {
     }
 
     /// Pages that are in the log since a commit, and still here.
-    pub(crate) fn pages_to_be_sought(&mut self) -> Vec<PageId> {
+    pub(crate) fn begin_to_seek_pages(&mut self) -> Vec<PageId> {
         let gone_out = self.snapshots.gone_out();
-        gone_out.map_or_else(Vec::new, |gone_out| self.pages.to_be_sought(gone_out.offset))
+        gone_out.map_or_else(Vec::new, |gone_out| self.pages.begin_to_seek(gone_out.offset))
     }
 
     /// Whether symbols are in this page.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warptape_engine::PageId;
+use warptape_engine::{PageId, ReadPage};
 use warptape_eventlog::{EventLog, Fetched, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
@@ -38,11 +38,7 @@ impl PageReader {
     }
 
     /// The bytes of pages, of those that are in the log.
-    pub(super) fn read(
-        &mut self,
-        partition: i32,
-        pages: &[PageId],
-    ) -> Result<Vec<(PageId, Option<Vec<u8>>)>, LogError> {
+    pub(super) fn read(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<ReadPage>, LogError> {
         self.search(partition, pages)?;
         let mut read = Vec::new();
         for &page in pages {

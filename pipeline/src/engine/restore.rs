@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use warptape_engine::{Command, PageId, Restored, SnapshotPlace, restore_from};
+use warptape_engine::{Command, PageId, ReadPage, Restored, SnapshotPlace, restore_from};
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
@@ -63,7 +63,7 @@ pub(super) enum Done {
     /// The state that the restore of this number gave.
     Restored(u64, Box<Restored>),
     /// The pages that the reading of this number gave.
-    Pages(u64, Vec<(PageId, Option<Vec<u8>>)>),
+    Pages(u64, Vec<ReadPage>),
     /// Which pages of a partition are in the log, of those that were looked for.
     Found { partition: i32, sought: Vec<PageId>, found: Vec<PageId> },
 }

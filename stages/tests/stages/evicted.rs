@@ -29,7 +29,7 @@ fn ticks_with_rests() -> impl Strategy<Value = Vec<Tick>> {
 /// Where groups are run.
 enum Lanes {
     Host,
-    Device(OnDevice),
+    Device(Box<OnDevice>),
 }
 
 impl Lanes {
@@ -86,7 +86,7 @@ fn symbols_that_leave_and_come_back_do_not_show() {
             for (group, stage) in std::mem::take(&mut other.stages).into_iter().enumerate() {
                 device.groups.install(group, Box::new(stage)).unwrap();
             }
-            lanes = Lanes::Device(device);
+            lanes = Lanes::Device(Box::new(device));
         }
         let mut before = 0;
         for (offset, tick) in (0_i64..).zip(&ticks) {

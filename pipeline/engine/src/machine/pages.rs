@@ -2,7 +2,7 @@
 
 use super::{Command, Core};
 use crate::error::CoreError;
-use crate::partition::{Need, PageId};
+use crate::partition::{Need, PageId, ReadPage};
 
 impl Core {
     /// Asks for the pages that a partition's next record waits for, or goes on with the record where they are here.
@@ -35,11 +35,7 @@ impl Core {
     }
 
     /// The reading of this number has ended: each page with its bytes, where it is in the log. Ignores one that nobody awaits any more.
-    pub fn on_pages_read(
-        &mut self,
-        number: u64,
-        pages: Vec<(PageId, Option<Vec<u8>>)>,
-    ) -> Result<(), CoreError> {
+    pub fn on_pages_read(&mut self, number: u64, pages: Vec<ReadPage>) -> Result<(), CoreError> {
         let awaiting = self.partitions.iter_mut().find(|(_, owned)| owned.awaits_pages(number));
         let Some((&partition, owned)) = awaiting else { return Ok(()) };
         let read = pages.into_iter().map(|(id, bytes)| bytes.map(|bytes| (id, bytes)).ok_or(id));
@@ -72,7 +68,7 @@ impl Core {
     /// A commit is in the log: pages of its snapshots are looked for there.
     pub(super) fn find_pages(&mut self) {
         for (&partition, owned) in &mut self.partitions {
-            let pages = owned.pages_to_be_sought();
+            let pages = owned.begin_to_seek_pages();
             if !pages.is_empty() {
                 self.commands.push(Command::FindPages { partition, pages });
             }

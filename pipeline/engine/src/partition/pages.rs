@@ -18,6 +18,9 @@ pub struct PageId {
     pub offset: i64,
 }
 
+/// A page that was to be read, with its bytes if it is in the log.
+pub type ReadPage = (PageId, Option<Vec<u8>>);
+
 /// The pages of one partition.
 #[derive(Default)]
 pub(super) struct Pages {
@@ -99,7 +102,7 @@ impl Pages {
     }
 
     /// Pages of snapshots up to an offset, which are committed, that were not looked for so far.
-    pub(super) fn to_be_sought(&mut self, committed: i64) -> Vec<PageId> {
+    pub(super) fn begin_to_seek(&mut self, committed: i64) -> Vec<PageId> {
         let mut sought = Vec::new();
         for (id, held) in self.held.iter_mut().filter(|(id, _)| id.offset <= committed) {
             if !std::mem::replace(&mut held.is_sought, true) {
