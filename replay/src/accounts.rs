@@ -34,6 +34,8 @@ pub(crate) struct SealedRange {
 pub(crate) struct SealedResults {
     /// Number of the journal, in the order in which journals are read.
     pub(crate) journal: usize,
+    /// Whether it is the first since the process was assigned the partition.
+    pub(crate) is_first: bool,
     pub(crate) results: i64,
     pub(crate) next_request: Option<i64>,
     /// As of [`SealedRange`].
@@ -51,6 +53,8 @@ pub(crate) struct Accounts {
     /// Partitions in the last `Sealed` of the process life that is read, and those with results.
     in_flight: Vec<i32>,
     results_in_flight: Vec<i32>,
+    /// Partitions that were assigned, and have no results since.
+    assigned: BTreeSet<i32>,
     /// Whether the process life that is read is of a version that accounts for nothing, and whether any life so far was.
     is_older: bool,
     has_older: bool,
@@ -101,6 +105,7 @@ impl Accounts {
             }
             Input::Sealed(sealed) => self.seal(sealed),
             Input::PartitionAssigned(assigned) => {
+                self.assigned.insert(assigned.partition);
                 if let Some(lost) = SealedRange::lost(assigned) {
                     self.partitions.entry(assigned.partition).or_default().push(lost);
                 }
@@ -130,8 +135,8 @@ impl Accounts {
         for account in &sealed.partitions {
             if account.next_request.is_some() || account.risk_results != 0 {
                 let &SealedPartition { risk_results: results, next_request, .. } = account;
-                let sealed =
-                    SealedResults { journal: self.journals, results, next_request, may_be_void: false };
+                let (journal, is_first) = (self.journals, self.assigned.remove(&account.partition));
+                let sealed = SealedResults { journal, is_first, results, next_request, may_be_void: false };
                 self.results.entry(account.partition).or_default().push(sealed);
                 self.results_in_flight.push(account.partition);
             }

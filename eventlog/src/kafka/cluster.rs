@@ -29,6 +29,8 @@ const REPORTS_MAX: usize = 64;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Wait for the offsets of a topic after which it is looked whether it was removed.
 const GONE_AFTER: Duration = Duration::from_secs(2);
+/// How often the offsets of a topic are asked for that others may remove and make anew.
+const OFFSETS_TRIES_MAX: usize = 8;
 /// Pause before a question is asked again.
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -283,18 +285,39 @@ impl Cluster {
         });
         let mut topics = Vec::with_capacity(names.len());
         for (name, partitions) in names {
-            let offsets = match self.all_offsets(&name, partitions, GONE_AFTER) {
-                Ok(offsets) => offsets,
-                Err(_) if self.partitions_if_any(&name)?.is_none() => continue,
-                Err(_) => self.all_offsets(&name, partitions, self.options.request_timeout)?,
-            };
-            let compacted = compacted.get(&name).copied().unwrap_or(false);
+            let Some(offsets) = self.all_offsets_if_any(&name, partitions)? else { continue };
+            let (partitions, compacted) =
+                (offsets.len() as i32, compacted.get(&name).copied().unwrap_or(false));
             topics.push(TopicInfo {
                 spec: TopicSpec { name, partitions, compacted, ..TopicSpec::default() },
                 offsets,
             });
         }
         Ok(topics)
+    }
+
+    /// First and last stable offsets of all partitions of a topic that had so many; `None` if it is gone. It may have been removed and
+    /// made anew meanwhile, with other partitions.
+    fn all_offsets_if_any(
+        &self,
+        topic: &str,
+        mut partitions: i32,
+    ) -> Result<Option<Vec<OffsetRange>>, LogError> {
+        let deadline = Instant::now() + self.options.request_timeout;
+        let mut time_max = GONE_AFTER;
+        let mut tries = 1;
+        loop {
+            let error = match self.all_offsets(topic, partitions, time_max) {
+                Ok(offsets) => return Ok(Some(offsets)),
+                Err(error) => error,
+            };
+            let Some(found) = self.partitions_if_any(topic)? else { return Ok(None) };
+            time_max = deadline.saturating_duration_since(Instant::now());
+            if tries == OFFSETS_TRIES_MAX || time_max.is_zero() {
+                return Err(error);
+            }
+            (partitions, tries) = (found, tries + 1);
+        }
     }
 
     /// Whether a consumer group has a member; yes where its protocol is not the classic one, since librdkafka does not see members of

@@ -946,7 +946,7 @@ fn no_stranger_s_record_stands_for_a_batch() {
     assert_eq!(UnreadableBatch::of(&read[0]), None);
 }
 
-/// Has others create and remove topics beside a test until it is dropped.
+/// Has others create and remove the same topics beside a test until it is dropped.
 struct Neighbours {
     stop: mpsc::Sender<()>,
     thread: Option<std::thread::JoinHandle<usize>>,
@@ -954,6 +954,8 @@ struct Neighbours {
 
 impl Neighbours {
     const TOPICS: usize = 12;
+    /// Of each topic, in turns.
+    const PARTITIONS: [i32; 2] = [8, 2];
 
     fn start(prefix: String) -> Self {
         let (stop, stopped) = mpsc::channel();
@@ -964,10 +966,10 @@ impl Neighbours {
             let options = AdminOptions::new();
             let mut rounds = 0;
             while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
-                let names: Vec<String> =
-                    (0..Self::TOPICS).map(|topic| format!("{prefix}-{rounds}-{topic}")).collect();
+                let names: Vec<String> = (0..Self::TOPICS).map(|topic| format!("{prefix}-{topic}")).collect();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let new = |name| NewTopic::new(name, 8, TopicReplication::Fixed(1));
+                let partitions = Self::PARTITIONS[rounds % Self::PARTITIONS.len()];
+                let new = |name| NewTopic::new(name, partitions, TopicReplication::Fixed(1));
                 block_on(admin.create_topics(&names.iter().copied().map(new).collect::<Vec<_>>(), &options))
                     .unwrap();
                 // A broker learns of topics behind its controller, which would leave it behind for minutes, and with it all tests beside.

@@ -1,7 +1,8 @@
 //! A campaign of faults: `run` and `feed` are killed, frozen, stopped and poisoned, the broker with them, feeds repeated,
-//! transactions aborted and copies of the log damaged, in an order drawn from a seed. In the end the outputs are those of an
-//! uninterrupted run over the same ticks, the log has each tick that was fed once and a dead letter of each record of poison,
-//! each risk request that was asked meanwhile has one result, the right one, and the log verifies.
+//! transactions aborted and copies of the log damaged; on Kafka retention removes ticks, neighbours' topics come and go, and batches
+//! unpack without bound: all in an order drawn from a seed. In the end the outputs are those of an uninterrupted run over the same
+//! ticks, each tick that was fed came into the log once, each record or batch of poison has one dead letter, each risk request that
+//! was asked meanwhile has one result, the right one, and the log verifies.
 //!
 //! A campaign is a sequence of episodes, each with a market of its own, so that what was broken is found soon. The tests
 //! run one episode; `tests/crash --minutes N` begins another for as long as there is time.
@@ -11,13 +12,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use warptape_eventlog::{EventLog, TopicPartition};
+use warptape_eventlog::{EventLog, Record, TopicPartition};
 
 use super::asking::{Asking, Topics};
 use super::broker::Broker;
 use super::history::{Lives, Random, lives};
-use super::kafka_market::fed;
-use super::processes::{DEADLINE, Running, ends};
+use super::kafka_market::{Market, fed};
+use super::neighbours::Neighbours;
+use super::processes::{DEADLINE, Running, ends, texts, warptape};
 use super::repeated_feeds::{RepeatedFeeds, VENUE};
 use super::strangers::Strangers;
 
@@ -45,6 +47,11 @@ const FAILPOINTS: [(&str, u64); 5] = [
     ("DuringSnapshot", 20),
     ("DuringRestore", 3),
 ];
+/// Commands that read while topics of neighbours come and go.
+const COMMANDS: [&[&str]; 3] =
+    [&["topics"], &["dlq", "list"], &["tail", "lifecycle", "--from-beginning", "--exit-at-end"]];
+/// Refuses a log that a run writes without a pause.
+const VERIFY: &[&str] = &["replay", "verify"];
 /// Feeds a CSV file of `s,t,p,q` in small records.
 pub const FEED_FILE: &[&str] = &["feed", "csv", "--map", "symbol=s,time=t:ns,price=p,size=q", "--batch", "7"];
 const SIGABRT: i32 = 6;
@@ -82,6 +89,12 @@ pub enum Fault {
     KillBroker,
     /// The broker is frozen for a while, and goes on.
     FreezeBroker,
+    /// Ticks that snapshots stand for leave the topic, while the run is at work or after it has stopped.
+    Retention,
+    /// Topics of neighbours are created, deleted and created again while a run begins and commands read.
+    Neighbours,
+    /// A stranger's batch among the ticks unpacks without bound.
+    Bomb,
 }
 
 /// What a campaign is about: a log with topics of its own, and the processes over it.
@@ -100,8 +113,12 @@ pub trait Scene {
     fn start_feed(&self, seed: u64) -> Running;
     /// Starts a run with these variables.
     fn start_run(&self, environment: &[(&str, &str)]) -> Running;
+    /// Ticks by partition: all that the log ever had.
+    fn ticks(&self) -> Vec<Vec<Record>>;
     /// The broker below the log, where there is one.
     fn broker(&self) -> Option<&Broker>;
+    /// The market on that broker.
+    fn market(&self) -> Option<&Market>;
     /// The log, by a client that compresses and refuses no record for its size before that.
     fn compressing(&self) -> Box<dyn EventLog>;
     /// Key and value of the largest record of noise that a stranger publishes.
@@ -126,6 +143,10 @@ pub trait Scene {
 pub struct Campaign {
     pub episodes: u64,
     pub faults: BTreeMap<Fault, u64>,
+    /// Records of ticks that left their topic.
+    pub removed: u64,
+    /// How often a neighbour's topic was deleted.
+    pub deleted_topics: u64,
     pub signals: usize,
     pub late: usize,
     pub dead_letters: usize,
@@ -247,12 +268,13 @@ impl<'a> Episode<'a> {
                 self.goes_on(&mut run);
                 run.kill();
             }
-            Fault::FeedTwice | Fault::RepeatFile | Fault::Abort => {
+            Fault::FeedTwice | Fault::RepeatFile | Fault::Abort | Fault::Bomb => {
                 let mut run = self.scene.start_run(&[]);
                 self.goes_on(&mut run);
                 match fault {
                     Fault::FeedTwice => self.feed_twice(),
                     Fault::RepeatFile => self.repeated.feed(self.scene, self.random),
+                    Fault::Bomb => self.strangers.bomb(self.market(), self.random),
                     _ => self.strangers.abort(self.scene, &mut run, self.random),
                 }
                 self.goes_on(&mut run);
@@ -278,7 +300,54 @@ impl<'a> Episode<'a> {
                 run.kill();
             }
             Fault::KillBroker | Fault::FreezeBroker => self.break_broker(fault),
+            Fault::Retention => self.remove_processed(),
+            Fault::Neighbours => self.disturb(),
         }
+    }
+
+    fn market(&self) -> &'a Market {
+        self.scene.market().expect("a scene with faults of a cluster has one")
+    }
+
+    /// Removes ticks while a run is at work, or between two runs: the first then leaves a snapshot of all that it processed.
+    fn remove_processed(&mut self) {
+        let mut run = self.scene.start_run(&[]);
+        self.goes_on(&mut run);
+        let mut run = if self.random.below(2) == 0 {
+            self.remove_ticks("at work");
+            run
+        } else {
+            run.stop("TERM");
+            self.remove_ticks("between runs");
+            self.scene.start_run(&[])
+        };
+        self.goes_on(&mut run);
+        run.kill();
+    }
+
+    fn remove_ticks(&mut self, when: &str) {
+        let removed = self.market().remove_processed();
+        println!("  {removed} records are removed {when}");
+        assert!(removed > 0, "there was nothing to remove");
+        self.campaign.removed += removed;
+    }
+
+    /// Lets neighbours' topics come and go while a run begins and goes on, and while commands read.
+    fn disturb(&mut self) {
+        let market = self.market();
+        let neighbours = Neighbours::start(market.brokers());
+        let mut run = self.scene.start_run(&[]);
+        self.goes_on(&mut run);
+        let check = |command| {
+            texts(&warptape(market.path(), &market.arguments(command, &market.url)), 0);
+        };
+        COMMANDS.into_iter().for_each(check);
+        let life = self.time(LIFE_MS_MAX);
+        self.asking.run_for(&mut run, life, self.random);
+        self.goes_on(&mut run);
+        run.stop("TERM");
+        check(VERIFY);
+        self.campaign.deleted_topics += neighbours.stop();
     }
 
     /// Commits another offset of a partition in the name of the group.

@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::path::Path;
 
 use tempfile::TempDir;
-use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
+use warptape_eventlog::{Durability, EventLog, Record, SqliteLog, TopicSpec};
 
 use super::broker::Broker;
 use super::campaign::{self, FEED_FILE, Fault, Scene};
 use super::damaged_copy;
 use super::history::{Random, copy_records};
+use super::kafka_market::Market;
 use super::outputs::{OUTPUT_TOPICS, count, first_difference, outputs, records};
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
@@ -127,7 +128,15 @@ impl Scene for Embedded {
         Running::start_with(self.folder.path(), &command, environment)
     }
 
+    fn ticks(&self) -> Vec<Vec<Record>> {
+        (0..PARTITIONS).map(|partition| records(&self.log, "ticks", partition)).collect()
+    }
+
     fn broker(&self) -> Option<&Broker> {
+        None
+    }
+
+    fn market(&self) -> Option<&Market> {
         None
     }
 
@@ -162,7 +171,7 @@ impl Scene for Embedded {
     fn check(&self) -> [usize; 3] {
         let folder = self.folder.path();
         let uninterrupted = new_log(folder, "uninterrupted.db");
-        copy_records(&self.log, &uninterrupted, "ticks", PARTITIONS);
+        copy_records(&self.ticks(), &uninterrupted, "ticks");
         let (configuration, ..) = COMMITS[1];
         let command = ["run", "-c", configuration, "--log", "sqlite:uninterrupted.db"];
         drain(Running::start(folder, &command), &uninterrupted);

@@ -1,7 +1,7 @@
 //! What tests of crashes have in common: random moments from a seed, the same ticks in another
 //! log, and what the journal tells of the lives of `run`.
 
-use warptape_eventlog::{EventLog, NewRecord};
+use warptape_eventlog::{EventLog, NewRecord, Record, SqliteLog, UnreadableBatch};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Input;
 
@@ -34,15 +34,19 @@ impl Random {
     }
 }
 
-/// Copies a topic to an empty one of the same name in another log. Gives, by partition, at which offset each record
-/// stood.
-pub fn copy_records(from: &dyn EventLog, to: &dyn EventLog, topic: &str, partitions: i32) -> Vec<Vec<i64>> {
+/// Copies records, by partition, to an empty topic of the embedded log, where they stand without gaps.
+pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
     let mut producer = to.producer("copy").expect("a producer");
-    let mut copy = |partition: i32| {
-        let all = records(from, topic, partition);
-        for some in all.chunks(COPY_RECORDS) {
+    for (partition, records) in (0..).zip(all) {
+        let mut offsets = 0..;
+        for some in records.chunks(COPY_RECORDS) {
             producer.begin().expect("a transaction");
-            for record in some {
+            for (record, at) in some.iter().zip(&mut offsets) {
+                // A record that stands for a batch says where it stands itself.
+                let batch = UnreadableBatch::of(record);
+                let batch = batch
+                    .map(|batch| UnreadableBatch { first_offset: at, last_offset: at, ..batch }.record());
+                let record = batch.as_ref().unwrap_or(record);
                 let copy = NewRecord {
                     topic: topic.into(),
                     partition,
@@ -55,9 +59,7 @@ pub fn copy_records(from: &dyn EventLog, to: &dyn EventLog, topic: &str, partiti
             }
             producer.commit().expect("a commit");
         }
-        all.iter().map(|record| record.offset).collect()
-    };
-    (0..partitions).map(&mut copy).collect()
+    }
 }
 
 /// What the journal tells of the lives: how many began, how many partitions were restored from a snapshot, and how

@@ -23,17 +23,17 @@ const MEMORY_BYTES_MAX: usize = 320 << 20;
 const BOMBS: [(&str, usize); 5] = [("zstd", 180), ("gzip", 180), ("lz4", 40), ("snappy", 3), ("snappy", 4)];
 
 /// Publishes one batch of so many records of 5 MB of zeros each.
-fn publish_bomb(brokers: &str, topic: &str, codec: &str, count: usize) {
+pub fn publish_bomb(brokers: &str, topic: &str, partition: i32, codec: &str, count: usize) {
     let script = "import sys, confluent_kafka as kafka\n\
-                  brokers, topic, codec, count = sys.argv[1:]\n\
+                  brokers, topic, partition, codec, count = sys.argv[1:]\n\
                   producer = kafka.Producer({'bootstrap.servers': brokers, 'compression.type': codec, 'linger.ms': 60000,\n\
                   \x20   'message.max.bytes': 1000000000, 'batch.size': 1000000000, 'queue.buffering.max.kbytes': 2000000})\n\
                   zeros = bytes(5000000)\n\
                   for _ in range(int(count)):\n\
-                  \x20   producer.produce(topic, zeros, partition=0)\n\
+                  \x20   producer.produce(topic, zeros, partition=int(partition))\n\
                   sys.exit(producer.flush(120))";
-    let count = count.to_string();
-    let arguments = ["-c", script, brokers, topic, codec, &count];
+    let [partition, count] = [partition as usize, count].map(|number| number.to_string());
+    let arguments = ["-c", script, brokers, topic, &partition, codec, &count];
     let status = Command::new(given("WARPTAPE_TEST_PYTHON")).args(arguments).status();
     assert!(status.expect("Python starts").success(), "the batch is not published");
 }
@@ -68,11 +68,11 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     let ticks = market.topic("ticks");
     publish_tick(&market.log, &ticks, 1);
     for (number, (codec, count)) in (2..).zip(BOMBS) {
-        publish_bomb(&brokers, &ticks, codec, count);
+        publish_bomb(&brokers, &ticks, 0, codec, count);
         publish_tick(&market.log, &ticks, number);
     }
     for topic in ["risk.requests", "control"] {
-        publish_bomb(&brokers, &market.topic(topic), "zstd", 60);
+        publish_bomb(&brokers, &market.topic(topic), 0, "zstd", 60);
     }
 
     let mut run = market.start_run();

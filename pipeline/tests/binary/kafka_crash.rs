@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions};
+use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, Record};
 
 use super::broker::Broker;
 use super::campaign::{self, FEED_FILE, Fault, Scene};
@@ -10,8 +10,8 @@ use super::history::Random;
 use super::kafka_market::{Market, PARTITIONS, TickReader, fed};
 use super::processes::{DEADLINE, Running};
 
-/// A broker that is silent for longer than the session timeout takes a static member that comes back for two.
-const SETTINGS: &str = "kafka.session_timeout_ms = 30000";
+/// Memory of a batch that is unpacked: more than the largest record of strangers takes, and less than a bomb.
+const UNPACKED_BYTES_MAX: usize = 32 << 20;
 
 /// A market on a broker of its own.
 struct OwnBroker {
@@ -26,10 +26,14 @@ impl OwnBroker {
         let options = KafkaOptions {
             request_timeout: DEADLINE,
             stall_timeout: DEADLINE,
+            unpacked_bytes_max: UNPACKED_BYTES_MAX,
             ..KafkaOptions::new(&broker.direct)
         };
-        let market =
-            Market::reached_by("campaign", options.clone(), format!("kafka:{}", broker.address), SETTINGS);
+        // A broker that is silent for longer than the session timeout takes a static member that comes back for two.
+        let settings =
+            format!("kafka.session_timeout_ms = 30000\nkafka.unpacked_bytes_max = {UNPACKED_BYTES_MAX}");
+        let url = format!("kafka:{}", broker.address);
+        let market = Market::reached_by("campaign", options.clone(), url, &settings);
         Self { broker, options, market }
     }
 }
@@ -53,8 +57,8 @@ impl Scene for OwnBroker {
 
     fn faults(&self) -> &[Fault] {
         use Fault::{
-            Abort, ClockStep, Failpoint, FeedTwice, Freeze, FreezeBroker, Kill, KillBeginning, KillBroker,
-            KillFeed, RepeatFile, ResetOffsets, Stop,
+            Abort, Bomb, ClockStep, Failpoint, FeedTwice, Freeze, FreezeBroker, Kill, KillBeginning,
+            KillBroker, KillFeed, Neighbours, RepeatFile, ResetOffsets, Retention, Stop,
         };
         &[
             Kill,
@@ -72,6 +76,9 @@ impl Scene for OwnBroker {
             Abort,
             ResetOffsets,
             ClockStep,
+            Retention,
+            Neighbours,
+            Bomb,
         ]
     }
 
@@ -83,8 +90,16 @@ impl Scene for OwnBroker {
         self.market.start_run_with(&[], environment)
     }
 
+    fn ticks(&self) -> Vec<Vec<Record>> {
+        self.market.ticks()
+    }
+
     fn broker(&self) -> Option<&Broker> {
         Some(&self.broker)
+    }
+
+    fn market(&self) -> Option<&Market> {
+        Some(&self.market)
     }
 
     fn compressing(&self) -> Box<dyn EventLog> {
@@ -113,7 +128,8 @@ impl Scene for OwnBroker {
     }
 
     fn await_published(&self, seed: u64, summary: &str, [ticks, others]: [u64; 2]) {
-        let reader = TickReader::new(&self.market.log, &self.market.topic("ticks"), PARTITIONS);
+        let reader =
+            TickReader::behind(&self.market.log, &self.market.topic("ticks"), &self.market.removed());
         reader.await_all(fed(summary) + ticks, others);
         self.market.check_feed(seed, summary);
     }

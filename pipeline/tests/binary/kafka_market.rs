@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use warptape_eventlog::{
-    Consumer, Durability, EventLog, Fetched, KafkaLog, KafkaOptions, SqliteLog, TopicPartition, TopicSpec,
+    Consumer, Durability, EventLog, Fetched, KafkaLog, KafkaOptions, Record, SqliteLog, TopicPartition,
+    TopicSpec,
 };
 use warptape_schemas::tick::TickColumns;
-use warptape_schemas::{SymbolTable, TickDecoder};
+use warptape_schemas::{SymbolTable, TickDecoder, decode_signal};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 
 use super::broker::unique;
@@ -18,6 +19,7 @@ use super::history::{copy_records, lives};
 use super::machine_clock::MachineClock;
 use super::outputs::{OUTPUT_TOPICS, Outputs, count, first_difference, move_sources, outputs, records};
 use super::processes::{DEADLINE, Running, folder, texts, warptape};
+use super::removed_ticks::RemovedTicks;
 
 pub const PARTITIONS: i32 = 3;
 const TICKS_PER_SECOND: u64 = 4_000;
@@ -25,6 +27,8 @@ const SYMBOLS: u32 = 50;
 /// Wait for what a reader is about to get.
 const READ_WAIT: Duration = Duration::from_millis(10);
 
+/// Groups of a partition's symbols, of each of which a snapshot has the state.
+pub const GROUPS_PER_PARTITION: i32 = 4;
 /// Short intervals, so that kills hit commits, snapshots and restores.
 const CONFIGURATION: &str = r#"
 engine.devices = ["cpu:2"]
@@ -33,7 +37,6 @@ engine.snapshot_interval_records = 100
 engine.poll_records_max = 16
 stages.bars = ["1s", "tick:1"]
 stages.allowed_lateness_ms = 1000
-stages.groups_per_partition = 4
 risk.slice_us = 200
 "#;
 
@@ -46,6 +49,8 @@ pub struct Market {
     pub url: String,
     /// How the test does.
     pub log: KafkaLog,
+    /// Ticks that the topic has no more.
+    removed: RemovedTicks,
 }
 
 impl Market {
@@ -58,10 +63,11 @@ impl Market {
     pub fn reached_by(name: &str, options: KafkaOptions, url: String, settings: &str) -> Market {
         let group = unique(name);
         let log = KafkaLog::open(options).expect("a broker");
-        let market = Market { folder: folder(), prefix: format!("{group}."), group, url, log };
+        let removed = RemovedTicks::default();
+        let market = Market { folder: folder(), prefix: format!("{group}."), group, url, log, removed };
         let own = format!(
             "topics.prefix = \"{}\"\ntopics.partitions = {PARTITIONS}\ntopics.journal_partitions = 1\n\
-             engine.group = \"{}\"",
+             engine.group = \"{}\"\nstages.groups_per_partition = {GROUPS_PER_PARTITION}",
             market.prefix, market.group
         );
         std::fs::write(market.path().join("w.toml"), format!("{own}\n{settings}\n{CONFIGURATION}"))
@@ -182,8 +188,33 @@ impl Market {
     /// The offset behind the last tick of each partition: the end of a partition of Kafka is a marker behind it.
     fn behind_last(&self, log: &dyn EventLog) -> Vec<i64> {
         let ticks = self.topic("ticks");
-        let one = |partition| records(log, &ticks, partition).last().map_or(0, |last| last.offset + 1);
-        (0..PARTITIONS).map(one).collect()
+        (0..PARTITIONS).map(|partition| behind(&records(log, &ticks, partition))).collect()
+    }
+
+    /// Ticks by partition: all that the topic ever had.
+    pub fn ticks(&self) -> Vec<Vec<Record>> {
+        let mut ticks = self.removed();
+        for (partition, ticks) in (0..).zip(&mut ticks) {
+            let from = behind(ticks);
+            let there = records(&self.log, &self.topic("ticks"), partition).into_iter();
+            ticks.extend(there.filter(|record| record.offset >= from));
+        }
+        ticks
+    }
+
+    /// Ticks by partition that were removed. A broker that is killed may have them again.
+    pub fn removed(&self) -> Vec<Vec<Record>> {
+        self.removed.kept(PARTITIONS)
+    }
+
+    /// Has the broker remove all ticks that the newest snapshots stand for. Gives the number of records.
+    pub fn remove_processed(&self) -> u64 {
+        self.removed.remove_processed(self)
+    }
+
+    /// Address of the broker, as strangers use it.
+    pub fn brokers(&self) -> &str {
+        self.url.strip_prefix("kafka:").expect("the address of a cluster")
     }
 
     /// Starts one more run when everything is processed, and waits until it is at work.
@@ -233,9 +264,9 @@ impl Market {
         }
         let mut found: BTreeMap<String, Vec<[i64; 3]>> = BTreeMap::new();
         let mut decoder = TickDecoder::new();
-        for partition in 0..PARTITIONS {
+        for ticks in self.ticks() {
             let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
-            for record in records(&self.log, &self.topic("ticks"), partition) {
+            for record in ticks {
                 // What is no tick is not of the feed.
                 let _ = decoder.decode(&record.value, &mut symbols, &mut columns);
             }
@@ -246,7 +277,18 @@ impl Market {
                 found.entry(symbols.name(columns.symbol[row]).to_owned()).or_default().push(facts);
             }
         }
-        assert!(found == expected, "the log has other ticks than the feed's {fed}");
+        for (symbol, expected) in &expected {
+            let found = found.get(symbol).map_or(&[][..], Vec::as_slice);
+            let equal = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+            assert_eq!(
+                (found.len(), equal),
+                (expected.len(), expected.len()),
+                "ticks of {symbol} in the log, and how many of them are as they were fed: {:?} where the feed has {:?}",
+                found.get(equal),
+                expected.get(equal)
+            );
+        }
+        assert_eq!(found.len(), expected.len(), "symbols of the feed in the log");
     }
 
     /// Compares the outputs with those of an uninterrupted run over the same ticks on the embedded log, and verifies
@@ -258,28 +300,58 @@ impl Market {
             SqliteLog::open(self.path().join("uninterrupted.db"), Durability::Process).expect("a new log");
         let spec = TopicSpec { name: ticks.clone(), partitions: PARTITIONS, ..TopicSpec::default() };
         embedded.create_topics(&[spec]).expect("a new topic");
-        let offsets = copy_records(&self.log, &embedded, &ticks, PARTITIONS);
+        let all = self.ticks();
+        copy_records(&all, &embedded, &ticks);
         let uninterrupted = self.arguments(&["run"], "sqlite:uninterrupted.db");
         self.drain_on(Running::start(self.path(), &uninterrupted), &embedded);
 
         let mut expected = outputs(&embedded, &self.prefix);
-        move_sources(&mut expected, &offsets);
+        move_sources(&mut expected, &all);
         let found = self.outputs_like(&expected);
         if let Some(difference) = first_difference(&expected, &found) {
             panic!("the outputs differ from those of an uninterrupted run: {difference}");
         }
         let counts = OUTPUT_TOPICS.map(|topic| count(&found, topic));
+        self.verify(&found);
+        counts
+    }
+
+    /// Verifies the log, which has these outputs. Of partitions whose first ticks were removed those are compared that come of ticks
+    /// behind a snapshot, and risk results are not.
+    #[track_caller]
+    fn verify(&self, found: &Outputs) {
         let verify = self.arguments(&["replay", "verify", "--outputs"], &self.url);
         let (said, _) = texts(&warptape(self.path(), &verify), 0);
+        let (verdict, notes) = said.split_once('\n').expect("a line");
+        let ticks = self.topic("ticks");
+        let is_removed = |partition| {
+            let ticks = TopicPartition { topic: ticks.clone(), partition };
+            self.log.offsets(&ticks).expect("the log can be read").first > 0
+        };
+        let removed: Vec<i32> = (0..PARTITIONS).filter(|partition| is_removed(*partition)).collect();
+        let compared_from = |partition: i32| {
+            let begin =
+                format!("note: {ticks}/{partition}: outputs were compared from the snapshot at offset ");
+            let offset = notes.lines().find_map(|note| note.strip_prefix(&begin)?.strip_suffix(" on"));
+            offset.unwrap_or_else(|| panic!("{begin}: {said}")).parse::<i64>().expect("an offset")
+        };
+        let signals_of = |partition: i32| {
+            let from = if removed.contains(&partition) { compared_from(partition) } else { 0 };
+            let is_behind =
+                |record: &&Record| decode_signal(&record.value).expect("a signal").source_offset >= from;
+            found[&("signals".to_owned(), partition)].iter().filter(is_behind).count()
+        };
+        let signals: usize = (0..PARTITIONS).map(signals_of).sum();
         let results: usize = (0..PARTITIONS)
             .map(|partition| records(&self.log, &self.topic("risk.results"), partition).len())
             .sum();
-        let results = if results > 0 { format!(", {results} risk results") } else { String::new() };
-        assert!(
-            said.ends_with(&format!(" decisions, {} signals{results}: identical\n", counts[0])),
-            "{said}"
-        );
-        counts
+        let results = match results {
+            0 => String::new(),
+            _ if !removed.is_empty() => String::new(),
+            results => format!(", {results} risk results"),
+        };
+        assert!(verdict.ends_with(&format!(" decisions, {signals} signals{results}: identical")), "{said}");
+        assert_eq!(notes.is_empty(), removed.is_empty(), "{said}");
     }
 
     /// All outputs, once there are as many as expected: a commit is answered before what it brings can be read.
@@ -293,6 +365,11 @@ impl Market {
             }
         }
     }
+}
+
+/// The offset behind the last record.
+pub fn behind(records: &[Record]) -> i64 {
+    records.last().map_or(0, |last| last.offset + 1)
 }
 
 /// Where something stands, and since when.
@@ -338,19 +415,34 @@ impl TickReader {
         TickReader { reader, decoder: TickDecoder::new(), symbols: SymbolTable::default(), found: [0; 2] }
     }
 
+    /// A reader that has found these ticks by partition, which the topic has no more.
+    pub fn behind(log: &dyn EventLog, topic: &str, removed: &[Vec<Record>]) -> TickReader {
+        let mut all = Self::new(log, topic, removed.len() as i32);
+        for (partition, records) in (0..).zip(removed) {
+            let source = TopicPartition { topic: topic.to_owned(), partition };
+            all.reader.seek(&source, behind(records)).expect("an offset of the partition");
+            all.count(records);
+        }
+        all
+    }
+
     /// Reads what has come; gives the number of ticks so far, and of records that are none.
     pub fn read_on(&mut self) -> [u64; 2] {
         if let Fetched::Records { records, .. } =
             self.reader.poll(READ_WAIT, 4096, 16 << 20).expect("the log can be read")
         {
-            let mut columns = TickColumns::default();
-            for record in &records {
-                let is_other = self.decoder.decode(&record.value, &mut self.symbols, &mut columns).is_err();
-                self.found[1] += u64::from(is_other);
-            }
-            self.found[0] += columns.len() as u64;
+            self.count(&records);
         }
         self.found
+    }
+
+    fn count(&mut self, records: &[Record]) {
+        let mut columns = TickColumns::default();
+        for record in records {
+            let is_other = self.decoder.decode(&record.value, &mut self.symbols, &mut columns).is_err();
+            self.found[1] += u64::from(is_other);
+        }
+        self.found[0] += columns.len() as u64;
     }
 
     /// Waits until so many ticks came, and so many records that are none.

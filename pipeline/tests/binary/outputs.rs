@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
+use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition, UnreadableBatch};
 use warptape_schemas::{
     decode_dead_letter, decode_late_tick, decode_signal, encode_dead_letter, encode_late_tick, encode_signal,
 };
@@ -47,10 +47,10 @@ pub fn outputs(log: &dyn EventLog, prefix: &str) -> Outputs {
 }
 
 /// Outputs name the offset of the tick record that caused them. This replaces it where the same ticks stand at other
-/// offsets: the n-th record of a partition by the n-th of these.
-pub fn move_sources(outputs: &mut Outputs, offsets: &[Vec<i64>]) {
+/// offsets: the n-th record of a partition by the n-th of these, by partition.
+pub fn move_sources(outputs: &mut Outputs, ticks: &[Vec<Record>]) {
     for ((topic, partition), records) in outputs {
-        let moved = |offset: i64| offsets[*partition as usize][offset as usize];
+        let moved = |offset: i64| ticks[*partition as usize][offset as usize].offset;
         for record in records {
             let mut value = Vec::new();
             match topic.as_str() {
@@ -66,10 +66,22 @@ pub fn move_sources(outputs: &mut Outputs, offsets: &[Vec<i64>]) {
                 }
                 "dead-letter" => {
                     let mut letter = decode_dead_letter(&record.value).expect("a dead letter");
-                    letter.offset = moved(letter.offset);
+                    if let Some(batch) =
+                        UnreadableBatch::of(&ticks[*partition as usize][letter.offset as usize])
+                    {
+                        letter.offset = batch.first_offset;
+                        letter.last_offset = Some(batch.last_offset);
+                        letter.detail = batch.to_string();
+                    } else {
+                        letter.offset = moved(letter.offset);
+                    }
                     encode_dead_letter(&letter, &mut value);
-                    let header = record.headers.iter_mut().find(|(name, _)| name.ends_with(".offset"));
-                    header.expect("a header with the offset").1 = letter.offset.to_string().into_bytes();
+                    for (name, text) in
+                        [(".offset", letter.offset.to_string()), (".message", letter.detail.clone())]
+                    {
+                        let header = record.headers.iter_mut().find(|(header, _)| header.ends_with(name));
+                        header.expect("a header of a dead letter").1 = text.into_bytes();
+                    }
                 }
                 topic => panic!("{topic} is no topic of outputs"),
             }

@@ -13,6 +13,8 @@ use warptape_schemas::{
 
 use super::campaign::Scene;
 use super::history::Random;
+use super::kafka_bombs::publish_bomb;
+use super::kafka_market::{Market, PARTITIONS};
 use super::kafka_poison::{noise, poison};
 use super::outputs::records;
 use super::processes::Running;
@@ -35,6 +37,9 @@ const AHEAD_STEP_NS: i64 = 10 * 86_400_000_000_000;
 /// Ticks that are aborted in each partition, and how long they stay open.
 const ABORTED_TICKS: u64 = 20;
 const OPEN_MS_MAX: u64 = 500;
+/// How a bomb is compressed, and how many records of 5 MB it has.
+const BOMB_CODEC: &str = "zstd";
+const BOMB_RECORDS: usize = 180;
 
 /// What a stranger publishes.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +70,13 @@ const KINDS: [Kind; 7] = [
     Kind::Ahead,
 ];
 
-/// Key and value of a record.
-type KeyAndValue = (Vec<u8>, Vec<u8>);
+/// What has to die.
+enum Dying {
+    /// A record, by key and value.
+    Record(Vec<u8>, Vec<u8>),
+    /// A batch of so many records.
+    Batch(usize),
+}
 
 /// Strangers of an episode, and what they did so far.
 #[derive(Default)]
@@ -78,12 +88,12 @@ pub struct Strangers {
     good_ticks: u64,
     /// Ticks that are too far ahead.
     ahead_ticks: u64,
-    /// Keys and values of what has to die, by partition, in order.
-    poison: BTreeMap<i32, Vec<KeyAndValue>>,
+    /// What has to die, by partition, in order.
+    poison: BTreeMap<i32, Vec<Dying>>,
 }
 
 impl Strangers {
-    /// Number of records that must be dead letters.
+    /// Number of dead letters that there must be.
     pub fn dead(&self) -> u64 {
         self.poison.values().map(|records| records.len() as u64).sum()
     }
@@ -119,8 +129,16 @@ impl Strangers {
             self.poison
                 .entry(partition)
                 .or_default()
-                .extend(values.into_iter().map(|value| (key.clone(), value)));
+                .extend(values.into_iter().map(|value| Dying::Record(key.clone(), value)));
         }
+    }
+
+    /// Publishes a batch that unpacks without bound in some partition.
+    pub fn bomb(&mut self, market: &Market, random: &mut Random) {
+        let partition = random.below(PARTITIONS as u64) as i32;
+        println!("  a bomb in partition {partition}");
+        publish_bomb(market.brokers(), &market.topic("ticks"), partition, BOMB_CODEC, BOMB_RECORDS);
+        self.poison.entry(partition).or_default().push(Dying::Batch(BOMB_RECORDS));
     }
 
     fn values(
@@ -208,13 +226,19 @@ impl Strangers {
             let expected = self.poison.get(&partition).map_or(&[][..], Vec::as_slice);
             let letters = records(scene.log(), &format!("{}dead-letter", scene.prefix()), partition);
             assert_eq!(letters.len(), expected.len(), "dead letters of partition {partition}");
-            for (letter, (key, value)) in letters.iter().zip(expected) {
+            for (letter, dying) in letters.iter().zip(expected) {
                 let letter = decode_dead_letter(&letter.value).expect("a dead letter");
-                let name = String::from_utf8_lossy(key);
-                assert!(
-                    letter.is_of(Some(key), value),
-                    "partition {partition}: {name} is not the next to die"
-                );
+                let (is_next, name) = match dying {
+                    Dying::Record(key, value) => {
+                        (letter.is_of(Some(key), value), String::from_utf8_lossy(key).into_owned())
+                    }
+                    Dying::Batch(count) => {
+                        let is_whole = letter.last_offset == Some(letter.offset + *count as i64 - 1);
+                        let is_batch = letter.reason == DeadLetterReason::UnreadableBatch && is_whole;
+                        (is_batch, format!("a batch of {count} records"))
+                    }
+                };
+                assert!(is_next, "partition {partition}: {name} is not the next to die, but {letter:?}");
             }
         }
     }
@@ -224,7 +248,7 @@ impl Strangers {
 pub fn market_time_ns(scene: &dyn Scene, partition: i32) -> i64 {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     let mut decoder = TickDecoder::new();
-    for record in records(scene.log(), &topic(scene), partition).iter().rev() {
+    for record in scene.ticks()[partition as usize].iter().rev() {
         let is_tick = decoder.decode(&record.value, &mut symbols, &mut columns).is_ok();
         if is_tick && venue(&symbols, columns.symbol[0]) == "SYNTH" {
             return columns.event_time_ns[0];
@@ -237,9 +261,9 @@ pub fn market_time_ns(scene: &dyn Scene, partition: i32) -> i64 {
 fn ticks_by_venue(scene: &dyn Scene) -> BTreeMap<String, u64> {
     let mut found: BTreeMap<String, u64> = BTreeMap::new();
     let mut decoder = TickDecoder::new();
-    for partition in 0..scene.partitions() {
+    for ticks in scene.ticks() {
         let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
-        for record in records(scene.log(), &topic(scene), partition) {
+        for record in ticks {
             columns.clear();
             if decoder.decode(&record.value, &mut symbols, &mut columns).is_err() {
                 continue;

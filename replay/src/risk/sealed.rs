@@ -23,22 +23,30 @@ pub(super) fn check(
     let mut answers = answered.iter();
     let mut is_answered = vec![false; requests.len()];
     let (mut open, mut before) = (0, 0);
+    // The last request that has an answer of the process that owns the partition, which has read no further for certain.
+    let mut read = -1;
     for seal in seals {
         let left = answers.len() as i64;
+        if seal.is_first {
+            read = -1;
+        }
         for request in answers.by_ref().take(seal.results.max(0) as usize) {
             if let Ok(index) = requests.binary_search(request) {
                 is_answered[index] = true;
             }
+            read = read.max(*request);
         }
         while is_answered.get(open) == Some(&true) {
             open += 1;
         }
-        let last_answered = open.checked_sub(1).map_or(-1, |last| requests[last]);
+        // What is answered behind what was read, a process before has answered.
+        let last_answered = open.checked_sub(1).map_or(-1, |last| requests[last].min(read));
         let first_open = requests.get(open).copied().unwrap_or(end);
         let next = seal.next_request.unwrap_or(before);
         // It is said where there are results, or where it moved.
         let is_said = seal.next_request.is_some() && (seal.results > 0 || next > before);
-        let is_right = is_said && last_answered < next && next <= first_open;
+        let least = before.max(last_answered + 1);
+        let is_right = is_said && (least..=first_open).contains(&next);
         let found = |name: &str, expected: i64, found: i64| {
             let differences = vec![Difference::new(name, expected, found)];
             Some(divergence(source, before, next, differences))
@@ -47,7 +55,7 @@ pub(super) fn check(
             return found("risk_results", left, seal.results);
         }
         if !is_right {
-            return found("next_request", last_answered + 1, next);
+            return found("next_request", least, next);
         }
         before = next;
     }
@@ -84,7 +92,8 @@ mod tests {
     use super::*;
 
     fn seal(results: i64, next_request: i64) -> SealedResults {
-        SealedResults { journal: 0, results, next_request: Some(next_request), may_be_void: false }
+        let next_request = Some(next_request);
+        SealedResults { journal: 0, is_first: false, results, next_request, may_be_void: false }
     }
 
     /// Requests at offsets 0, 1 and 4, the second of which was answered first.
@@ -112,6 +121,23 @@ mod tests {
         ] {
             assert!(!is_right(&wrong), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_process_that_goes_on_reads_what_was_answered_before_it_says_so() {
+        let source = TopicPartition { topic: "risk.requests".to_owned(), partition: 0 };
+        let first = |results, next| SealedResults { is_first: true, ..seal(results, next) };
+        // The second and the third request were answered before the first one, whose process is gone.
+        let is_right =
+            |seals: &[SealedResults]| check(&source, seals, &[1, 4, 0, 5], &[0, 1, 4, 5], 9).is_none();
+        for next in [1, 2, 5] {
+            assert!(is_right(&[first(2, 0), first(1, next), seal(1, 6)]), "{next}");
+        }
+        assert!(is_right(&[first(2, 0), first(1, 1), seal(0, 5), seal(1, 6)]));
+        assert!(!is_right(&[first(2, 0), first(1, 0), seal(1, 6)]), "it answered the first one");
+        assert!(!is_right(&[first(2, 0), first(1, 6), seal(1, 6)]), "the fourth is open");
+        assert!(!is_right(&[first(2, 0), seal(1, 1), seal(1, 6)]), "it had read further");
+        assert!(!is_right(&[first(2, 0), first(1, 5), first(1, 4)]), "it went on from there");
     }
 
     #[test]
