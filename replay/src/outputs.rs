@@ -350,7 +350,7 @@ fn compare_states(
                 && (*fold..=*to).contains(&place)
                 && !folds.iter().any(is_later)
             {
-                let state = rerun.state(place, &states.evicted_at(place));
+                let state = rerun.state(place, &states.evicted_at(place, fingerprint));
                 states.compare(fingerprint, state)?;
             }
         }

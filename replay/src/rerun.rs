@@ -160,7 +160,8 @@ impl Rerun {
     /// Runs all rows that wait through the stages.
     fn run(&mut self, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         for (queue, stage) in self.queues.iter_mut().zip(&mut self.stages) {
-            while !queue.rows.is_empty() {
+            // A symbol whose ticks were all late has no row.
+            while !queue.rows.is_empty() || !queue.symbols.is_empty() {
                 let input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX));
                 let mut output = GroupOutput::default();
                 stage.run(input, &mut output);

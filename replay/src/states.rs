@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use warptape_engine::SnapshotPlace;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, RecordClock, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
-use warptape_stages::Evicted;
+use warptape_stages::{Evicted, Page};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::difference::Difference;
@@ -44,42 +44,72 @@ pub(crate) struct StateCheck {
 /// Which symbols snapshots say are evicted.
 #[derive(Default)]
 struct Evictions {
-    /// By place, of intakes that are there.
-    lists: BTreeMap<i64, Evicted>,
-    /// By place, the beginning of an intake that goes on in its next part.
-    begun: BTreeMap<i64, Vec<u8>>,
-    /// Whether there is any page. Pages stay, so that without one no symbol was ever evicted.
-    has_pages: bool,
+    /// By place and configuration, of intakes that are there.
+    lists: BTreeMap<(i64, u64), Evicted>,
+    /// The beginning of an intake that goes on in its next part.
+    begun: BTreeMap<(i64, u64), Vec<u8>>,
+    /// The newest first part of an intake in each place that keys have: its offset in the topic, and where its list is.
+    newest: BTreeMap<SnapshotPlace, (i64, (i64, u64))>,
+    /// Pages that are there, by the offset of their snapshots and by number.
+    pages: BTreeSet<(i64, i32)>,
 }
 
 impl Evictions {
-    /// Takes in the parts of intakes in the order of the log.
-    fn add(&mut self, part: &Snapshot) {
-        let mut bytes =
-            if part.part == 0 { Vec::new() } else { self.begun.remove(&part.offset).unwrap_or_default() };
-        if part.part > 0 && bytes.is_empty() {
+    /// Takes in the record at an offset, in the order of the log.
+    fn add(&mut self, offset: i64, place: SnapshotPlace, part: &Snapshot, taken: Option<Taken>) {
+        if let Some(page) = part.group.checked_sub(Snapshot::PAGES).filter(|page| *page >= 0) {
+            self.pages.insert((part.offset, page));
+        }
+        let Some(taken) = taken.filter(|_| part.group == Snapshot::INTAKE) else { return };
+        let key = (part.offset, taken.fingerprint);
+        let mut bytes = if part.part == 0 { Vec::new() } else { self.begun.remove(&key).unwrap_or_default() };
+        if part.part == 0 {
+            self.newest.insert(place, (offset, key));
+        } else if bytes.is_empty() {
             return;
         }
         bytes.extend_from_slice(&part.state);
         match Evicted::of_intake(&bytes) {
-            Ok(evicted) => _ = self.lists.insert(part.offset, evicted),
-            Err(_) => _ = self.begun.insert(part.offset, bytes),
+            Ok(evicted) => _ = self.lists.insert(key, evicted),
+            Err(_) if part.part + 1 < part.parts => _ = self.begun.insert(key, bytes),
+            // Such an intake is found to differ.
+            Err(_) => _ = self.lists.insert(key, Evicted::default()),
         }
     }
 
-    /// Whether it is known which symbols are evicted at a place.
-    fn are_known_at(&self, place: i64) -> bool {
-        !self.has_pages || self.lists.contains_key(&place)
+    /// Whether it is known which symbols are evicted at a place. Pages stay, so that without one no symbol was ever evicted. The intake of
+    /// the record at an offset may have been compacted away once there is a newer one.
+    fn are_known_at(&self, at: i64, fingerprint: u64, offset: i64, place: SnapshotPlace) -> bool {
+        let has_newer = || self.newest.get(&place).is_some_and(|(newest, _)| *newest > offset);
+        self.pages.is_empty() || self.lists.contains_key(&(at, fingerprint)) || !has_newer()
     }
 
     /// The symbols that are evicted at a place. Where its intake is gone, those of its pages that later intakes name.
-    fn at(&self, place: i64) -> Evicted {
-        if let Some(evicted) = self.lists.get(&place) {
+    fn at(&self, at: i64, fingerprint: u64) -> Evicted {
+        if let Some(evicted) = self.lists.get(&(at, fingerprint)) {
             return evicted.clone();
         }
-        let later = self.lists.range(place..).flat_map(|(_, evicted)| evicted.pages());
-        let of_place = later.filter(|(_, page)| page.offset == place);
-        Evicted::of_pages(of_place.map(|(number, page)| (*number, page.clone())))
+        let later = self.lists.range((at, 0)..).filter(|((_, other), _)| *other == fingerprint);
+        let pages = later.flat_map(|(_, evicted)| evicted.pages()).filter(|(_, page)| page.offset == at);
+        Evicted::of_pages(pages.map(|(number, page)| (*number, page.clone())))
+    }
+
+    /// A page of an earlier snapshot that the newest intake names and that is not there, or has other symbols there: the offset of the
+    /// intake's record, and what is wrong.
+    fn missing_page(&self) -> Option<(i64, OutputProblem)> {
+        let (offset, (at, fingerprint)) = self.newest.values().max().copied()?;
+        let pages = self.lists.get(&(at, fingerprint))?.pages();
+        let earlier = pages.iter().filter(|(_, page)| page.offset < at);
+        let is_wrong = |(number, page): &(&i32, &Page)| {
+            let made = self.lists.get(&(page.offset, fingerprint)).and_then(|list| list.pages().get(*number));
+            !self.pages.contains(&(page.offset, **number)) || made.is_some_and(|made| made != *page)
+        };
+        earlier.into_iter().find(is_wrong).map(|(number, page)| {
+            let expected = format!("page {number} of the snapshot at {}", page.offset);
+            let found = "none, or one of other symbols";
+            let differences = vec![Difference::new("state", expected, found)];
+            (offset, OutputProblem::Changed { differences })
+        })
     }
 }
 
@@ -167,16 +197,13 @@ impl StateCheck {
                     segment(&part, &key, source.partition, segments, is_trimmed)
                 }
                 Ok(part) => {
-                    evictions.has_pages |= part.group >= Snapshot::PAGES;
-                    if part.group == Snapshot::INTAKE {
-                        evictions.add(&part);
-                    }
                     let group = (part.offset, part.group);
                     if let (0, Some(taken)) = (part.part, Taken::of(&part)) {
                         taken_by_group.insert(group, taken);
                     }
                     places.entry(part.offset).or_default().push(records.len());
                     let taken = taken_by_group.get(&group).copied();
+                    evictions.add(record.offset, SnapshotPlace::of_key(&key), &part, taken);
                     What::Part { at: part.offset, taken, seen: Seen::Unmet }
                 }
             };
@@ -218,9 +245,9 @@ impl StateCheck {
         of_next.iter().any(|index| self.records[*index].may_be(fingerprint))
     }
 
-    /// The symbols that are evicted at a place.
-    pub(crate) fn evicted_at(&self, place: i64) -> Evicted {
-        self.evictions.at(place)
+    /// The symbols that are evicted at a place, under a configuration.
+    pub(crate) fn evicted_at(&self, place: i64, fingerprint: u64) -> Evicted {
+        self.evictions.at(place, fingerprint)
     }
 
     /// Compares the records of the next place with the state under a configuration.
@@ -236,7 +263,9 @@ impl StateCheck {
             let found = &mut self.records[index];
             let What::Part { taken, seen, .. } = &mut found.what else { continue };
             *seen = compared(&part, *taken, &found.key, found.place, self.met.len(), &states);
-            if matches!(seen, Seen::Differs(_)) && !self.evictions.are_known_at(part.offset) {
+            let (offset, place) = (found.offset, found.place);
+            let is_known = || self.evictions.are_known_at(part.offset, fingerprint, offset, place);
+            if matches!(seen, Seen::Differs(_)) && !is_known() {
                 *seen = Seen::OtherVersion;
             }
         }
@@ -266,7 +295,7 @@ impl StateCheck {
 
     /// The first difference, after all places before the committed offset were met.
     pub(crate) fn finish(self, committed: i64, tenures: &Tenures) -> Option<OutputDivergence> {
-        let lacking = self.first_gap(tenures);
+        let lacking = self.first_gap(tenures).into_iter().chain(self.evictions.missing_page());
         let differing = self.records.into_iter().find_map(|found| {
             let problem = match found.what {
                 What::Wrong(problem) | What::Part { seen: Seen::Differs(problem), .. } => problem,

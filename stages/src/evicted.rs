@@ -15,6 +15,8 @@ use crate::bytes::{get_bytes, get_i64, get_u32, get_u64, put_i64, put_u32, put_u
 
 /// Symbols of a page.
 pub(crate) const PAGE_SYMBOLS_MAX: usize = 64;
+/// More pages than a partition may have symbols.
+const PAGES_MAX: i32 = 1 << 25;
 /// The first version of an intake's state that has pages.
 pub(crate) const PAGES_SINCE: u32 = 5;
 /// Version of the bytes of a page.
@@ -83,12 +85,15 @@ impl Evicted {
         self.by_symbol.last_key_value().map(|(symbol, _)| *symbol)
     }
 
-    /// Makes a page of symbols, under the least number that is free.
-    pub(crate) fn add(&mut self, offset: i64, symbols: Vec<u32>) -> i32 {
+    /// The least numbers that are free for pages.
+    pub(crate) fn free_numbers(&self, count: usize) -> Vec<i32> {
         let is_taken = |number: &i32| self.pages.contains_key(number) || self.retired.contains_key(number);
-        let number = (0..).find(|number| !is_taken(number)).expect("there are more numbers than symbols");
+        (0..PAGES_MAX).filter(|number| !is_taken(number)).take(count).collect()
+    }
+
+    /// Makes a page of symbols.
+    pub(crate) fn add(&mut self, number: i32, offset: i64, symbols: Vec<u32>) {
         self.insert(number, Page { offset, symbols });
-        number
     }
 
     /// Takes a page out: snapshots up to this offset have it.
@@ -127,7 +132,9 @@ impl Evicted {
     pub(crate) fn read(bytes: &mut &[u8]) -> Result<Self, StageError> {
         let number = |bytes: &mut &[u8]| {
             let number = get_u32(bytes, "page number")?;
-            i32::try_from(number).map_err(|_| StageError::Damaged { found: format!("page {number}") })
+            let is_one = |number: &i32| *number < PAGES_MAX;
+            let number_or = i32::try_from(number).ok().filter(is_one);
+            number_or.ok_or_else(|| StageError::Damaged { found: format!("page {number}") })
         };
         let mut evicted = Self::default();
         for _ in 0..get_u32(bytes, "page count")? {
@@ -202,22 +209,27 @@ mod tests {
     #[test]
     fn a_page_that_was_read_back_keeps_its_number_until_no_snapshot_needs_it() {
         let mut evicted = Evicted::default();
-        assert_eq!([evicted.add(10, vec![1, 4]), evicted.add(10, vec![2])], [0, 1]);
+        let add = |evicted: &mut Evicted, offset, symbols: &[u32]| {
+            let number = evicted.free_numbers(1)[0];
+            evicted.add(number, offset, symbols.to_vec());
+            number
+        };
+        assert_eq!([add(&mut evicted, 10, &[1, 4]), add(&mut evicted, 10, &[2])], [0, 1]);
         assert_eq!((evicted.page_of(4), evicted.page_of(3), evicted.symbols()), (Some(0), None, 3));
         assert_eq!(evicted.take(0, 15).map(|page| page.symbols), Some(vec![1, 4]));
         assert_eq!((evicted.take(0, 16), evicted.page_of(4)), (None, None));
         // The snapshot at 10 has the page still, and is the newest in the log while that at 20 goes out.
         evicted.free_before(10);
-        assert_eq!(evicted.add(20, vec![1]), 2);
+        assert_eq!(add(&mut evicted, 20, &[1]), 2);
         evicted.free_before(20);
-        assert_eq!(evicted.add(30, vec![4]), 0);
+        assert_eq!(add(&mut evicted, 30, &[4]), 0);
     }
 
     #[test]
     fn what_was_written_reads_back_and_damages_are_errors() {
         let mut evicted = Evicted::default();
-        evicted.add(10, vec![1, 4]);
-        evicted.add(10, vec![2, 7]);
+        evicted.add(0, 10, vec![1, 4]);
+        evicted.add(1, 10, vec![2, 7]);
         evicted.take(0, 12);
         let mut bytes = Vec::new();
         evicted.write(&mut bytes);

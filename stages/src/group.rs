@@ -353,12 +353,18 @@ impl GroupStage {
         }
     }
 
-    /// True if the group has this symbol and no other.
-    pub(crate) fn is_of_one(&self, number: u32, name: &str, price_scale: u8) -> bool {
+    /// Numbers and names of the symbols, by slot.
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.symbols.iter().map(|symbol| (symbol.number, symbol.name.as_str()))
+    }
+
+    /// True if the group has this symbol and no other, and it has no time bar open.
+    pub(crate) fn is_of_one_at_rest(&self, number: u32, name: &str, price_scale: u8) -> bool {
         let is_it = |symbol: &GroupSymbol| {
             (symbol.number, symbol.name.as_str(), symbol.price_scale) == (number, name, price_scale)
         };
-        self.symbols.len() == 1 && is_it(&self.symbols[0])
+        let rests = || self.specs.iter().all(|state| !state.bars.has_open_time_bars());
+        self.symbols.len() == 1 && is_it(&self.symbols[0]) && rests()
     }
 
     /// Number of symbols.

@@ -214,9 +214,10 @@ impl PartitionIntake {
         if self.evicted.is_empty() {
             return Vec::new();
         }
-        let pages: BTreeSet<i32> =
-            symbols.iter().filter_map(|symbol| self.evicted.page_of(*symbol)).collect();
-        pages.into_iter().collect()
+        let has_left =
+            |symbol: &&u32| self.places.get(**symbol as usize).is_some_and(|place| place.slot == NO_SLOT);
+        let pages = symbols.iter().filter(has_left).filter_map(|symbol| self.evicted.page_of(*symbol));
+        pages.collect::<BTreeSet<i32>>().into_iter().collect()
     }
 
     /// The symbols that are not in memory.
@@ -236,15 +237,15 @@ impl PartitionIntake {
         }
         let mut left: Vec<Vec<u32>> = vec![Vec::new(); queues.len()];
         idle.into_iter().for_each(|symbol| left[self.places[symbol as usize].group as usize].push(symbol));
-        let mut pages: Vec<Vec<(i32, Vec<u32>)>> = Vec::with_capacity(left.len());
-        for symbols in &left {
-            let slots = |symbols: &[u32]| {
-                symbols.iter().map(|symbol| self.places[*symbol as usize].slot).collect::<Vec<_>>()
-            };
-            let of_group = symbols
-                .chunks(PAGE_SYMBOLS_MAX)
-                .map(|symbols| (self.evicted.add(offset, symbols.to_vec()), slots(symbols)));
-            pages.push(of_group.collect());
+        let count = left.iter().map(|symbols| symbols.len().div_ceil(PAGE_SYMBOLS_MAX)).sum();
+        let mut numbers = self.evicted.free_numbers(count).into_iter();
+        let mut pages: Vec<Vec<(i32, Vec<u32>)>> = vec![Vec::new(); left.len()];
+        for (symbols, pages) in left.iter().zip(&mut pages) {
+            for (symbols, number) in symbols.chunks(PAGE_SYMBOLS_MAX).zip(&mut numbers) {
+                self.evicted.add(number, offset, symbols.to_vec());
+                let slot = |symbol: &u32| self.places[*symbol as usize].slot;
+                pages.push((number, symbols.iter().map(slot).collect()));
+            }
         }
         left.iter().flatten().for_each(|symbol| self.places[*symbol as usize].slot = NO_SLOT);
         let is_repacked = |group: usize| self.is_out_of_order[group] || !left[group].is_empty();
@@ -281,6 +282,13 @@ impl PartitionIntake {
         idle
     }
 
+    /// True if the symbols of a group's state are those of this group that are in memory, in the order of their numbers.
+    pub fn has_group(&self, group: u32, stage: &GroupStage) -> bool {
+        let places = (0..).zip(&self.places);
+        let of_group = places.filter(|(_, place)| place.group == group && place.slot != NO_SLOT);
+        stage.symbols().eq(of_group.map(|(number, _)| (number, self.symbols.name(number))))
+    }
+
     /// The states of a page's symbols.
     ///
     /// # Errors
@@ -299,7 +307,7 @@ impl PartitionIntake {
         for (symbol, state) in of_page.iter().zip(&states) {
             let stage = GroupStage::read(&self.config, Isa::Baseline, state)?;
             let scale = self.price_scales.of(*symbol);
-            if !stage.is_of_one(*symbol, self.symbols.name(*symbol), scale) {
+            if !stage.is_of_one_at_rest(*symbol, self.symbols.name(*symbol), scale) {
                 return Err(damaged(format!("page {page} has no state of {}", self.symbols.name(*symbol))));
             }
         }

@@ -51,6 +51,14 @@ impl BarSlab {
         }
     }
 
+    /// Whether bars are open that a watermark closes.
+    pub fn has_open_time_bars(&self) -> bool {
+        match &self.open {
+            OpenBars::Time(bars) => bars.has_open(),
+            OpenBars::Filled(_) => false,
+        }
+    }
+
     /// Sets the state of a slot, which has none so far, to that of a slot of a slab of the same kind.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         match (&mut self.open, &from.open) {

@@ -193,6 +193,11 @@ impl TimeBars {
         *self.open[position].bar_mut(slot as u32) = bar;
     }
 
+    /// Whether any bar is open.
+    pub fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Sets the bars and the quote of a slot that has none to those of a slot of other bars.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         self.set_last_quote(to, from.last_quote(slot));

@@ -397,9 +397,9 @@ impl Partition {
         self.intake.evicted().pages().get(&id.page).is_some_and(|page| page.offset == id.offset)
     }
 
-    /// Pages were found in the log.
-    pub(crate) fn let_pages_go(&mut self, found: &[PageId]) {
-        self.pages.let_go(found);
+    /// Pages were looked for in the log, and some found.
+    pub(crate) fn let_pages_go(&mut self, sought: &[PageId], found: &[PageId]) {
+        self.pages.let_go(sought, found);
     }
 
     /// Bytes of signals and asides that wait for a commit.

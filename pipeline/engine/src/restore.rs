@@ -55,6 +55,9 @@ impl Restored {
 
     /// Takes all symbols into memory.
     pub fn take_pages_back(&mut self) {
+        if self.pages.is_empty() {
+            return;
+        }
         let mut queues: Vec<GroupQueue> = self.stages.iter().map(|_| GroupQueue::default()).collect();
         for (page, bytes) in std::mem::take(&mut self.pages) {
             let taken = self.intake.take_back(page, &bytes, self.offset, &mut queues);
@@ -122,6 +125,11 @@ fn assemble(
         pages.insert(number, bytes.clone());
     }
     let stages = stages?;
+    // Two processes may have evicted others at the same offset.
+    if let Some((group, _)) = (0..).zip(&stages).find(|(group, stage)| !intake.has_group(*group, stage)) {
+        let found = format!("the state of group {group} is not of the symbols that the partition has there");
+        return Err(StageError::Damaged { found });
+    }
     Ok(Restored { offset, place, intake, stages, pages, segment: None, older_segment: None, first: 0 })
 }
 

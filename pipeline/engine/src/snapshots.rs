@@ -48,7 +48,7 @@ impl PendingSnapshot {
 
 /// Under which keys a snapshot stands. The one that was complete last must not lose records to one that is not complete yet, so a
 /// snapshot that goes out in several transactions takes the other place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SnapshotPlace {
     /// `PARTITION/GROUP/PART`.
     #[default]

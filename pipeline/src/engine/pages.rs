@@ -16,6 +16,8 @@ const READ_WAIT: Duration = Duration::from_millis(100);
 /// Offsets before the end of the topic that are searched first; each next search goes so many times farther back.
 const FIRST_SEARCH: i64 = 64;
 const FARTHER: i64 = 32;
+/// Offsets before the end among which a page is that was committed a moment ago.
+const NEWEST: i64 = 65_536;
 
 /// Reads pages, and remembers where they are.
 pub(super) struct PageReader {
@@ -30,27 +32,35 @@ impl PageReader {
         Self { log, topic, places: BTreeMap::new() }
     }
 
-    /// Those pages of a partition that are in the log, whole.
+    /// Those pages of a partition that are in the log, whole, among the newest records: they were committed a moment ago.
     pub(super) fn find(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<PageId>, LogError> {
-        self.search(partition, pages)?;
+        pages.iter().for_each(|page| _ = self.places.remove(&(partition, *page)));
+        self.search(partition, pages, NEWEST)?;
         let is_found = |page: &&PageId| self.places.contains_key(&(partition, **page));
         Ok(pages.iter().filter(is_found).copied().collect())
     }
 
     /// The bytes of pages, of those that are in the log.
     pub(super) fn read(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<ReadPage>, LogError> {
-        self.search(partition, pages)?;
+        self.search(partition, pages, i64::MAX)?;
         let mut read = Vec::new();
         for &page in pages {
-            read.push((page, self.read_one(partition, page)?));
+            let mut bytes = self.read_one(partition, page)?;
+            // It may have been written again, and the place that is known been compacted away.
+            if bytes.is_none() && self.places.remove(&(partition, page)).is_some() {
+                self.search(partition, &[page], i64::MAX)?;
+                bytes = self.read_one(partition, page)?;
+            }
+            read.push((page, bytes));
         }
         Ok(read)
     }
 
-    /// Looks for pages whose place is not known: backwards from the end, where those are that were committed last.
-    fn search(&mut self, partition: i32, pages: &[PageId]) -> Result<(), LogError> {
+    /// Looks for pages whose place is not known: backwards from the end, where those are that were committed last, so many offsets far.
+    fn search(&mut self, partition: i32, pages: &[PageId], distance_max: i64) -> Result<(), LogError> {
         let source = TopicPartition { topic: self.topic.clone(), partition };
         let OffsetRange { first, next } = self.log.offsets(&source)?;
+        let first = first.max(next.saturating_sub(distance_max));
         let (mut distance, mut end) = (FIRST_SEARCH, next);
         while end > first && !pages.iter().all(|page| self.places.contains_key(&(partition, *page))) {
             // Parts of a page may lie on both sides of where a search began.
@@ -58,7 +68,10 @@ impl PageReader {
             let mut parts: BTreeMap<PageId, BTreeMap<i32, (i32, i64)>> = BTreeMap::new();
             self.records(&source, OffsetRange { first: begin, next }, |record| {
                 if let Some((id, part)) = page_of(record) {
-                    parts.entry(id).or_default().insert(part.part, (part.parts, record.offset));
+                    let known = parts.entry(id).or_default();
+                    // Those of an older attempt give way.
+                    known.retain(|_, (count, _)| *count == part.parts);
+                    known.insert(part.part, (part.parts, record.offset));
                 }
             })?;
             for (id, parts) in parts {

@@ -165,7 +165,11 @@ impl Restorer {
                 Some(Done::Pages(number, self.pages.read(partition, &pages)?))
             }
             Job::FindPages { partition, pages } => {
-                let found = self.pages.find(partition, &pages)?;
+                // They are held as long as the log does not answer.
+                let found = self.pages.find(partition, &pages).unwrap_or_else(|error| {
+                    tracing::debug!(partition, %error, "pages could not be looked for");
+                    Vec::new()
+                });
                 Some(Done::Found { partition, sought: pages, found })
             }
         })

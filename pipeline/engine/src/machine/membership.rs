@@ -130,6 +130,11 @@ impl Membership {
         self.restoring.is_empty() && self.assigning.is_empty()
     }
 
+    /// Whether a partition is about to be handed over.
+    pub(super) fn is_handed_over(&self, partition: i32) -> bool {
+        self.revoking.as_ref().is_some_and(|revoking| revoking.partitions.contains(&partition))
+    }
+
     /// Whether partitions are about to be handed over.
     pub(super) fn is_revoking(&self) -> bool {
         self.revoking.is_some()

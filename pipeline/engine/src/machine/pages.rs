@@ -7,6 +7,10 @@ use crate::partition::{Need, PageId, ReadPage};
 impl Core {
     /// Asks for the pages that a partition's next record waits for, or goes on with the record where they are here.
     pub(super) fn see_to_pages(&mut self, partition: i32) -> Result<(), CoreError> {
+        // One that is handed over is read no more.
+        if self.membership.is_handed_over(partition) {
+            return Ok(());
+        }
         let Some(owned) = self.partitions.get_mut(&partition) else { return Ok(()) };
         match owned.need() {
             Need::Nothing => {}
@@ -54,12 +58,13 @@ impl Core {
     /// many are missing that are still wanted: they stay here.
     pub fn on_pages_found(&mut self, partition: i32, sought: &[PageId], found: &[PageId]) -> usize {
         let Some(owned) = self.partitions.get_mut(&partition) else { return 0 };
-        owned.let_pages_go(found);
+        owned.let_pages_go(sought, found);
         let missing = sought.iter().filter(|id| !found.contains(id) && owned.has_page(**id)).count();
         if missing > 0 {
-            let topic = &self.config.topics.snapshots;
-            tracing::warn!(
-                "{topic}/{partition}: {missing} pages of a committed snapshot are not in the log: they stay in memory"
+            tracing::debug!(
+                partition,
+                missing,
+                "pages of a committed snapshot are not in the log yet: they stay in memory"
             );
         }
         missing

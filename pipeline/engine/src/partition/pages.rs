@@ -112,8 +112,14 @@ impl Pages {
         sought
     }
 
-    /// Pages were found in the log: those that nobody waits for are let go.
-    pub(super) fn let_go(&mut self, found: &[PageId]) {
+    /// Of the pages that were looked for, these are in the log: those that nobody waits for are let go. The others are looked for again
+    /// after the next commit, as a log may show what was committed a little later.
+    pub(super) fn let_go(&mut self, sought: &[PageId], found: &[PageId]) {
         self.held.retain(|id, _| !found.contains(id) || self.wanted.contains(&id.page));
+        for id in sought.iter().filter(|id| !found.contains(id)) {
+            if let Some(held) = self.held.get_mut(id) {
+                held.is_sought = false;
+            }
+        }
     }
 }
