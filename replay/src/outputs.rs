@@ -182,8 +182,8 @@ impl OutputCheck<'_> {
         if passed > 0 && divergence.is_none() {
             let TopicPartition { topic, partition } = source;
             self.begins.push(format!(
-                "{topic}/{partition}: {passed} records were not compared: they were written by other software, or under a stage \
-                 configuration whose beginning is not known"
+                "{topic}/{partition}: {passed} records were not compared: they were written by other software, under a stage \
+                 configuration whose beginning is not known, or with a list of evicted symbols that compaction has removed"
             ));
         }
         divergence

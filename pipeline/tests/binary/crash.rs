@@ -27,6 +27,7 @@ const COMMITS: [(&str, &str, u64); 2] = [("committing.toml", "full", 1), ("worki
 const CONFIGURATION: &str = r#"
 engine.devices = ["cpu:2"]
 engine.snapshot_interval_records = 20
+engine.evict_idle_s = 1
 engine.poll_records_max = 16
 stages.bars = ["1s", "tick:1"]
 stages.allowed_lateness_ms = 1000

@@ -34,6 +34,7 @@ const CONFIGURATION: &str = r#"
 engine.devices = ["cpu:2"]
 engine.commit_interval_ms = 20
 engine.snapshot_interval_records = 100
+engine.evict_idle_s = 1
 engine.poll_records_max = 16
 stages.bars = ["1s", "tick:1"]
 stages.allowed_lateness_ms = 1000
