@@ -34,7 +34,7 @@ pub(crate) struct SealedRange {
 pub(crate) struct SealedResults {
     /// Number of the journal, in the order in which journals are read.
     pub(crate) journal: usize,
-    /// Whether it is the first since the process was assigned the partition.
+    /// True if it is the first since the process was assigned the partition.
     pub(crate) is_first: bool,
     pub(crate) results: i64,
     pub(crate) next_request: Option<i64>,

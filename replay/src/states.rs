@@ -41,7 +41,7 @@ pub(crate) struct StateCheck {
     evictions: Evictions,
 }
 
-/// Which symbols snapshots say are evicted.
+/// The symbols that are evicted, as snapshots say.
 #[derive(Default)]
 struct Evictions {
     /// By place and configuration, of intakes that are there.
@@ -77,7 +77,7 @@ impl Evictions {
         }
     }
 
-    /// Whether it is known which symbols are evicted at a place. Pages stay, so that without one no symbol was ever evicted. The intake of
+    /// True if the evicted symbols of a place are known. Pages stay, so that without one no symbol was ever evicted. The intake of
     /// the record at an offset may have been compacted away once there is a newer one.
     fn are_known_at(&self, at: i64, fingerprint: u64, offset: i64, place: SnapshotPlace) -> bool {
         let has_newer = || self.newest.get(&place).is_some_and(|(newest, _)| *newest > offset);

@@ -42,7 +42,7 @@ pub struct Page {
 }
 
 impl Evicted {
-    /// Those of an intake whose state begins with these bytes.
+    /// The evicted symbols of an intake whose state begins with these bytes.
     ///
     /// # Errors
     /// If they are no such bytes, or too few.

@@ -82,7 +82,7 @@ struct SymbolPlace {
 
 const NO_SLOT: u32 = u32::MAX;
 
-/// What became of a record.
+/// The outcome of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acceptance {
     /// It was taken, with so many rows, rejected ones included.

@@ -51,7 +51,7 @@ impl BarSlab {
         }
     }
 
-    /// Whether bars are open that a watermark closes.
+    /// True if bars are open that a watermark closes.
     pub fn has_open_time_bars(&self) -> bool {
         match &self.open {
             OpenBars::Time(bars) => bars.has_open(),

@@ -193,7 +193,7 @@ impl TimeBars {
         *self.open[position].bar_mut(slot as u32) = bar;
     }
 
-    /// Whether any bar is open.
+    /// True if any bar is open.
     pub fn has_open(&self) -> bool {
         !self.open.is_empty()
     }

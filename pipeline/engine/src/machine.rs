@@ -370,7 +370,7 @@ impl Core {
         let idle_ns = self.config.times.evict_idle_ns;
         owned.begin_snapshot(self.config.limits.snapshot_interval_records, idle_ns);
         if owned.waits_for_pages() {
-            // What was read behind the record is read again once the pages are there.
+            // Records behind this one are read again once the pages are there.
             self.generation += 1;
             owned.generation = self.generation;
             self.commands.push(Command::Pause(partition));

@@ -345,12 +345,12 @@ impl Partition {
         self.intake.evicted().symbols()
     }
 
-    /// Whether the next record waits for pages.
+    /// True if the next record waits for pages.
     pub(crate) fn waits_for_pages(&self) -> bool {
         self.pages.waits()
     }
 
-    /// What the record that waits for pages needs next.
+    /// The next need of the record that waits for pages.
     pub(crate) fn need(&self) -> Need {
         self.pages.need(self.intake.evicted(), |offset| self.snapshots.is_under_way_at(offset))
     }
@@ -360,7 +360,7 @@ impl Partition {
         self.pages.begin_reading(number);
     }
 
-    /// Whether this reading of pages is awaited.
+    /// True if this reading of pages is awaited.
     pub(crate) fn awaits_pages(&self, number: u64) -> bool {
         self.pages.awaits(number)
     }
@@ -392,7 +392,7 @@ impl Partition {
         gone_out.map_or_else(Vec::new, |gone_out| self.pages.begin_to_seek(gone_out.offset))
     }
 
-    /// Whether symbols are in this page.
+    /// True if symbols are in this page.
     pub(crate) fn has_page(&self, id: PageId) -> bool {
         self.intake.evicted().pages().get(&id.page).is_some_and(|page| page.offset == id.offset)
     }

@@ -90,7 +90,7 @@ pub fn restore_from(
         parts.iter().map(|(place, part)| (part.offset, *place)).collect();
     let states = states(parts.into_iter().map(|(_, part)| part));
     for &offset in states.keys().rev().filter(|offset| **offset <= committed) {
-        // Of many a snapshot, only pages are left.
+        // Compaction leaves the pages alone of many a snapshot.
         if !states[&offset].keys().any(|group| *group < Snapshot::PAGES) {
             continue;
         }

@@ -32,7 +32,7 @@ impl PageReader {
         Self { log, topic, places: BTreeMap::new() }
     }
 
-    /// Those pages of a partition that are in the log, whole, among the newest records: they were committed a moment ago.
+    /// The pages of a partition that are in the log, whole, among the newest records: they were committed a moment ago.
     pub(super) fn find(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<PageId>, LogError> {
         pages.iter().for_each(|page| _ = self.places.remove(&(partition, *page)));
         self.search(partition, pages, NEWEST)?;
@@ -69,7 +69,7 @@ impl PageReader {
             self.records(&source, OffsetRange { first: begin, next }, |record| {
                 if let Some((id, part)) = page_of(record) {
                     let known = parts.entry(id).or_default();
-                    // Those of an older attempt give way.
+                    // Parts of an older attempt give way.
                     known.retain(|_, (count, _)| *count == part.parts);
                     known.insert(part.part, (part.parts, record.offset));
                 }

@@ -43,7 +43,7 @@ pub(super) struct Restore {
     pub(super) is_new: bool,
 }
 
-/// What the thread has to do.
+/// A task of the thread.
 enum Job {
     /// It lives by the token.
     Restore(Restore, Weak<()>),
@@ -58,17 +58,17 @@ enum Job {
     },
 }
 
-/// What the thread has done.
+/// A task that is done.
 pub(super) enum Done {
     /// The state that the restore of this number gave.
     Restored(u64, Box<Restored>),
     /// The pages that the reading of this number gave.
     Pages(u64, Vec<ReadPage>),
-    /// Which pages of a partition are in the log, of those that were looked for.
+    /// The pages of a partition that were sought, and those found in the log.
     Found { partition: i32, sought: Vec<PageId>, found: Vec<PageId> },
 }
 
-/// What the thread has done, or why it could not.
+/// A task that is done, or why it could not be.
 pub(super) type RestoreEvent = Result<Done, LogError>;
 
 /// Handle of the thread.
@@ -127,7 +127,7 @@ impl Restoring {
         self.awaited.remove(&partition);
     }
 
-    /// What was done, in the order in which it was asked for.
+    /// Tasks that are done, in the order in which they were given.
     pub(super) fn done(&self) -> &Receiver<RestoreEvent> {
         &self.done
     }

@@ -70,7 +70,7 @@ const KINDS: [Kind; 7] = [
     Kind::Ahead,
 ];
 
-/// What has to die.
+/// A record or a batch that has to die.
 enum Dying {
     /// A record, by key and value.
     Record(Vec<u8>, Vec<u8>),
@@ -88,7 +88,7 @@ pub struct Strangers {
     good_ticks: u64,
     /// Ticks that are too far ahead.
     ahead_ticks: u64,
-    /// What has to die, by partition, in order.
+    /// Records and batches that have to die, by partition, in order.
     poison: BTreeMap<i32, Vec<Dying>>,
 }
 

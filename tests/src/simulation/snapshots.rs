@@ -66,7 +66,7 @@ pub(super) struct Restore {
     pub(super) sealed_offset: i64,
 }
 
-/// What the thread of restores has to do with pages.
+/// A task of the restore thread about pages.
 pub(super) enum PageJob {
     Read { number: u64, partition: i32, pages: Vec<PageId> },
     Find { partition: i32, pages: Vec<PageId> },

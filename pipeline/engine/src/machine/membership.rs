@@ -115,7 +115,7 @@ impl Membership {
         self.restores_total
     }
 
-    /// Whether the offset of a partition's requests is to be committed again, and they are not read yet.
+    /// True if the offset of a partition's requests is to be committed again, and they are not read yet.
     pub(super) fn has_uncommitted_requests(&self, partition: i32) -> bool {
         self.requests_uncommitted.contains(&partition)
     }
@@ -130,7 +130,7 @@ impl Membership {
         self.restoring.is_empty() && self.assigning.is_empty()
     }
 
-    /// Whether a partition is about to be handed over.
+    /// True if a partition is about to be handed over.
     pub(super) fn is_handed_over(&self, partition: i32) -> bool {
         self.revoking.as_ref().is_some_and(|revoking| revoking.partitions.contains(&partition))
     }

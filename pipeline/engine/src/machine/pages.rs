@@ -54,8 +54,8 @@ impl Core {
         self.see_to_pages(partition)
     }
 
-    /// Of the pages of a partition that were looked for, these can be read from the log, so that they need not be held here. Returns how
-    /// many are missing that are still wanted: they stay here.
+    /// Lets go of pages that were found in the log. Pages that were sought and not found stay here; returns how many of them still have
+    /// symbols.
     pub fn on_pages_found(&mut self, partition: i32, sought: &[PageId], found: &[PageId]) -> usize {
         let Some(owned) = self.partitions.get_mut(&partition) else { return 0 };
         owned.let_pages_go(sought, found);

@@ -20,7 +20,7 @@ pub struct Status {
     pub tally: Tally,
     /// Symbols seen in the partitions owned.
     pub symbols: usize,
-    /// Those of them that left memory.
+    /// Symbols among them that left memory.
     pub evicted: usize,
     /// Symbols that are in more than one of them.
     pub split_symbols: SplitSymbols,

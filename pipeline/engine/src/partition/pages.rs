@@ -33,11 +33,11 @@ pub(super) struct Pages {
 
 struct Held {
     bytes: Vec<u8>,
-    /// Whether it is being looked for in the log.
+    /// True if it is being looked for in the log.
     is_sought: bool,
 }
 
-/// What a record that waits needs next.
+/// The next need of a record that waits.
 pub(crate) enum Need {
     /// Nothing, as none waits; or what is under way already.
     Nothing,
@@ -59,12 +59,12 @@ impl Pages {
         (self.wanted, self.reading) = (pages, None);
     }
 
-    /// Whether a record waits.
+    /// True if a record waits.
     pub(super) fn waits(&self) -> bool {
         !self.wanted.is_empty()
     }
 
-    /// What the record that waits needs next. `is_coming` tells of a snapshot's offset whether lanes are still to write its pages.
+    /// The next need of the record that waits. `is_coming` tells of a snapshot's offset whether lanes are still to write its pages.
     pub(super) fn need(&self, evicted: &Evicted, is_coming: impl Fn(i64) -> bool) -> Need {
         let id = |page: &i32| PageId { page: *page, offset: evicted.pages()[page].offset };
         let wanted: Vec<PageId> = self.wanted.iter().map(id).collect();
@@ -83,7 +83,7 @@ impl Pages {
         self.reading = Some(number);
     }
 
-    /// Whether this reading is awaited.
+    /// True if this reading is awaited.
     pub(super) fn awaits(&self, number: u64) -> bool {
         self.reading == Some(number)
     }
@@ -112,8 +112,8 @@ impl Pages {
         sought
     }
 
-    /// Of the pages that were looked for, these are in the log: those that nobody waits for are let go. The others are looked for again
-    /// after the next commit, as a log may show what was committed a little later.
+    /// Lets go of pages that were found in the log, unless a record waits for them. Pages that were not found are sought again after the
+    /// next commit: a log may show them a little later.
     pub(super) fn let_go(&mut self, sought: &[PageId], found: &[PageId]) {
         self.held.retain(|id, _| !found.contains(id) || self.wanted.contains(&id.page));
         for id in sought.iter().filter(|id| !found.contains(id)) {

@@ -58,7 +58,7 @@ impl States {
         self.under_way = Some(PendingSnapshot::new(offset, intake, groups));
     }
 
-    /// Whether the snapshot at an offset is under way.
+    /// True if the snapshot at an offset is under way.
     pub(super) fn is_under_way_at(&self, offset: i64) -> bool {
         self.under_way.as_ref().is_some_and(|pending| pending.offset == offset)
     }
