@@ -1,8 +1,22 @@
 //! The rows of one group in log order, as columns.
 
-/// What a row is. A trade whose size does not fit into 64 bits in units of 1e-9 says by its kind in which unit the size is counted.
+/// What a row is, in two bits. Four more have the unit of its sizes, where these do not fit into 64 bits in units of 1e-9, and the last
+/// two the aggressor of a trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowKind(u8);
+
+/// Who crossed the spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Aggressor {
+    /// Not known.
+    #[default]
+    Unknown = 0,
+    /// The buyer.
+    Buyer = 1,
+    /// The seller.
+    Seller = 2,
+}
 
 impl RowKind {
     /// A trade of one slot.
@@ -13,28 +27,71 @@ impl RowKind {
     pub const WATERMARK: Self = Self(2);
     /// A position at which a snapshot of the state is taken; kernels ignore it.
     pub const BARRIER: Self = Self(3);
+    /// A watermark that closes bars whose ends have not come.
+    pub const CUT: Self = Self(2 | 1 << Self::AGGRESSOR);
+
+    const KIND_MASK: u8 = 3;
+    const EXPONENT: u32 = 2;
+    const EXPONENT_MASK: u8 = 15;
+    const AGGRESSOR: u32 = 6;
 
     /// A trade whose size is counted in `10^exponent` of 1e-9.
     ///
     /// # Panics
     /// If the exponent is greater than [`SIZE_EXPONENT_MAX`].
-    pub fn trade(exponent: u32) -> Self {
-        assert!(exponent <= SIZE_EXPONENT_MAX, "sizes are counted in 1 at most");
-        if exponent == 0 { Self::TRADE } else { Self(Self::BARRIER.0 + exponent as u8) }
+    #[inline(always)]
+    pub fn trade(exponent: u32, aggressor: Aggressor) -> Self {
+        Self(Self::TRADE.of_exponent(exponent).0 | (aggressor as u8) << Self::AGGRESSOR)
     }
 
-    /// Whether it is a trade, of whatever size.
+    /// A quote whose sizes are counted in `10^exponent` of 1e-9.
+    ///
+    /// # Panics
+    /// If the exponent is greater than [`SIZE_EXPONENT_MAX`].
+    #[inline(always)]
+    pub fn quote(exponent: u32) -> Self {
+        Self::QUOTE.of_exponent(exponent)
+    }
+
+    #[inline(always)]
+    fn of_exponent(self, exponent: u32) -> Self {
+        assert!(exponent <= SIZE_EXPONENT_MAX, "sizes are counted in 1 at most");
+        Self(self.0 | (exponent as u8) << Self::EXPONENT)
+    }
+
+    /// One of the four kinds.
+    #[inline(always)]
+    pub fn base(self) -> Self {
+        Self(self.0 & Self::KIND_MASK)
+    }
+
+    /// Whether it is a trade.
     #[inline(always)]
     pub fn is_trade(self) -> bool {
-        self == Self::TRADE || self.0 > Self::BARRIER.0
+        self.base() == Self::TRADE
     }
 
-    /// The exponent of a trade: see [`RowKind::trade`].
+    /// Whether it is a quote.
+    #[inline(always)]
+    pub fn is_quote(self) -> bool {
+        self.base() == Self::QUOTE
+    }
+
+    /// The exponent of a trade or quote: see [`RowKind::trade`].
     #[inline(always)]
     pub fn exponent(self) -> u32 {
-        u32::from(self.0.saturating_sub(Self::BARRIER.0))
+        u32::from(self.0 >> Self::EXPONENT & Self::EXPONENT_MASK)
+    }
+
+    /// 0, or the [`Aggressor`] of a trade.
+    #[inline(always)]
+    pub fn aggressor(self) -> u32 {
+        u32::from(self.0 >> Self::AGGRESSOR)
     }
 }
+
+/// Stands for the size of a side of a quote that has no orders.
+pub const ABSENT: i64 = -1;
 
 /// The greatest exponent of a trade's size, with which it is counted in whole units.
 pub const SIZE_EXPONENT_MAX: u32 = 9;
@@ -51,10 +108,13 @@ pub struct Rows {
     pub slot: Vec<u32>,
     /// Event time of a trade or quote; the watermark; the number of a barrier.
     pub time_ns: Vec<i64>,
-    /// Price of a trade, bid price of a quote, in the unit of the slot's prices: 1e-9 unless its symbol has another.
+    /// Price of a trade, bid price of a quote; of a cut see [`Rows::push_cut`]. In the unit of the slot's prices: 1e-9 unless its symbol has another.
     pub price_e9: Vec<i64>,
     /// Size of a trade, or **ask price** of a quote, in 1e-9; the size of a large trade is in the unit that its kind says.
     pub size_e9: Vec<i64>,
+    /// One entry for each quote: sizes of bid and ask in the unit that its kind says, 0 where they are not told, [`ABSENT`] where the side
+    /// has no orders.
+    pub quote_sizes: Vec<[i64; 2]>,
     /// Offset of the record that the row came from.
     pub offset: Vec<i64>,
     /// Number of the row within its record.
@@ -62,7 +122,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Memory that one row takes.
+    /// Memory that one row takes, without the sizes of quotes.
     pub const BYTES_PER_ROW: usize = size_of::<RowKind>() + 2 * size_of::<u32>() + 4 * size_of::<i64>();
 
     /// No rows, with room for `rows` of them.
@@ -73,6 +133,7 @@ impl Rows {
             time_ns: Vec::with_capacity(rows),
             price_e9: Vec::with_capacity(rows),
             size_e9: Vec::with_capacity(rows),
+            quote_sizes: Vec::new(),
             offset: Vec::with_capacity(rows),
             index: Vec::with_capacity(rows),
         }
@@ -104,28 +165,63 @@ impl Rows {
 
     /// Adds a trade of `size` in `10^exponent` of 1e-9.
     #[inline]
-    pub fn push_large_trade(
+    pub fn push_trade_of(
         &mut self,
         slot: u32,
         time_ns: i64,
         price_e9: i64,
-        (size, exponent): (i64, u32),
+        (size, exponent, aggressor): (i64, u32, Aggressor),
         offset: i64,
         index: u32,
     ) {
-        self.push(RowKind::trade(exponent), slot, time_ns, price_e9, size, offset, index);
+        self.push(RowKind::trade(exponent, aggressor), slot, time_ns, price_e9, size, offset, index);
     }
 
-    /// Adds a quote; a price of 0 says that the side has no orders.
+    /// Adds a quote that tells no sizes.
     #[inline]
     pub fn push_quote(&mut self, slot: u32, time_ns: i64, bid_e9: i64, ask_e9: i64, offset: i64, index: u32) {
-        self.push(RowKind::QUOTE, slot, time_ns, bid_e9, ask_e9, offset, index);
+        self.push_quote_of(slot, time_ns, [bid_e9, ask_e9], ([0; 2], 0), offset, index);
+    }
+
+    /// Adds a quote with sizes in `10^exponent` of 1e-9.
+    #[inline]
+    pub fn push_quote_of(
+        &mut self,
+        slot: u32,
+        time_ns: i64,
+        [bid_e9, ask_e9]: [i64; 2],
+        (sizes, exponent): ([i64; 2], u32),
+        offset: i64,
+        index: u32,
+    ) {
+        self.push(RowKind::quote(exponent), slot, time_ns, bid_e9, ask_e9, offset, index);
+        self.quote_sizes.push(sizes);
     }
 
     /// Adds a watermark at the position of the tick that moved it.
     #[inline]
     pub fn push_watermark(&mut self, watermark_ns: i64, offset: i64, index: u32) {
         self.push(RowKind::WATERMARK, 0, watermark_ns, 0, 0, offset, index);
+    }
+
+    /// Adds a watermark that closes bars whose ends have not come. `seen_since_ns` is the event time from which on ticks are seen behind it;
+    /// 0 where that is as before.
+    pub fn push_cut(&mut self, watermark_ns: i64, seen_since_ns: i64, offset: i64, index: u32) {
+        self.push(RowKind::CUT, 0, watermark_ns, seen_since_ns, 0, offset, index);
+    }
+
+    /// What [`Rows::push_cut`] said at a row, if that is a cut, of the time from which on ticks are seen.
+    pub fn seen_since_ns(&self, row: usize) -> Option<i64> {
+        (self.kind[row] == RowKind::CUT).then_some(self.price_e9[row]).filter(|&time_ns| time_ns != 0)
+    }
+
+    /// Number of quotes before a row.
+    pub fn quotes_before(&self, row: usize) -> usize {
+        match row {
+            0 => 0,
+            row if row == self.len() => self.quote_sizes.len(),
+            row => self.kind[..row].iter().filter(|kind| kind.is_quote()).count(),
+        }
     }
 
     /// Adds a barrier.
@@ -156,7 +252,7 @@ impl Rows {
     }
 
     /// Adds the trades and quotes with these numbers within the record at `offset`; each function gives one column of a row
-    /// by its number.
+    /// by its number, the last one `None` of a trade.
     #[expect(clippy::too_many_arguments, reason = "one per column")]
     pub fn extend_record(
         &mut self,
@@ -167,13 +263,15 @@ impl Rows {
         time_ns: impl Fn(usize) -> i64,
         price_e9: impl Fn(usize) -> i64,
         size_e9: impl Fn(usize) -> i64,
+        quote_sizes: impl Fn(usize) -> Option<[i64; 2]>,
     ) {
         let numbers = indexes.iter().map(|index| *index as usize);
         self.kind.extend(numbers.clone().map(kind));
         self.slot.extend(numbers.clone().map(slot));
         self.time_ns.extend(numbers.clone().map(time_ns));
         self.price_e9.extend(numbers.clone().map(price_e9));
-        self.size_e9.extend(numbers.map(size_e9));
+        self.size_e9.extend(numbers.clone().map(size_e9));
+        self.quote_sizes.extend(numbers.filter_map(quote_sizes));
         self.offset.resize(self.offset.len() + indexes.len(), offset);
         self.index.extend_from_slice(indexes);
     }
@@ -189,6 +287,7 @@ impl Rows {
         self.time_ns.append(&mut other.time_ns);
         self.price_e9.append(&mut other.price_e9);
         self.size_e9.append(&mut other.size_e9);
+        self.quote_sizes.append(&mut other.quote_sizes);
         self.offset.append(&mut other.offset);
         self.index.append(&mut other.index);
     }
@@ -197,10 +296,13 @@ impl Rows {
     /// for as many, up to a limit: more are likely to come. Otherwise the rows that stay are moved.
     pub fn take_front(&mut self, rows: usize) -> Rows {
         if rows >= self.len() {
-            let room = Self::with_capacity(self.len().min(ROOM_ROWS_MAX));
+            let mut room = Self::with_capacity(self.len().min(ROOM_ROWS_MAX));
+            room.quote_sizes.reserve(self.quote_sizes.len().min(ROOM_ROWS_MAX));
             return std::mem::replace(self, room);
         }
+        let quotes = self.quotes_before(rows);
         Rows {
+            quote_sizes: self.quote_sizes.drain(..quotes).collect(),
             kind: self.kind.drain(..rows).collect(),
             slot: self.slot.drain(..rows).collect(),
             time_ns: self.time_ns.drain(..rows).collect(),

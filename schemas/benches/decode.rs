@@ -257,6 +257,15 @@ fn bar_signal() -> Signal<'static> {
             exact: None,
             indicators: [Some(61_000.25); 16],
             further_indicators: Default::default(),
+            partial: Some(false),
+            buy_volume_e9: Some(6_345_678_900_000),
+            sell_volume_e9: Some(6_000_000_000_000),
+            buy_trades: Some(412),
+            sell_trades: Some(400),
+            bid_size_e9: Some(1_500_000_000),
+            ask_size_e9: Some(250_000_000),
+            quote_forgotten: Some(false),
+            exact_flow: None,
         }),
     }
 }

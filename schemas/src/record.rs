@@ -16,7 +16,7 @@ use crate::{DeadLetter, DeadLetterReason, Feed, Lifecycle, frame, resolve};
 
 /// Reads a signal; its texts are borrowed from `payload`.
 pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
-    for schema in [known::SIGNAL_1, known::SIGNAL_2, known::SIGNAL] {
+    for schema in [known::SIGNAL_1, known::SIGNAL_2, known::SIGNAL_3, known::SIGNAL] {
         if let Some(datum) = datum_of(schema, payload) {
             return whole(datum, |cursor| Signal::get_version(cursor, schema.version));
         }

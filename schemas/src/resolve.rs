@@ -61,6 +61,8 @@ enum Content {
     /// By the writer's index: the reader's.
     Enum(Vec<usize>),
     Array(Box<Part>),
+    /// Keys are texts; this is of the values.
+    Map(Box<Part>),
     /// By the writer's index: the reader's, and what becomes of the value.
     Union(Vec<(usize, Part)>),
     /// The writer's schema is no union and the reader's is: the index of the writer's branch in it.
@@ -136,6 +138,10 @@ impl Versions<'_> {
             (Schema::Array(writer), Schema::Array(reader)) => {
                 let items = self.part(&writer.items, &reader.items)?;
                 (items.is_same, Content::Array(Box::new(items)))
+            }
+            (Schema::Map(writer), Schema::Map(reader)) => {
+                let values = self.part(&writer.types, &reader.types)?;
+                (values.is_same, Content::Map(Box::new(values)))
             }
             (Schema::Union(writer), Schema::Union(reader)) => {
                 let branches = writer.variants().iter().map(|branch| self.branch(branch, reader.variants()));
@@ -247,6 +253,16 @@ impl Rewriting<'_> {
                 }
                 for _ in 0..count {
                     self.walk(items, false)?;
+                }
+            },
+            Content::Map(values) => loop {
+                let count = self.cursor.block()?;
+                if count == 0 {
+                    break;
+                }
+                for _ in 0..count {
+                    self.cursor.bytes()?;
+                    self.walk(values, false)?;
                 }
             },
             Content::Union(readers) => {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use warptape_events::Prices;
-use warptape_kernels::{BarSpec, IndicatorParams, ParameterMistake, SignalParams};
+use warptape_kernels::{BarSpec, IndicatorParams, ParameterMistake, Rules, SignalParams};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::MarketConfig;
@@ -132,6 +132,9 @@ pub struct StageConfig {
     /// The most symbols that a partition may have; journals that record none allow any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbols_max: Option<u32>,
+    /// The rules of bars, indicators and alerts.
+    #[serde(default, skip_serializing_if = "Rules::are_first")]
+    pub rules: Rules,
 }
 
 impl StageConfig {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use warptape_kernels::device::{
     Device, DeviceClosedBar, DeviceError, DeviceSlab, GroupRows, RunningBatch, SlabConfig,
 };
-use warptape_kernels::{RowKind, Rows, SignalParams};
+use warptape_kernels::{RowKind, Rows, Rules, SignalParams};
 
 use crate::{GroupInput, GroupOutput, GroupStage, QuoteOrder, Repack, StageConfig};
 
@@ -50,7 +50,7 @@ struct Part<K> {
 enum Cut {
     /// Before this row, a barrier: the state is read there.
     Barrier(usize),
-    /// After this row, a watermark behind which event time goes back: kernels close bars by the last watermark before a row.
+    /// After this row, a watermark behind which event time may go back: kernels close bars by the last watermark before a row.
     Back(usize),
 }
 
@@ -71,6 +71,7 @@ impl Cut {
         };
         (0..rows.len()).filter_map(move |row| match rows.kind[row] {
             RowKind::BARRIER => Some(Self::Barrier(row)),
+            RowKind::CUT => Some(Self::Back(row)),
             RowKind::WATERMARK if goes_back(row) => Some(Self::Back(row)),
             _ => None,
         })
@@ -82,6 +83,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
     /// outputs are made like that, and on no device.
     pub fn new(name: &str, device: Box<dyn Device>, config: &StageConfig) -> Result<Self, DeviceError> {
         assert_eq!(config.quotes, QuoteOrder::EventTime, "only reruns of former logs have another rule");
+        assert_eq!(config.rules, Rules::NEWEST, "only reruns of former logs have other rules");
         let slab = SlabConfig {
             bars: config.bars.clone(),
             allowed_lateness_ns: config.allowed_lateness_ns,
@@ -205,7 +207,13 @@ impl<K: Ord + Copy> DeviceGroups<K> {
             let group = self.groups.get_mut(&part.key).expect("the group was installed");
             group.stage.emit(&mut part.output.signals);
             part.done = part.next_range().end;
-            if let Some(Cut::Barrier(barrier)) = part.cuts.pop() {
+            let cut = part.cuts.pop();
+            if let Some(Cut::Back(row)) = cut
+                && let Some(seen_since_ns) = part.input.rows.seen_since_ns(row)
+            {
+                group.stage.see_since(seen_since_ns);
+            }
+            if let Some(Cut::Barrier(barrier)) = cut {
                 self.slab.read(&group.slots, &mut group.stage.slot_state())?;
                 let number = part.input.rows.time_ns[barrier];
                 let repack = group.stage.meet_barrier(number, &mut part.input.repacks, &mut part.output);

@@ -4,22 +4,24 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use warptape_events::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
+use warptape_events::signal::{Bar, ExactBar, ExactFlow, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_events::tick::Scales;
 use warptape_events::{Decimal, encode_signal};
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
-    BarSlab, ClosedBars, Detected, Indicator, IndicatorColumns, IndicatorSlab, Isa, QuotesByArrival, RowKind,
-    Rows, SignalSlab,
+    BarSlab, BarSpec, BySide, ClosedBars, Detected, FORGOTTEN, Indicator, IndicatorColumns, IndicatorSlab,
+    Isa, QuotesByArrival, RowKind, Rows, Rules, SignalSlab,
 };
 
-use crate::bytes::{get_text, get_u32, get_u64, put_text, put_u32, put_u64};
+use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
 use crate::evicted::write_page;
 use crate::scales::{of_nine_digits, to_e18};
 use crate::{Evicted, Numbers, Page, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
 
-/// Version of the snapshot bytes of a group whose symbols have different scales of prices.
-const STATE_VERSION: u32 = 3;
+/// Version of the snapshot bytes of a group.
+const STATE_VERSION: u32 = 4;
+/// The same under the first rules, if its symbols have different scales of prices.
+const FORMER_STATE_VERSION: u32 = 3;
 /// Version of those of a group whose symbols' prices all have nine digits behind the decimal point.
 const STATE_VERSION_OF_NINE_DIGITS: u32 = 2;
 
@@ -35,6 +37,8 @@ pub struct SlotSymbol {
     pub name: String,
     /// Digits behind the decimal point that its prices have.
     pub price_scale: u8,
+    /// Event time before which no tick of its partition could be seen.
+    pub seen_since_ns: i64,
     /// Offset of the record that named it first; of one that comes back, that of the last barrier or record before.
     pub offset: i64,
     /// The state of one that comes back from a page.
@@ -147,6 +151,7 @@ pub struct GroupOutput {
 #[derive(Debug)]
 pub(crate) struct SpecState {
     name: String,
+    is_of_time: bool,
     bars: BarSlab,
     indicators: IndicatorSlab,
     signals: SignalSlab,
@@ -164,6 +169,8 @@ struct GroupSymbol {
     name: String,
     /// Digits behind the decimal point that its prices have.
     price_scale: u8,
+    /// Event time before which no tick of its partition could be seen.
+    seen_since_ns: i64,
 }
 
 /// State of one symbol group.
@@ -179,8 +186,6 @@ pub struct GroupStage {
     pub(crate) specs: Vec<SpecState>,
     /// Signals of the rows in hand, to be sorted.
     order: Vec<(SignalKey, u32)>,
-    /// Whether volumes are exact.
-    numbers: Numbers,
 }
 
 impl GroupStage {
@@ -192,8 +197,9 @@ impl GroupStage {
     fn empty(config: Arc<StageConfig>, config_fingerprint: u64, isa: Isa) -> Self {
         let specs = config.bars.iter().map(|spec| SpecState {
             name: spec.to_string(),
-            bars: BarSlab::new(*spec, config.allowed_lateness_ns),
-            indicators: IndicatorSlab::new(config.indicators.clone()),
+            is_of_time: matches!(spec, BarSpec::Time { .. }),
+            bars: BarSlab::new(*spec, config.allowed_lateness_ns, config.rules),
+            indicators: IndicatorSlab::new(config.indicators.clone(), &config.signals, config.rules),
             signals: SignalSlab::new(config.signals.clone()),
             closed: ClosedBars::default(),
             columns: IndicatorColumns::default(),
@@ -206,7 +212,6 @@ impl GroupStage {
             quotes_by_arrival: (config.quotes == QuoteOrder::Arrival).then(QuotesByArrival::default),
             specs: specs.collect(),
             order: Vec::new(),
-            numbers: config.numbers,
             config,
         }
     }
@@ -219,17 +224,30 @@ impl GroupStage {
     /// Processes rows; `output` is added to.
     pub fn run(&mut self, mut input: GroupInput, output: &mut GroupOutput) {
         let rows = &*input.rows;
-        let barriers: Vec<usize> =
-            (0..rows.len()).filter(|&row| rows.kind[row] == RowKind::BARRIER).collect();
+        let ends: Vec<usize> = (0..rows.len())
+            .filter(|&row| rows.kind[row] == RowKind::BARRIER || rows.seen_since_ns(row).is_some())
+            .collect();
         let mut start = 0;
-        for barrier in barriers {
-            self.add_symbols(&mut input.symbols, rows.offset[barrier]);
-            self.run_range(rows, start..barrier, output);
-            self.meet_barrier(rows.time_ns[barrier], &mut input.repacks, output);
-            start = barrier + 1;
+        for end in ends {
+            if let Some(seen_since_ns) = rows.seen_since_ns(end) {
+                // The record that has the cut may name symbols before it.
+                self.add_symbols(&mut input.symbols, rows.offset[end] + 1);
+                self.run_range(rows, start..end + 1, output);
+                self.see_since(seen_since_ns);
+            } else {
+                self.add_symbols(&mut input.symbols, rows.offset[end]);
+                self.run_range(rows, start..end, output);
+                self.meet_barrier(rows.time_ns[end], &mut input.repacks, output);
+            }
+            start = end + 1;
         }
         self.add_symbols(&mut input.symbols, i64::MAX);
         self.run_range(rows, start..rows.len(), output);
+    }
+
+    /// Ticks of event times from here on are seen.
+    pub(crate) fn see_since(&mut self, seen_since_ns: i64) {
+        self.symbols.iter_mut().for_each(|symbol| symbol.seen_since_ns = seen_since_ns);
     }
 
     /// Writes the state at a barrier, after the repack that there may be at it. Returns that one.
@@ -287,9 +305,9 @@ impl GroupStage {
     pub(crate) fn add_symbols(&mut self, symbols: &mut Vec<SlotSymbol>, offset: i64) -> Vec<u32> {
         let count = symbols.partition_point(|symbol| symbol.offset < offset);
         let (first, mut back) = (self.symbols.len(), Vec::new());
-        for SlotSymbol { number, name, price_scale, state, .. } in symbols.drain(..count) {
+        for SlotSymbol { number, name, price_scale, seen_since_ns, state, .. } in symbols.drain(..count) {
             back.extend(state.map(|state| (self.symbols.len() as u32, state)));
-            self.symbols.push(GroupSymbol { number, name, price_scale });
+            self.symbols.push(GroupSymbol { number, name, price_scale, seen_since_ns });
         }
         if self.symbols.len() > first {
             self.resize();
@@ -348,7 +366,7 @@ impl GroupStage {
             let state = &self.specs[usize::from(key.spec)];
             let detected = &state.detected[position as usize];
             let symbol = &self.symbols[state.closed.slot[detected.row as usize] as usize];
-            let signal = || state.signal(symbol, detected, self.numbers);
+            let signal = || state.signal(symbol, detected, &self.config);
             signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
         }
     }
@@ -394,17 +412,21 @@ impl GroupStage {
     /// are run again by that rule, from their beginning, and no snapshots are taken.
     pub fn write(&self, out: &mut Vec<u8>) {
         assert!(self.quotes_by_arrival.is_none(), "only reruns of former logs have such quotes");
-        // Almost no group has another scale: its state is written as it always was.
+        let is_former = self.config.rules.are_first();
         let has_scales = self.symbols.iter().any(|symbol| symbol.price_scale != Scales::E9.price);
-        put_u32(out, if has_scales { STATE_VERSION } else { STATE_VERSION_OF_NINE_DIGITS });
+        let former = if has_scales { FORMER_STATE_VERSION } else { STATE_VERSION_OF_NINE_DIGITS };
+        put_u32(out, if is_former { former } else { STATE_VERSION });
         put_u64(out, self.config_fingerprint);
         put_u32(out, self.symbols.len() as u32);
         for symbol in &self.symbols {
             put_u32(out, symbol.number);
             put_text(out, &symbol.name);
         }
-        if has_scales {
+        if has_scales || !is_former {
             self.symbols.iter().for_each(|symbol| put_u32(out, symbol.price_scale.into()));
+        }
+        if !is_former {
+            self.symbols.iter().for_each(|symbol| put_i64(out, symbol.seen_since_ns));
         }
         for state in &self.specs {
             state.bars.write(out);
@@ -438,7 +460,11 @@ impl GroupStage {
         let bytes = &mut bytes;
         let mut stage = Self::new(config, isa);
         let version = get_u32(bytes, "version")?;
-        if ![STATE_VERSION_OF_NINE_DIGITS, STATE_VERSION].contains(&version) {
+        let versions = match config.rules {
+            Rules::First => STATE_VERSION_OF_NINE_DIGITS..=FORMER_STATE_VERSION,
+            Rules::Second => STATE_VERSION..=STATE_VERSION,
+        };
+        if !versions.contains(&version) {
             return Err(StageError::Damaged { found: format!("group state version {version}") });
         }
         let found = get_u64(bytes, "configuration")?;
@@ -448,9 +474,10 @@ impl GroupStage {
         for _ in 0..get_u32(bytes, "symbol count")? {
             let number = get_u32(bytes, "symbol number")?;
             let name = get_text(bytes, "symbol")?;
-            stage.symbols.push(GroupSymbol { number, name, price_scale: Scales::E9.price });
+            let (price_scale, seen_since_ns) = (Scales::E9.price, i64::MIN);
+            stage.symbols.push(GroupSymbol { number, name, price_scale, seen_since_ns });
         }
-        if version == STATE_VERSION {
+        if version != STATE_VERSION_OF_NINE_DIGITS {
             for symbol in &mut stage.symbols {
                 let scale = get_u32(bytes, "scale")?;
                 let damaged = || StageError::Damaged { found: format!("scale {scale} of {}", symbol.name) };
@@ -458,10 +485,16 @@ impl GroupStage {
                     u8::try_from(scale).ok().filter(|scale| *scale <= Scales::MAX).ok_or_else(damaged)?;
             }
         }
+        if version == STATE_VERSION {
+            for symbol in &mut stage.symbols {
+                symbol.seen_since_ns = get_i64(bytes, "time of the first tick")?;
+            }
+        }
         let slots = stage.symbols.len();
         for (state, spec) in stage.specs.iter_mut().zip(&config.bars) {
-            state.bars = BarSlab::read(*spec, config.allowed_lateness_ns, slots, bytes)?;
-            state.indicators = IndicatorSlab::read(config.indicators.clone(), slots, bytes)?;
+            state.bars = BarSlab::read(*spec, config.allowed_lateness_ns, config.rules, slots, bytes)?;
+            let (indicators, signals) = (config.indicators.clone(), &config.signals);
+            state.indicators = IndicatorSlab::read(indicators, signals, config.rules, slots, bytes)?;
             state.signals = SignalSlab::read(config.signals.clone(), slots, bytes)?;
         }
         if !bytes.is_empty() {
@@ -492,7 +525,12 @@ impl SpecState {
     }
 
     /// The record of a detected signal.
-    fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected, numbers: Numbers) -> Signal<'a> {
+    fn signal<'a>(
+        &'a self,
+        symbol: &'a GroupSymbol,
+        detected: &Detected,
+        config: &StageConfig,
+    ) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);
         let kind = signal_kind(detected.kind);
         let is_price = !matches!(
@@ -513,11 +551,11 @@ impl SpecState {
             source_index: closed.index[row] as i32,
             value: scaled(detected.value),
             threshold: scaled(detected.threshold),
-            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol.price_scale, numbers)),
+            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol, config)),
         }
     }
 
-    fn bar(&self, row: usize, price_scale: u8, numbers: Numbers) -> Bar {
+    fn bar(&self, row: usize, symbol: &GroupSymbol, config: &StageConfig) -> Bar {
         let (closed, columns) = (&self.closed, self.columns.of_bar(row));
         let values = columns.map(|value| (!value.is_nan()).then_some(value));
         let (indicators, further) = values.split_at(INDICATOR_COUNT);
@@ -537,11 +575,53 @@ impl SpecState {
             further_indicators: further
                 .filter_map(|(indicator, value)| value.map(|value| (indicator.name().into(), value)))
                 .collect(),
+            partial: None,
+            buy_volume_e9: None,
+            sell_volume_e9: None,
+            buy_trades: None,
+            sell_trades: None,
+            bid_size_e9: None,
+            ask_size_e9: None,
+            quote_forgotten: None,
+            exact_flow: None,
         };
-        if price_scale == Scales::E9.price && (volume_e9.is_ok() || numbers == Numbers::Positive) {
+        let bar = if config.rules.are_first() { bar } else { self.with_flow(bar, row, symbol) };
+        if symbol.price_scale == Scales::E9.price
+            && (volume_e9.is_ok() || config.numbers == Numbers::Positive)
+        {
             bar
         } else {
-            exact(bar, closed.volume_e9[row], price_scale)
+            exact(bar, closed.volume_e9[row], symbol.price_scale)
+        }
+    }
+
+    /// The bar with what came with [`Rules::Second`].
+    fn with_flow(&self, bar: Bar, row: usize, symbol: &GroupSymbol) -> Bar {
+        let closed = &self.closed;
+        let BySide { volumes_e9, trades } = closed.by_side[row];
+        let sizes_e9 = closed.quote_sizes_e9[row];
+        let saturated = |number: i128| i64::try_from(number).unwrap_or(i64::MAX);
+        let size = |size_e9: i128| (size_e9 >= 0).then(|| saturated(size_e9));
+        let is_large =
+            [volumes_e9, sizes_e9].as_flattened().iter().any(|number| i64::try_from(*number).is_err());
+        let decimal = |number: i128| Decimal(number.max(0));
+        let begins_unseen = self.is_of_time && closed.start_ns[row] < symbol.seen_since_ns;
+        Bar {
+            partial: Some(begins_unseen || closed.is_cut[row]),
+            buy_volume_e9: Some(saturated(volumes_e9[0])),
+            sell_volume_e9: Some(saturated(volumes_e9[1])),
+            buy_trades: Some(trades[0]),
+            sell_trades: Some(trades[1]),
+            bid_size_e9: size(sizes_e9[0]),
+            ask_size_e9: size(sizes_e9[1]),
+            quote_forgotten: Some(sizes_e9[0] == i128::from(FORGOTTEN)),
+            exact_flow: is_large.then(|| ExactFlow {
+                buy_volume: decimal(volumes_e9[0]),
+                sell_volume: decimal(volumes_e9[1]),
+                bid_size: decimal(sizes_e9[0]),
+                ask_size: decimal(sizes_e9[1]),
+            }),
+            ..bar
         }
     }
 }

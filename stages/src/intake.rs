@@ -18,10 +18,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use warptape_events::tick::{RowScales, Scales};
-use warptape_events::tick::{TickColumns, TickKind};
+use warptape_events::tick::{RowScales, Scales, Side, TickColumns, TickKind};
 use warptape_events::{DecodeError, DecodeTicks, InvalidTick, SetEventTime, SymbolTable, TickProblem};
-use warptape_kernels::{Isa, RowKind};
+use warptape_kernels::{Aggressor, Isa, RowKind, Rules};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
@@ -30,6 +29,7 @@ use crate::jump::{AheadLimits, Jump};
 use crate::market::Market;
 use crate::quorum::{JudgedTick, Moves, Quorum};
 use crate::scales::{PriceScales, Problem, set_scales, size_exponent};
+use crate::sides::Sides;
 use crate::trade_ids::{TradeIdCounts, TradeIds};
 use crate::{Evicted, GroupQueue, GroupStage, Repack, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
@@ -41,7 +41,9 @@ const ROWS_BY_GROUP_MIN: usize = 8;
 /// Rows of a record that a group keeps room for at most: 16 KiB.
 const DEALT_ROOM_MAX: usize = 4096;
 /// Version of the intake's snapshot bytes.
-const STATE_VERSION: u32 = 5;
+const STATE_VERSION: u32 = 6;
+/// The version under the first rules, without the time from which on ticks are seen.
+const FORMER_STATE_VERSION: u32 = 5;
 /// The version before, which had no pages.
 const STATE_VERSION_WITHOUT_PAGES: u32 = 4;
 /// Symbols leave once they are so many of those in memory: one in this number.
@@ -110,6 +112,8 @@ pub struct PartitionIntake {
     is_out_of_order: Vec<bool>,
     /// Greatest event time of accepted ticks; `None` before the first.
     event_time_max_ns: Option<i64>,
+    /// Event time of the first tick, or of the one that moved event time back last: what was before could not be seen.
+    seen_since_ns: i64,
     /// The watermark at which the next time bar of any interval closes.
     next_close_ns: i64,
     market: Market,
@@ -137,8 +141,9 @@ impl PartitionIntake {
             evicted: Evicted::default(),
             is_out_of_order: vec![false; config.groups_per_partition as usize],
             event_time_max_ns: None,
+            seen_since_ns: i64::MIN,
             next_close_ns: i64::MAX,
-            market: Market::new(config.market, config.quotes),
+            market: Market::new(config.market, config.quotes, config.rules),
             jump: Jump::default(),
             quorum: Quorum::default(),
             trade_ids: TradeIds::default(),
@@ -196,7 +201,7 @@ impl PartitionIntake {
         if self.config.rejects_rows()
             && let Some(set) = SetEventTime::of(value)
         {
-            self.set_event_time_max(set?.event_time_max_ns, offset, queues);
+            self.set_event_time(&set?, offset, queues);
             return Ok(Acceptance::Taken(0));
         }
         let rows = decoder.decode(value, &mut self.symbols, columns)?;
@@ -334,7 +339,16 @@ impl PartitionIntake {
             self.group_slots[group] += 1;
             self.is_out_of_order[group] = true;
             let (name, price_scale) = (self.symbols.name(number).to_owned(), self.price_scales.of(number));
-            queues[group].symbols.push(SlotSymbol { number, name, price_scale, offset, state: Some(state) });
+            let seen_since_ns = self.seen_since_ns;
+            let state = Some(state);
+            queues[group].symbols.push(SlotSymbol {
+                number,
+                name,
+                price_scale,
+                seen_since_ns,
+                offset,
+                state,
+            });
         }
         Ok(())
     }
@@ -368,6 +382,7 @@ impl PartitionIntake {
             self.symbols.truncate(self.places.len());
             return Err(error);
         }
+        self.see_first(ticks, first);
         self.place_new_symbols(offset, queues);
         self.trade_ids.begin_record();
         let calm_until_ns = self.calm_until_by_groups(ticks, first);
@@ -415,6 +430,7 @@ impl PartitionIntake {
         self.trade_ids.begin_record();
         if !self.are_all_good(&*ticks, first, written_ns) {
             let back_at = self.judge_rows(ticks, first, written_ns);
+            self.see_first(ticks, first);
             self.place_new_symbols(offset, queues);
             self.deal_row_by_row(offset, ticks, first, &back_at, queues, late);
             return;
@@ -448,6 +464,17 @@ impl PartitionIntake {
         let is_behind =
             self.quorum.is_young() && min < max.max(reference_ns).saturating_sub(limits.future_max_ns());
         !limits.is_ahead(max) && !is_behind
+    }
+
+    /// Notes from when on ticks are seen, before the first good tick of the partition is dealt.
+    fn see_first(&mut self, ticks: &TickColumns, first: usize) {
+        if self.event_time_max_ns.is_some() {
+            return;
+        }
+        let is_good = |row: &usize| !ticks.rejected.iter().any(|invalid| invalid.row == row - first);
+        if let Some(row) = (first..ticks.len()).find(is_good) {
+            self.seen_since_ns = ticks.event_time_ns[row];
+        }
     }
 
     /// Tells the quorum of the ticks of a good record that are in time.
@@ -532,12 +559,17 @@ impl PartitionIntake {
         Ok((moves, scales))
     }
 
-    /// An operator says how far event time has come, before the record at `offset`.
-    fn set_event_time_max(&mut self, time_ns: i64, offset: i64, queues: &mut [GroupQueue]) {
+    /// Somebody says how far event time has come, before the record at `offset`.
+    fn set_event_time(&mut self, set: &SetEventTime, offset: i64, queues: &mut [GroupQueue]) {
+        let time_ns = set.event_time_max_ns;
         self.trade_ids.begin_record();
         match self.event_time_max_ns {
             Some(before_ns) if time_ns < before_ns => _ = self.go_back(time_ns, offset, 0, queues),
-            _ => _ = self.advance(time_ns, offset, 0, queues),
+            None => {
+                self.seen_since_ns = time_ns;
+                self.advance(time_ns, offset, 0, queues);
+            }
+            Some(_) => _ = self.advance_by(time_ns, set.cuts_bars, offset, 0, queues),
         }
         self.quorum.settle();
     }
@@ -569,7 +601,12 @@ impl PartitionIntake {
         let [times, prices, sizes, bids, asks] =
             [&ticks.event_time_ns, &ticks.price_e9, &ticks.size_e9, &ticks.bid_price_e9, &ticks.ask_price_e9]
                 .map(|column| &column[first..]);
-        let (symbols, kinds) = (&ticks.symbol[first..], &ticks.kind[first..]);
+        let [bid_sizes, ask_sizes] = [&ticks.bid_size_e9, &ticks.ask_size_e9].map(|column| &column[first..]);
+        let (symbols, kinds, sides) = (&ticks.symbol[first..], &ticks.kind[first..], &ticks.side[first..]);
+        let rules = self.config.rules;
+        let quoted = |index: usize| {
+            Sides::new(rules, [bids[index], asks[index]], [bid_sizes[index], ask_sizes[index]])
+        };
         let trade_ids = &ticks.trade_id[first..];
         for (index, (&symbol, kind)) in symbols.iter().zip(kinds).enumerate() {
             match kind {
@@ -577,7 +614,10 @@ impl PartitionIntake {
                     self.market.trade(symbol, times[index], prices[index]);
                     self.trade_ids.watch(symbol, trade_ids[index]);
                 }
-                TickKind::Quote => self.market.quote(symbol, times[index], bids[index], asks[index]),
+                TickKind::Quote => {
+                    let sides = quoted(index);
+                    self.market.quote(symbol, times[index], sides.prices, sides.are_both_there);
+                }
             }
             self.dealt[self.places[symbol as usize].group as usize].push(index as u32);
         }
@@ -586,14 +626,20 @@ impl PartitionIntake {
                 offset,
                 dealt,
                 |index| match kinds[index] {
-                    TickKind::Trade => RowKind::TRADE,
+                    TickKind::Trade => RowKind::trade(0, aggressor(rules, sides[index])),
                     TickKind::Quote => RowKind::QUOTE,
                 },
                 |index| self.places[symbols[index] as usize].slot,
                 |index| times[index],
-                // The columns of the other kind are 0.
-                |index| prices[index] | bids[index],
-                |index| sizes[index] | asks[index],
+                |index| match kinds[index] {
+                    TickKind::Trade => prices[index],
+                    TickKind::Quote => quoted(index).prices[0],
+                },
+                |index| match kinds[index] {
+                    TickKind::Trade => sizes[index],
+                    TickKind::Quote => quoted(index).prices[1],
+                },
+                |index| (kinds[index] == TickKind::Quote).then(|| quoted(index).sizes),
             );
             dealt.clear();
             dealt.shrink_to(DEALT_ROOM_MAX);
@@ -637,12 +683,24 @@ impl PartitionIntake {
                     let (price, size) = (ticks.price_e9[row], ticks.size_e9[row]);
                     self.market.trade(symbol, time_ns, price);
                     let exponent = if has_scales { size_exponent(ticks.scales_of(row)) } else { 0 };
-                    rows.push_large_trade(place.slot, time_ns, price, (size, exponent), offset, index);
+                    let size = (size, exponent, aggressor(self.config.rules, ticks.side[row]));
+                    rows.push_trade_of(place.slot, time_ns, price, size, offset, index);
                 }
                 TickKind::Quote => {
-                    let (bid, ask) = (ticks.bid_price_e9[row], ticks.ask_price_e9[row]);
-                    self.market.quote(symbol, time_ns, bid, ask);
-                    rows.push_quote(place.slot, time_ns, bid, ask, offset, index);
+                    let prices = [ticks.bid_price_e9[row], ticks.ask_price_e9[row]];
+                    let sizes = [ticks.bid_size_e9[row], ticks.ask_size_e9[row]];
+                    let sides = Sides::new(self.config.rules, prices, sizes);
+                    self.market.quote(symbol, time_ns, sides.prices, sides.are_both_there);
+                    let has_unit = has_scales && !self.config.rules.are_first();
+                    let exponent = if has_unit { size_exponent(ticks.scales_of(row)) } else { 0 };
+                    rows.push_quote_of(
+                        place.slot,
+                        time_ns,
+                        sides.prices,
+                        (sides.sizes, exponent),
+                        offset,
+                        index,
+                    );
                 }
             }
         }
@@ -658,6 +716,18 @@ impl PartitionIntake {
 
     /// Moves the greatest event time, and tells the groups when a bar ends by it. Returns the new watermark.
     fn advance(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) -> i64 {
+        self.advance_by(time_ns, false, offset, index, queues)
+    }
+
+    /// The same; `cuts_bars` says whether bars close that might have had more ticks.
+    fn advance_by(
+        &mut self,
+        time_ns: i64,
+        cuts_bars: bool,
+        offset: i64,
+        index: u32,
+        queues: &mut [GroupQueue],
+    ) -> i64 {
         let first = self.event_time_max_ns.is_none();
         self.event_time_max_ns = Some(time_ns);
         self.market.advance(time_ns);
@@ -667,7 +737,9 @@ impl PartitionIntake {
         } else if watermark_ns >= self.next_close_ns {
             self.next_close_ns = self.close_after(watermark_ns);
             for (queue, &symbols) in queues.iter_mut().zip(&self.group_symbols) {
-                if symbols > 0 {
+                if symbols > 0 && cuts_bars {
+                    queue.rows.push_cut(watermark_ns, 0, offset, index);
+                } else if symbols > 0 {
                     queue.rows.push_watermark(watermark_ns, offset, index);
                 }
             }
@@ -680,11 +752,18 @@ impl PartitionIntake {
     fn go_back(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) -> i64 {
         let before_ns = self.event_time_max_ns.replace(time_ns);
         let interval_ns = self.config.intervals_ns().max();
+        let rules = self.config.rules;
+        if !rules.are_first() {
+            self.seen_since_ns = time_ns;
+        }
         if let Some((before_ns, interval_ns)) = before_ns.zip(interval_ns) {
             let end_ns = before_ns.saturating_add(interval_ns);
             for (queue, _) in queues.iter_mut().zip(&self.group_symbols).filter(|(_, symbols)| **symbols > 0)
             {
-                queue.rows.push_watermark(end_ns, offset, index);
+                match rules {
+                    Rules::First => queue.rows.push_watermark(end_ns, offset, index),
+                    Rules::Second => queue.rows.push_cut(end_ns, time_ns, offset, index),
+                }
             }
         }
         self.market.go_back(time_ns);
@@ -715,6 +794,7 @@ impl PartitionIntake {
                 number: number as u32,
                 name: name.to_owned(),
                 price_scale,
+                seen_since_ns: self.seen_since_ns,
                 offset,
                 state: None,
             });
@@ -730,10 +810,14 @@ impl PartitionIntake {
 
     /// The same, as if these symbols were evicted and no others.
     pub fn write_with(&self, evicted: &Evicted, out: &mut Vec<u8>) {
-        put_u32(out, STATE_VERSION);
+        let is_former = self.config.rules.are_first();
+        put_u32(out, if is_former { FORMER_STATE_VERSION } else { STATE_VERSION });
         put_u64(out, self.config_fingerprint);
         evicted.write(out);
         put_i64(out, self.event_time_max_ns.unwrap_or(i64::MIN));
+        if !is_former {
+            put_i64(out, self.seen_since_ns);
+        }
         put_u32(out, self.symbols.len() as u32);
         for number in 0..self.symbols.len() {
             put_text(out, self.symbols.name(number as u32));
@@ -752,7 +836,11 @@ impl PartitionIntake {
         let bytes = &mut bytes;
         let mut intake = Self::new(config);
         let version = get_u32(bytes, "version")?;
-        if ![STATE_VERSION_WITHOUT_PAGES, STATE_VERSION].contains(&version) {
+        let versions = match config.rules {
+            Rules::First => STATE_VERSION_WITHOUT_PAGES..=FORMER_STATE_VERSION,
+            Rules::Second => STATE_VERSION..=STATE_VERSION,
+        };
+        if !versions.contains(&version) {
             return Err(StageError::Damaged { found: format!("intake state version {version}") });
         }
         let found = get_u64(bytes, "configuration")?;
@@ -763,6 +851,9 @@ impl PartitionIntake {
             intake.evicted = Evicted::read(bytes)?;
         }
         let event_time_max_ns = get_i64(bytes, "greatest event time")?;
+        if version == STATE_VERSION {
+            intake.seen_since_ns = get_i64(bytes, "time of the first tick")?;
+        }
         for number in 0..get_u32(bytes, "symbol count")? {
             let name = get_text(bytes, "symbol")?;
             if intake.symbols.intern(&name) != number {
@@ -790,7 +881,7 @@ impl PartitionIntake {
         }
         intake.market = Market::read(
             config.market,
-            config.quotes,
+            (config.quotes, config.rules),
             intake.places.len(),
             (version, event_time_max_ns),
             bytes,
@@ -806,6 +897,16 @@ impl PartitionIntake {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
         Ok(intake)
+    }
+}
+
+/// Who crossed the spread, as kernels have it. Under the first rules nobody asked.
+#[inline(always)]
+fn aggressor(rules: Rules, side: Side) -> Aggressor {
+    match side {
+        Side::Buy if !rules.are_first() => Aggressor::Buyer,
+        Side::Sell if !rules.are_first() => Aggressor::Seller,
+        _ => Aggressor::Unknown,
     }
 }
 
@@ -847,11 +948,9 @@ impl NewSymbols {
 mod tests {
     use std::cell::Cell;
 
+    use super::*;
     use proptest::prelude::*;
     use proptest::test_runner::TestRunner;
-    use warptape_events::tick::Side;
-
-    use super::*;
 
     const SECOND_NS: i64 = 1_000_000_000;
     const GROUPS: usize = 3;
@@ -875,13 +974,17 @@ mod tests {
             columns.event_time_ns.push(*time_ns);
             columns.receive_time_ns.push(0);
             columns.trade_id.push(if is_quote { 0 } else { *time_ns / 10_000 % 3_000 });
-            columns.side.push(Side::None);
+            columns.side.push(if is_quote {
+                Side::None
+            } else {
+                [Side::None, Side::Buy, Side::Sell][*time_ns as usize % 3]
+            });
             columns.price_e9.push(of_kind(false, price));
             columns.size_e9.push(of_kind(false, price + 1));
             columns.bid_price_e9.push(of_kind(true, price));
-            columns.bid_size_e9.push(0);
+            columns.bid_size_e9.push(of_kind(true, *time_ns % 3));
             columns.ask_price_e9.push(of_kind(true, price / 2 * 2));
-            columns.ask_size_e9.push(0);
+            columns.ask_size_e9.push(of_kind(true, *time_ns % 2));
         }
         columns
     }
@@ -902,6 +1005,7 @@ mod tests {
             clock_skew_max_ns: None,
             rejects: Default::default(),
             symbols_max: None,
+            rules: Rules::NEWEST,
         };
         let queues = || (0..GROUPS).map(|_| GroupQueue::default()).collect::<Vec<_>>();
         let state = |intake: &PartitionIntake| {
@@ -935,6 +1039,7 @@ mod tests {
                         .expect("nothing is too far ahead");
                     let symbols = reference.symbols.len();
                     reference.price_scales.convert(&mut columns, first, symbols).expect("no other scales");
+                    reference.see_first(&columns, first);
                     reference.place_new_symbols(offset, &mut expected);
                     reference.trade_ids.begin_record();
                     reference.deal_row_by_row(

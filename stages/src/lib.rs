@@ -18,6 +18,7 @@ mod quorum;
 pub mod risk;
 mod samples;
 mod scales;
+mod sides;
 mod trade_ids;
 
 pub use config::{Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
@@ -29,4 +30,4 @@ pub use intake::{Acceptance, Late, PartitionIntake, TickRecord, group_of};
 pub use market::{MarketConfig, Samples, SymbolMarket};
 pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
 pub use trade_ids::{RepeatedId, RepeatedTrade, RepeatedTrades, TradeIdCounts};
-pub use warptape_kernels::{Isa, RowKind, Rows};
+pub use warptape_kernels::{Isa, RowKind, Rows, Rules};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use warptape_events::tick::Scales;
-use warptape_kernels::ParameterMistake;
+use warptape_kernels::{ParameterMistake, Rules};
 
 use crate::bytes::{get_i64, get_u32, put_i64, put_u32};
 use crate::samples::{SampleRow, SampleRows};
@@ -186,10 +186,13 @@ impl LastPrices {
     }
 
     /// The price, where it is positive: other prices have no returns and volatilities.
-    fn price(&self) -> Option<f64> {
-        let has_quote = self.bid_e9 != 0 && self.ask_e9 != 0;
+    fn price(&self, rules: Rules) -> Option<f64> {
+        // Under the first rules a side without a price is none.
+        let has_quote =
+            if rules.are_first() { self.bid_e9 != 0 && self.ask_e9 != 0 } else { self.quote_time_ns > 0 };
         let (is_positive, price) = if has_quote {
-            (self.bid_e9 > 0 && self.ask_e9 > 0, (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0)
+            let mid = (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0;
+            (if rules.are_first() { self.bid_e9 > 0 && self.ask_e9 > 0 } else { mid > 0.0 }, mid)
         } else {
             (self.trade_e9 > 0, self.trade_e9 as f64)
         };
@@ -197,8 +200,8 @@ impl LastPrices {
     }
 
     /// Whether there was a price, and the last one is not positive.
-    fn is_not_positive(&self) -> bool {
-        self.price().is_none() && self.quote_time_ns.max(self.trade_time_ns) > 0
+    fn is_not_positive(&self, rules: Rules) -> bool {
+        self.price(rules).is_none() && self.quote_time_ns.max(self.trade_time_ns) > 0
     }
 }
 
@@ -207,6 +210,7 @@ impl LastPrices {
 pub(crate) struct Market {
     config: MarketConfig,
     order: QuoteOrder,
+    rules: Rules,
     /// By symbol number.
     last: Vec<LastPrices>,
     /// Changed in place unless a request still has them.
@@ -218,9 +222,9 @@ pub(crate) struct Market {
 }
 
 impl Market {
-    pub(crate) fn new(config: MarketConfig, order: QuoteOrder) -> Self {
+    pub(crate) fn new(config: MarketConfig, order: QuoteOrder, rules: Rules) -> Self {
         let samples = Arc::default();
-        Self { config, order, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
+        Self { config, order, rules, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
     }
 
     /// Adds a symbol, whose prices have this scale.
@@ -275,13 +279,15 @@ impl Market {
         }
     }
 
+    /// Takes in a quote, whose sides may have no orders. One with a single side has no mid, and neither has one whose sides are crossed: the
+    /// one before it stays.
     #[inline]
-    pub(crate) fn quote(&mut self, symbol: u32, time_ns: i64, bid_e9: i64, ask_e9: i64) {
+    pub(crate) fn quote(&mut self, symbol: u32, time_ns: i64, [bid_e9, ask_e9]: [i64; 2], has_sides: bool) {
         let last = &mut self.last[symbol as usize];
         last.newest_ns = last.newest_ns.max(time_ns);
         let is_newest = time_ns >= last.quote_time_ns || self.order == QuoteOrder::Arrival;
-        // One with a single side has no mid: the one before it stays.
-        if is_newest && bid_e9 != 0 && ask_e9 != 0 {
+        let has_mid = has_sides && (bid_e9 <= ask_e9 || self.rules.are_first());
+        if is_newest && has_mid {
             (last.quote_time_ns, last.bid_e9, last.ask_e9) = (time_ns, bid_e9, ask_e9);
         }
     }
@@ -294,7 +300,7 @@ impl Market {
         let kept = self.config.window as usize + 1;
         // Before the first tick there was nothing to sample.
         let missed = if is_first { 0 } else { due.abs_diff(self.last_sample) };
-        let prices = self.last.iter().map(|last| last.price().unwrap_or(0.0));
+        let prices = self.last.iter().map(|last| last.price(self.rules).unwrap_or(0.0));
         let row = SampleRow::after(self.samples.back(), prices);
         let samples = Arc::make_mut(&mut self.samples);
         for _ in 0..missed.min(kept as u64) {
@@ -313,8 +319,8 @@ impl Market {
         SymbolMarket {
             partition,
             next_offset,
-            spot: self.last[symbol].price(),
-            is_not_positive: self.last[symbol].is_not_positive(),
+            spot: self.last[symbol].price(self.rules),
+            is_not_positive: self.last[symbol].is_not_positive(self.rules),
             samples: Samples { rows: self.samples.clone(), symbol },
             last_sample: self.last_sample,
             sample_interval_ns: self.config.sample_interval_ns,
@@ -341,12 +347,12 @@ impl Market {
     /// newest ticks were written: `newest_ns` stands for all of them.
     pub(crate) fn read(
         config: MarketConfig,
-        order: QuoteOrder,
+        (order, rules): (QuoteOrder, Rules),
         symbols: usize,
         (version, newest_ns): (u32, i64),
         bytes: &mut &[u8],
     ) -> Result<Self, StageError> {
-        let mut market = Self::new(config, order);
+        let mut market = Self::new(config, order, rules);
         market.last_sample = get_i64(bytes, "last sample")?;
         market.next_sample_ns = get_i64(bytes, "next sample")?;
         for _ in 0..symbols {
@@ -383,13 +389,21 @@ mod tests {
     use super::*;
 
     fn market() -> Market {
-        let mut market =
-            Market::new(MarketConfig { window: 3, ..MarketConfig::default() }, QuoteOrder::EventTime);
+        let mut market = Market::new(
+            MarketConfig { window: 3, ..MarketConfig::default() },
+            QuoteOrder::EventTime,
+            Rules::NEWEST,
+        );
         (0..2).for_each(|_| market.add_symbol(Scales::E9.price));
         market
     }
 
     const S: i64 = SECOND_NS;
+
+    /// A quote, whose sides without a price have no orders.
+    fn quote(market: &mut Market, symbol: u32, time_ns: i64, prices: [i64; 2]) {
+        market.quote(symbol, time_ns, prices, prices[0] != 0 && prices[1] != 0);
+    }
 
     #[test]
     fn a_sample_is_the_last_price_before_its_time() {
@@ -406,7 +420,7 @@ mod tests {
         assert_eq!((of.partition, of.next_offset), (7, 8));
         // Two intervals without a tick, and an interval in which the other symbol begins.
         market.advance(4 * S);
-        market.quote(1, 4 * S, 10 * S, 11 * S);
+        quote(&mut market, 1, 4 * S, [10 * S, 11 * S]);
         market.advance(5 * S);
         assert_eq!(market.of(0, 0, 0).samples.prices(), [6.0, 7.0, 7.0, 7.0]);
         assert_eq!(market.of(1, 0, 0).samples.prices(), [10.5]);
@@ -433,28 +447,28 @@ mod tests {
     fn a_quote_with_one_side_has_no_mid() {
         let mut market = market();
         assert_eq!(market.of(0, 0, 0).spot, None);
-        market.quote(0, S, 10 * S, 0);
+        quote(&mut market, 0, S, [10 * S, 0]);
         assert_eq!(market.of(0, 0, 0).spot, None);
         market.trade(0, S, 9 * S);
         assert_eq!(market.of(0, 0, 0).spot, Some(9.0));
-        market.quote(0, S, 10 * S, 12 * S);
+        quote(&mut market, 0, S, [10 * S, 12 * S]);
         assert_eq!(market.of(0, 0, 0).spot, Some(11.0));
-        market.quote(0, S, 0, 13 * S);
+        quote(&mut market, 0, S, [0, 13 * S]);
         assert_eq!(market.of(0, 0, 0).spot, Some(11.0), "the last mid");
     }
 
     #[test]
     fn a_price_out_of_order_never_replaces_a_newer_one() {
         let spots = |order| {
-            let mut market = Market::new(MarketConfig::default(), order);
+            let mut market = Market::new(MarketConfig::default(), order, Rules::NEWEST);
             (0..2).for_each(|_| market.add_symbol(Scales::E9.price));
             for (time_ns, price) in [(5, 50), (3, 30), (5, 55), (4, 40)] {
                 market.trade(0, time_ns, price * S);
-                market.quote(1, time_ns, price * S, price * S);
+                quote(&mut market, 1, time_ns, [price * S, price * S]);
             }
             // What has one side is none, and makes no other one old.
-            market.quote(1, 9, 90 * S, 0);
-            market.quote(1, 4, 45 * S, 45 * S);
+            quote(&mut market, 1, 9, [90 * S, 0]);
+            quote(&mut market, 1, 4, [45 * S, 45 * S]);
             [0, 1].map(|symbol| market.of(symbol, 0, 0).spot)
         };
         assert_eq!(spots(QuoteOrder::EventTime), [Some(55.0); 2]);
@@ -468,14 +482,20 @@ mod tests {
             market.advance(second * S);
             market.trade(0, second * S, second);
             if second > 4 {
-                market.quote(1, second * S, second, second + 1);
+                quote(&mut market, 1, second * S, [second, second + 1]);
             }
         }
         let mut bytes = Vec::new();
         market.write(&mut bytes);
         let mut rest = bytes.as_slice();
-        let mut again = Market::read(market.config, QuoteOrder::EventTime, 2, (MARKS_SINCE, 0), &mut rest)
-            .expect("what was written");
+        let mut again = Market::read(
+            market.config,
+            (QuoteOrder::EventTime, Rules::NEWEST),
+            2,
+            (MARKS_SINCE, 0),
+            &mut rest,
+        )
+        .expect("what was written");
         assert!(rest.is_empty());
         for market in [&mut market, &mut again] {
             market.advance(9 * S);
@@ -485,7 +505,16 @@ mod tests {
         }
         for length in 0..bytes.len() {
             let bytes = &mut &bytes[..length];
-            assert!(Market::read(market.config, QuoteOrder::EventTime, 2, (MARKS_SINCE, 0), bytes).is_err());
+            assert!(
+                Market::read(
+                    market.config,
+                    (QuoteOrder::EventTime, Rules::NEWEST),
+                    2,
+                    (MARKS_SINCE, 0),
+                    bytes
+                )
+                .is_err()
+            );
         }
     }
 
@@ -493,17 +522,17 @@ mod tests {
     fn what_falls_to_0_and_below_has_no_spot_and_no_samples_before() {
         let mut market = market();
         market.advance(0);
-        market.quote(0, 0, 5, 7);
+        quote(&mut market, 0, 0, [5, 7]);
         market.trade(1, 0, 3);
         market.advance(SECOND_NS);
-        market.quote(0, SECOND_NS, -3, 1);
+        quote(&mut market, 0, SECOND_NS, [-3, 1]);
         market.trade(1, SECOND_NS, 0);
         market.advance(2 * SECOND_NS);
         for symbol in [0, 1] {
             let found = market.of(symbol, 0, 0);
             assert_eq!((found.spot, found.is_not_positive, found.samples.prices()), (None, true, vec![]));
         }
-        market.quote(0, 2 * SECOND_NS, 2, 4);
+        quote(&mut market, 0, 2 * SECOND_NS, [2, 4]);
         market.trade(1, 2 * SECOND_NS, 4);
         market.advance(3 * SECOND_NS);
         for (symbol, price) in [(0, 3e-9), (1, 4e-9)] {

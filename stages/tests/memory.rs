@@ -5,7 +5,7 @@ use std::process::Command;
 use warptape_kernels::Isa;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Numbers, PartitionIntake, QuoteOrder, Rejects, SignalMerge,
+    GroupOutput, GroupQueue, GroupStage, Numbers, PartitionIntake, QuoteOrder, Rejects, Rules, SignalMerge,
     StageConfig,
 };
 
@@ -44,6 +44,7 @@ fn config() -> StageConfig {
         clock_skew_max_ns: Some(60_000_000_000),
         rejects: Rejects::Rows,
         symbols_max: None,
+        rules: Rules::NEWEST,
     }
 }
 

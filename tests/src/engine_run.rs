@@ -16,7 +16,7 @@ use warptape_pipeline::publisher::{Publisher, create_missing_topics};
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
-use warptape_stages::{Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
+use warptape_stages::{Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
 
 /// An engine configuration with `lanes` CPU lanes and the limits that `warptape` has by default.
 pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
@@ -97,6 +97,7 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
         clock_skew_max_ns: Some(60_000_000_000),
         rejects: Rejects::Rows,
         symbols_max: Some(65_536),
+        rules: Rules::NEWEST,
     }
 }
 

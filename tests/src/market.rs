@@ -5,7 +5,7 @@ use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     SetEventTime, encode_scaled_tick_batch, encode_set_event_time, encode_tick, encode_tick_batch,
 };
-use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
 
 use crate::random::Random;
 
@@ -48,6 +48,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
         clock_skew_max_ns: future_max_ns.map(|_| 500 * MILLISECOND_NS),
         rejects,
         symbols_max: (rejects == Rejects::Rows).then(|| random.between(4, 12) as u32),
+        rules: Rules::NEWEST,
     }
 }
 
@@ -94,7 +95,8 @@ fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<V
 /// An operator's word, which may move event time back.
 fn set_event_time(event_time_max_ns: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let set = SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns };
+    let set =
+        SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns, cuts_bars: false };
     encode_set_event_time(&set, &mut bytes);
     bytes
 }

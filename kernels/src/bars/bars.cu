@@ -15,12 +15,28 @@ namespace warptape {
 
 static const u64 RUN = 32;
 // As in `quotes.rs`.
-static const i64 RECENT_QUOTES_MAX = 64;
+static const i64 RECENT_QUOTES_MAX = 256;
+static const i64 ABSENT = -1, FORGOTTEN = -2;
+// Unknown, buyer, seller.
+static const u32 AGGRESSORS = 3;
 
 enum Kind { TIME, TRADES, VOLUME };
 
+// Bid and ask. No orders are zeros.
+struct Top {
+    i64 bid_e9, ask_e9;
+    i64 bid_size, ask_size;
+    i64 unit;  // One more than the exponent of the sizes; 0 where there are no orders.
+};
+
+__device__ inline i128 size_of(const Top &top, i64 size) {
+    i128 size_e9 = size;
+    if (size > 0) for (i64 unit = top.unit; unit > 1; --unit) size_e9 *= 10;
+    return size_e9;
+}
+
 struct Bar {
-    i128 volume_e9;
+    i128 volumes_e9[AGGRESSORS];
     i128 notional_e18;
     i64 number;  // Time bars: number of intervals since the epoch. Bars by count: number within the batch.
     i64 open_time_ns;
@@ -29,11 +45,13 @@ struct Bar {
     i64 high_e9;
     i64 low_e9;
     i64 close_e9;
-    i64 trades;
+    i64 trades[AGGRESSORS];
     i64 quoted;  // Whether it has a quote; there are bars with a quote and no trades.
     i64 quote_time_ns;
-    i64 bid_e9;
-    i64 ask_e9;
+    Top top;
+    i64 unused;
+
+    __device__ i64 trade_count() const { return trades[0] + trades[1] + trades[2]; }
 };
 
 // The fold of neighbouring trades of one slot and bar.
@@ -46,28 +64,28 @@ struct Part {
 };
 
 struct Trade {
-    u32 place_exponent;  // The place, and in the highest four bits the exponent of the size.
+    u32 place_kind;  // The place, then four bits with the exponent of the size, and two with the aggressor.
     u32 row;
     i64 time_ns;
     i64 price_e9;
     i64 size;  // In 10^exponent of 1e-9.
-    __device__ u32 place() const { return place_exponent & 0xfffffff; }
+    __device__ u32 place() const { return place_kind & 0x3ffffff; }
+    __device__ u32 exponent() const { return place_kind >> 26 & 15; }
+    __device__ u32 aggressor() const { return place_kind >> 30; }
 };
 
 struct Quote {
     u32 place;
     u32 row;
     i64 time_ns;
-    i64 bid_e9;
-    i64 ask_e9;
+    Top top;
 };
 
 // Of neighbouring quotes of one slot and bar, the last one by event time.
 struct QuotePart {
     i64 number;
     i64 time_ns;
-    i64 bid_e9;
-    i64 ask_e9;
+    Top top;
     u32 place;
     u32 first_row;
 };
@@ -97,7 +115,7 @@ struct FoldArgs {
     u64 open_max;
     Bar *open;        // By slot, `open_max` for each, by ascending number.
     u64 *open_count;  // By slot.
-    i64 *kept_quotes;  // By slot, words of each side by side: time bars' as `LastQuote`, others' as `RecentQuotes`.
+    i64 *kept_quotes;  // By slot: of time bars the last `Top` before all open bars, of others `RecentQuotes`.
     Part *parts;       // By trade: each run's at its first trades.
     u32 *part_count;   // By run.
     QuotePart *quote_parts;  // By quote, likewise.
@@ -115,12 +133,24 @@ __device__ inline i128 greatest_i128() { return (i128)(((unsigned __int128)1 << 
 // Unsigned, so that a notional may wrap: it is taken modulo 2^128, and `notional_of` says whether it is known.
 typedef unsigned __int128 u128;
 
+__device__ inline i128 sum(i128 a, i128 b) { return b <= greatest_i128() - a ? a + b : greatest_i128(); }
+
+__device__ inline i128 volume_of(const Bar &bar) {
+    return sum(sum(bar.volumes_e9[0], bar.volumes_e9[1]), bar.volumes_e9[2]);
+}
+
 __device__ inline Bar bar_of_trade(const Trade &trade, i64 number) {
     i64 time_ns = trade.time_ns, price = trade.price_e9;
     i128 size = trade.size;
-    for (u32 exponent = trade.place_exponent >> 28; exponent > 0; --exponent) size *= 10;
-    i128 notional = (i128)((u128)(i128)price * (u128)size);
-    return {size, notional, number, time_ns, time_ns, price, price, price, price, 1, 0, 0, 0, 0};
+    for (u32 exponent = trade.exponent(); exponent > 0; --exponent) size *= 10;
+    Bar bar = {};
+    bar.volumes_e9[trade.aggressor()] = size;
+    bar.trades[trade.aggressor()] = 1;
+    bar.notional_e18 = (i128)((u128)(i128)price * (u128)size);
+    bar.number = number;
+    bar.open_time_ns = bar.close_time_ns = time_ns;
+    bar.open_e9 = bar.high_e9 = bar.low_e9 = bar.close_e9 = price;
+    return bar;
 }
 
 // Adds trades that came after those it has.
@@ -135,10 +165,11 @@ __device__ inline void add(bool by_event_time, Bar &bar, const Bar &later) {
     }
     if (later.high_e9 > bar.high_e9) bar.high_e9 = later.high_e9;
     if (later.low_e9 < bar.low_e9) bar.low_e9 = later.low_e9;
-    bool fits = later.volume_e9 <= greatest_i128() - bar.volume_e9;
-    bar.volume_e9 = fits ? bar.volume_e9 + later.volume_e9 : greatest_i128();
     bar.notional_e18 = (i128)((u128)bar.notional_e18 + (u128)later.notional_e18);
-    bar.trades += later.trades;
+    for (u32 side = 0; side < AGGRESSORS; ++side) {
+        bar.volumes_e9[side] = sum(bar.volumes_e9[side], later.volumes_e9[side]);
+        bar.trades[side] += later.trades[side];
+    }
 }
 
 // Sum of price times size; the least i128 where the sum may need more than 128 bits, so that it is not known.
@@ -146,7 +177,7 @@ __device__ inline i128 notional_of(const Bar &bar) {
     u64 high = bar.high_e9 < 0 ? 0 - (u64)bar.high_e9 : bar.high_e9;
     u64 low = bar.low_e9 < 0 ? 0 - (u64)bar.low_e9 : bar.low_e9;
     u64 price = high > low ? high : low;
-    u128 volume = (u128)bar.volume_e9;
+    u128 volume = (u128)volume_of(bar);
     u128 upper = (u128)price * (u64)(volume >> 64) + ((u128)price * (u64)volume >> 64);
     return upper >> 63 ? -greatest_i128() - 1 : bar.notional_e18;
 }
@@ -167,7 +198,7 @@ __device__ inline i64 time_of(i128 number, i64 interval_ns) {
 __device__ inline i64 bar_number(const FoldArgs &args, u32 place, u64 trade) {
     if (args.kind == TIME) return floor_divide(args.trade[trade].time_ns, args.parameter);
     u32 slot = args.slot[place];
-    i64 before = args.open_count[slot] > 0 ? args.open[slot * args.open_max].trades : 0;
+    i64 before = args.open_count[slot] > 0 ? args.open[slot * args.open_max].trade_count() : 0;
     return (before + (i64)(trade - args.trade_begin[place])) / args.parameter;
 }
 
@@ -207,12 +238,11 @@ extern "C" __global__ void fold_quotes(const __grid_constant__ FoldArgs args) {
         if (at > begin && part.place == quote.place && part.number == number) {
             if (quote.time_ns < part.time_ns) continue;
             part.time_ns = quote.time_ns;
-            part.bid_e9 = quote.bid_e9;
-            part.ask_e9 = quote.ask_e9;
+            part.top = quote.top;
             continue;
         }
         if (at > begin) args.quote_parts[begin + count++] = part;
-        part = {number, quote.time_ns, quote.bid_e9, quote.ask_e9, quote.place, quote.row};
+        part = {number, quote.time_ns, quote.top, quote.place, quote.row};
     }
     args.quote_parts[begin + count++] = part;
     args.quote_part_count[run] = count;
@@ -251,52 +281,49 @@ struct Walk {
     }
 };
 
-// Time bars: bid and ask of a slot's last quote before all of its open bars.
-struct LastQuote {
-    static const u32 WORDS = 2;
-    i64 *words;
+// A quote of a ring.
+struct RecentQuote {
+    i64 time_ns;
+    Top top;
 };
 
-// Bars by count or volume: a ring with a slot's newest quotes by event time, oldest first. Its words are the position at which the
-// ring begins, the number of quotes, and then the event time, bid and ask of each quote.
+// Bars by count or volume: a ring with a slot's newest quotes by event time, oldest first.
 struct RecentQuotes {
-    static const u32 WORDS = 2 + 3 * RECENT_QUOTES_MAX;
-    i64 *words;
+    i64 first;  // The position at which the ring begins.
+    i64 count;
+    i64 has_forgotten;  // Whether one was dropped that a trade might have asked for.
+    RecentQuote quotes[RECENT_QUOTES_MAX];
 
-    __device__ i64 *at(i64 position) const { return words + 2 + 3 * ((words[0] + position) % RECENT_QUOTES_MAX); }
+    __device__ RecentQuote &at(i64 position) { return quotes[(first + position) % RECENT_QUOTES_MAX]; }
 
     __device__ void forget_oldest() {
-        words[0] = (words[0] + 1) % RECENT_QUOTES_MAX;
-        --words[1];
+        first = (first + 1) % RECENT_QUOTES_MAX;
+        --count;
     }
 
     __device__ void add(const Quote &quote, i64 allowed_lateness_ns) {
-        i64 position = words[1];
-        while (position > 0 && at(position - 1)[0] > quote.time_ns) --position;
-        if (words[1] == RECENT_QUOTES_MAX) {
+        i64 position = count;
+        while (position > 0 && at(position - 1).time_ns > quote.time_ns) --position;
+        if (count == RECENT_QUOTES_MAX) {
+            has_forgotten = 1;
             if (position == 0) return;
             forget_oldest();
             --position;
         }
-        for (i64 to = words[1]; to > position; --to) {
-            for (u32 word = 0; word < 3; ++word) at(to)[word] = at(to - 1)[word];
-        }
-        i64 *added = at(position);
-        added[0] = quote.time_ns;
-        added[1] = quote.bid_e9;
-        added[2] = quote.ask_e9;
-        ++words[1];
+        for (i64 to = count; to > position; --to) at(to) = at(to - 1);
+        at(position) = {quote.time_ns, quote.top};
+        ++count;
         // A later trade may ask for quotes from this time on, and for the last quote before it: older ones are not needed.
-        i128 settled_ns = (i128)at(words[1] - 1)[0] - allowed_lateness_ns;
-        while (words[1] > 1 && at(1)[0] <= settled_ns) forget_oldest();
+        i128 settled_ns = (i128)at(count - 1).time_ns - allowed_lateness_ns;
+        while (count > 1 && at(1).time_ns <= settled_ns) forget_oldest();
     }
 
-    // The last quote at an event time or before; null where none is kept.
-    __device__ const i64 *before(i64 time_ns) const {
-        for (i64 position = words[1]; position > 0; --position) {
-            if (at(position - 1)[0] <= time_ns) return at(position - 1);
+    // The last quote at an event time or before.
+    __device__ Top before(i64 time_ns) {
+        for (i64 position = count; position > 0; --position) {
+            if (at(position - 1).time_ns <= time_ns) return at(position - 1).top;
         }
-        return 0;
+        return {0, 0, FORGOTTEN, FORGOTTEN, has_forgotten};
     }
 };
 
@@ -309,7 +336,7 @@ struct Closing {
     u32 last;  // Its last closed bar.
     u32 next_quote;  // Bars by count or volume: the first quote that is not among the recent ones.
 
-    __device__ void close(const Bar &bar, i64 start_ns, i64 end_ns, i64 bid_e9, i64 ask_e9, u32 row) {
+    __device__ void close(const Bar &bar, i64 start_ns, i64 end_ns, const Top &top, u32 row) {
         u32 id = atomicAdd(args.closed_count, 1u);
         if (id >= args.closed_max) {
             *args.failed = 1;
@@ -319,7 +346,7 @@ struct Closing {
         else args.closed[last].next = id;
         last = id;
         ClosedBar &closed = args.closed[id];
-        closed.volume_e9 = bar.volume_e9;
+        closed.volume_e9 = volume_of(bar);
         closed.notional_e18 = notional_of(bar);
         closed.start_ns = start_ns;
         closed.end_ns = end_ns;
@@ -327,9 +354,15 @@ struct Closing {
         closed.high_e9 = bar.high_e9;
         closed.low_e9 = bar.low_e9;
         closed.close_e9 = bar.close_e9;
-        closed.trades = bar.trades;
-        closed.bid_e9 = bid_e9;
-        closed.ask_e9 = ask_e9;
+        closed.trades = bar.trade_count();
+        for (u32 side = 1; side < AGGRESSORS; ++side) {
+            closed.volumes_e9[side - 1] = bar.volumes_e9[side];
+            closed.trades_of[side - 1] = bar.trades[side];
+        }
+        closed.bid_e9 = top.bid_e9;
+        closed.ask_e9 = top.ask_e9;
+        closed.quote_sizes_e9[0] = top.unit > 0 ? size_of(top, top.bid_size) : ABSENT;
+        closed.quote_sizes_e9[1] = top.unit > 0 ? size_of(top, top.ask_size) : ABSENT;
         closed.place = place;
         closed.row = row;
         closed.next = NONE;
@@ -342,20 +375,17 @@ struct Closing {
         u32 behind = first_where(marks_begin, marks_end, [&](u32 mark) { return args.mark[mark].row > row; });
         if (behind == marks_begin) return;
         i64 watermark_ns = args.mark[behind - 1].time_ns;
-        i64 *quote = args.kept_quotes + (u64)slot * LastQuote::WORDS;
+        Top &last_top = ((Top *)args.kept_quotes)[slot];
         u32 over = 0;
         for (; over < count; ++over) {
             const Bar &bar = open[over];
             i64 end_ns = time_of((i128)bar.number + 1, args.parameter);
             if (end_ns > watermark_ns) break;
-            if (bar.quoted) {
-                quote[0] = bar.bid_e9;
-                quote[1] = bar.ask_e9;
-            }
-            if (bar.trades == 0) continue;
+            if (bar.quoted) last_top = bar.top;
+            if (bar.trade_count() == 0) continue;
             u32 mark = first_where(marks_begin, behind, [&](u32 mark) { return args.mark[mark].time_ns >= end_ns; });
             i64 start_ns = time_of(bar.number, args.parameter);
-            close(bar, start_ns, end_ns, quote[0], quote[1], (u32)args.mark[mark].row);
+            close(bar, start_ns, end_ns, last_top, (u32)args.mark[mark].row);
         }
         for (u32 bar = over; bar < count; ++bar) open[bar - over] = open[bar];
         count -= over;
@@ -380,15 +410,14 @@ struct Closing {
         close_before(part.first_row);
         Bar *bar = bar_at(part.bar.number);
         if (!bar) return;
-        if (bar->trades > 0) {
+        if (bar->trade_count() > 0) {
             add(true, *bar, part.bar);
             return;
         }
         Bar begun = part.bar;
         begun.quoted = bar->quoted;
         begun.quote_time_ns = bar->quote_time_ns;
-        begun.bid_e9 = bar->bid_e9;
-        begun.ask_e9 = bar->ask_e9;
+        begun.top = bar->top;
         *bar = begun;
     }
 
@@ -398,15 +427,14 @@ struct Closing {
         if (!bar || (bar->quoted && part.time_ns < bar->quote_time_ns)) return;
         bar->quoted = 1;
         bar->quote_time_ns = part.time_ns;
-        bar->bid_e9 = part.bid_e9;
-        bar->ask_e9 = part.ask_e9;
+        bar->top = part.top;
     }
 
-    __device__ RecentQuotes recent_quotes() { return {args.kept_quotes + (u64)slot * RecentQuotes::WORDS}; }
+    __device__ RecentQuotes &recent_quotes() { return ((RecentQuotes *)args.kept_quotes)[slot]; }
 
     // Takes in the quotes before a row.
     __device__ void add_quotes_before(u32 row) {
-        RecentQuotes recent = recent_quotes();
+        RecentQuotes &recent = recent_quotes();
         for (; next_quote < args.quote_begin[place + 1]; ++next_quote) {
             const Quote &quote = args.quote[next_quote];
             if (quote.row > row) break;
@@ -418,12 +446,11 @@ struct Closing {
         if (count == 0) open[0] = bar;
         else add(false, open[0], bar);
         count = 1;
-        bool full = args.kind == TRADES ? open[0].trades >= args.parameter : open[0].volume_e9 >= args.parameter;
+        bool full = args.kind == TRADES ? open[0].trade_count() >= args.parameter : volume_of(open[0]) >= args.parameter;
         if (full) {
             add_quotes_before(row);
-            const i64 *quote = recent_quotes().before(open[0].close_time_ns);
-            i64 bid_e9 = quote ? quote[1] : 0, ask_e9 = quote ? quote[2] : 0;
-            close(open[0], open[0].open_time_ns, open[0].close_time_ns, bid_e9, ask_e9, row);
+            Top top = recent_quotes().before(open[0].close_time_ns);
+            close(open[0], open[0].open_time_ns, open[0].close_time_ns, top, row);
             count = 0;
         }
     }

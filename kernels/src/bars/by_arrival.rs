@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::closed::ClosedBars;
-use crate::rows::{RowKind, Rows};
+use crate::rows::Rows;
 
 /// Bid and ask price of the quote of each slot that arrived last. Bars have their quotes by event time; this is for running
 /// logs again whose signals were made before that.
@@ -48,7 +48,7 @@ impl QuotesByArrival {
 
 fn apply(quotes: &mut [[i64; 2]], rows: &Rows, range: Range<usize>) {
     for row in range {
-        if rows.kind[row] == RowKind::QUOTE {
+        if rows.kind[row].is_quote() {
             quotes[rows.slot[row] as usize] = [rows.price_e9[row], rows.size_e9[row]];
         }
     }

@@ -1,7 +1,17 @@
 //! Bars that closed, as columns, in the order of closing.
 
 use super::open::OpenBar;
-use crate::Rows;
+use super::quotes::Top;
+use crate::{RowKind, Rows};
+
+/// What aggressive buyers and sellers traded, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BySide {
+    /// Sums of sizes.
+    pub volumes_e9: [i128; 2],
+    /// Numbers of trades.
+    pub trades: [i64; 2],
+}
 
 /// Bars that closed, in the order of closing. All columns have the same length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +40,13 @@ pub struct ClosedBars {
     pub bid_price_e9: Vec<i64>,
     /// Ask price, likewise.
     pub ask_price_e9: Vec<i64>,
+    /// Trades whose aggressor is known.
+    pub by_side: Vec<BySide>,
+    /// Sizes of bid and ask; 0 where the quote tells none, [`crate::ABSENT`] where the side has no orders, [`crate::FORGOTTEN`] where the
+    /// quote is kept no more.
+    pub quote_sizes_e9: Vec<[i128; 2]>,
+    /// Whether the bar was closed before its end ([`RowKind::CUT`]).
+    pub is_cut: Vec<bool>,
     /// Offset of the row that closed the bar.
     pub offset: Vec<i64>,
     /// Index of the row that closed the bar within its record.
@@ -64,10 +81,16 @@ impl ClosedBars {
             trades,
             bid_price_e9,
             ask_price_e9,
+            by_side,
+            quote_sizes_e9,
+            is_cut,
             offset,
             index,
             row,
         } = self;
+        by_side.clear();
+        quote_sizes_e9.clear();
+        is_cut.clear();
         let prices = [open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9];
         for column in prices.into_iter().chain([start_ns, end_ns, trades, offset]) {
             column.clear();
@@ -87,7 +110,7 @@ impl ClosedBars {
         slot: u32,
         [start_ns, end_ns]: [i64; 2],
         bar: &OpenBar,
-        [bid_e9, ask_e9]: [i64; 2],
+        top: Top,
         rows: &Rows,
         row: usize,
     ) {
@@ -98,11 +121,15 @@ impl ClosedBars {
         self.high_e9.push(bar.high_e9);
         self.low_e9.push(bar.low_e9);
         self.close_e9.push(bar.close_e9);
-        self.volume_e9.push(bar.volume_e9);
+        self.volume_e9.push(bar.volume_e9());
         self.notional_e18.push(bar.notional_e18());
-        self.trades.push(bar.trades);
-        self.bid_price_e9.push(bid_e9);
-        self.ask_price_e9.push(ask_e9);
+        self.trades.push(bar.trade_count());
+        self.bid_price_e9.push(top.prices_e9[0]);
+        self.ask_price_e9.push(top.prices_e9[1]);
+        let [_, buyers, sellers] = bar.volumes_e9;
+        self.by_side.push(BySide { volumes_e9: [buyers, sellers], trades: [bar.trades[1], bar.trades[2]] });
+        self.quote_sizes_e9.push(top.sizes_e9());
+        self.is_cut.push(rows.kind[row] == RowKind::CUT);
         self.offset.push(rows.offset[row]);
         self.index.push(rows.index[row]);
         self.row.push(u32::try_from(row).expect("rows of a batch are counted in 32 bits"));

@@ -1,17 +1,18 @@
 //! Open bars as a device has them, and the arguments of the kernels that fold them.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::{Pod, Zeroable, cast_slice, pod_read_unaligned};
 
-use super::open::OpenBar;
-use super::quotes::{Quote, RECENT_QUOTES_MAX, RecentQuotes};
+use super::open::{AGGRESSORS, OpenBar};
+use super::quotes::{Quote, RECENT_QUOTES_MAX, RecentQuotes, Top};
 use super::slab::{BarSlab, OpenBars};
 use super::spec::BarSpec;
+use crate::rows::RowKind;
 
 /// An open bar: as `Bar` of `bars.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct DeviceBar {
-    volume_e9: i128,
+    volumes_e9: [i128; AGGRESSORS],
     notional_e18: i128,
     number: i64,
     open_time_ns: i64,
@@ -20,9 +21,46 @@ pub struct DeviceBar {
     high_e9: i64,
     low_e9: i64,
     close_e9: i64,
-    trades: i64,
+    trades: [i64; AGGRESSORS],
+    /// 0 where it has no quote.
     quoted: i64,
-    quote: [i64; 3],
+    quote_time_ns: i64,
+    top: DeviceTop,
+    unused: i64,
+}
+
+/// Bid and ask: `Top` of `bars.cu`. No orders are zeros.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct DeviceTop {
+    prices_e9: [i64; 2],
+    sizes: [i64; 2],
+    /// One more than the exponent of the sizes; 0 where there are no orders.
+    unit: i64,
+}
+
+/// Number of words of a [`DeviceTop`].
+const TOP_WORDS: usize = size_of::<DeviceTop>() / 8;
+
+impl DeviceTop {
+    /// That of a quote.
+    fn of_quote(top: Top) -> Self {
+        let Top { prices_e9, sizes, exponent } = top;
+        Self { prices_e9, sizes, unit: i64::from(exponent) + 1 }
+    }
+
+    /// That of a slot, which may have had no quote.
+    fn of_slot(top: Top) -> Self {
+        if top == Top::NONE { Self::default() } else { Self::of_quote(top) }
+    }
+
+    fn top(self) -> Top {
+        let Self { prices_e9, sizes, unit } = self;
+        match unit {
+            0 => Top::NONE,
+            unit => Top { prices_e9, sizes, exponent: unit as u32 - 1 },
+        }
+    }
 }
 
 /// The fold of neighbouring trades: `Part` of `bars.cu`. Only the device reads its fields.
@@ -37,7 +75,8 @@ pub struct DevicePart {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct DeviceQuotePart {
-    numbers: [i64; 4],
+    numbers: [i64; 2],
+    top: DeviceTop,
     rows: [u32; 2],
 }
 
@@ -45,8 +84,8 @@ pub struct DeviceQuotePart {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct DeviceTrade {
-    /// The place, and in the highest four bits the exponent of the size.
-    place_exponent: u32,
+    /// The place, then four bits with the exponent of the size, and two with the aggressor.
+    place_kind: u32,
     row: u32,
     time_ns: i64,
     price_e9: i64,
@@ -54,22 +93,28 @@ pub(crate) struct DeviceTrade {
 }
 
 impl DeviceTrade {
-    /// Number of places that fit into the bits that a size's exponent leaves.
-    pub const PLACES_MAX: usize = 1 << 28;
+    /// Number of places that fit into the bits that a kind leaves.
+    pub const PLACES_MAX: usize = 1 << 26;
 
-    pub fn new(place: u32, exponent: u32, row: u32, [time_ns, price_e9, size]: [i64; 3]) -> Self {
-        Self { place_exponent: place | exponent << 28, row, time_ns, price_e9, size }
+    pub fn new(place: u32, kind: RowKind, row: u32, [time_ns, price_e9, size]: [i64; 3]) -> Self {
+        let place_kind = place | kind.exponent() << 26 | kind.aggressor() << 30;
+        Self { place_kind, row, time_ns, price_e9, size }
     }
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct DeviceQuote {
-    pub place: u32,
-    pub row: u32,
-    pub time_ns: i64,
-    pub bid_e9: i64,
-    pub ask_e9: i64,
+    place: u32,
+    row: u32,
+    time_ns: i64,
+    top: DeviceTop,
+}
+
+impl DeviceQuote {
+    pub fn new(place: u32, row: u32, quote: Quote) -> Self {
+        Self { place, row, time_ns: quote.time_ns, top: DeviceTop::of_quote(quote.top) }
+    }
 }
 
 #[repr(C)]
@@ -157,26 +202,31 @@ impl BarSlab {
 }
 
 /// Number of words that a slot's quotes take under a specification. Time bars need bid and ask. Other bars need a ring: the position at
-/// which it begins, the number of quotes, and the event time, bid and ask of each.
+/// which it begins, the number of quotes, whether one was forgotten, and the event time, bid and ask of each.
 pub(crate) fn quote_words(spec: BarSpec) -> usize {
     match spec {
-        BarSpec::Time { .. } => 2,
-        BarSpec::Ticks { .. } | BarSpec::Volume { .. } => 2 + 3 * RECENT_QUOTES_MAX,
+        BarSpec::Time { .. } => TOP_WORDS,
+        BarSpec::Ticks { .. } | BarSpec::Volume { .. } => RING_HEAD + QUOTE_WORDS * RECENT_QUOTES_MAX,
     }
 }
+
+/// Words before the quotes of a ring, and of each quote.
+const RING_HEAD: usize = 3;
+const QUOTE_WORDS: usize = 1 + TOP_WORDS;
 
 impl BarSlab {
     /// Quotes of a slot as a device has them.
     pub(crate) fn quotes(&self, slot: usize) -> Vec<i64> {
         match &self.open {
-            OpenBars::Time(bars) => bars.last_quote(slot).to_vec(),
+            OpenBars::Time(bars) => cast_slice(&[DeviceTop::of_slot(bars.last_quote(slot))]).to_vec(),
             OpenBars::Filled(bars) => {
-                let quotes = bars.quotes(slot).iter();
-                let head = [0, quotes.len() as i64];
-                let of_quotes =
-                    quotes.flat_map(|Quote { time_ns, bid_e9, ask_e9 }| [*time_ns, *bid_e9, *ask_e9]);
-                let mut words: Vec<i64> = head.into_iter().chain(of_quotes).collect();
-                words.resize(2 + 3 * RECENT_QUOTES_MAX, 0);
+                let recent = bars.quotes(slot);
+                let mut words = vec![0, recent.iter().len() as i64, recent.has_forgotten.into()];
+                for quote in recent.iter() {
+                    words.push(quote.time_ns);
+                    words.extend_from_slice(cast_slice(&[DeviceTop::of_quote(quote.top)]));
+                }
+                words.resize(RING_HEAD + QUOTE_WORDS * RECENT_QUOTES_MAX, 0);
                 words
             }
         }
@@ -184,15 +234,18 @@ impl BarSlab {
 
     /// Sets the quotes of a slot, given as a device has them.
     pub(crate) fn set_quotes(&mut self, slot: usize, words: &[i64]) {
-        let (head, ring) = words.split_at(2);
+        let top = |words: &[i64]| pod_read_unaligned::<DeviceTop>(cast_slice(words)).top();
         match &mut self.open {
-            OpenBars::Time(bars) => bars.set_last_quote(slot, [head[0], head[1]]),
+            OpenBars::Time(bars) => bars.set_last_quote(slot, top(words)),
             OpenBars::Filled(bars) => {
+                let (head, ring) = words.split_at(RING_HEAD);
                 let quotes = (head[0]..head[0] + head[1]).map(|at| {
-                    let of_quote = &ring[3 * (at as usize % RECENT_QUOTES_MAX)..][..3];
-                    Quote { time_ns: of_quote[0], bid_e9: of_quote[1], ask_e9: of_quote[2] }
+                    let of_quote = &ring[QUOTE_WORDS * (at as usize % RECENT_QUOTES_MAX)..][..QUOTE_WORDS];
+                    Quote { time_ns: of_quote[0], top: top(&of_quote[1..]) }
                 });
-                bars.set_quotes(slot, quotes.collect::<RecentQuotes>());
+                let mut quotes = quotes.collect::<RecentQuotes>();
+                quotes.has_forgotten = head[2] != 0;
+                bars.set_quotes(slot, quotes);
             }
         }
     }
@@ -201,7 +254,7 @@ impl BarSlab {
 impl DeviceBar {
     fn new(number: i64, bar: &OpenBar) -> Self {
         let OpenBar {
-            volume_e9,
+            volumes_e9,
             notional_e18,
             open_time_ns,
             close_time_ns,
@@ -212,9 +265,8 @@ impl DeviceBar {
             trades,
             quote,
         } = *bar;
-        let of_quote = quote.unwrap_or_default();
         Self {
-            volume_e9,
+            volumes_e9,
             notional_e18,
             number,
             open_time_ns,
@@ -225,13 +277,15 @@ impl DeviceBar {
             close_e9,
             trades,
             quoted: quote.is_some().into(),
-            quote: [of_quote.time_ns, of_quote.bid_e9, of_quote.ask_e9],
+            quote_time_ns: quote.map_or(0, |quote| quote.time_ns),
+            top: quote.map_or(DeviceTop::default(), |quote| DeviceTop::of_quote(quote.top)),
+            unused: 0,
         }
     }
 
     fn bar(&self) -> OpenBar {
         let Self {
-            volume_e9,
+            volumes_e9,
             notional_e18,
             open_time_ns,
             close_time_ns,
@@ -241,12 +295,13 @@ impl DeviceBar {
             close_e9,
             trades,
             quoted,
-            quote: [quote_time_ns, bid_e9, ask_e9],
+            quote_time_ns,
+            top,
             ..
         } = *self;
-        let quote = Quote { time_ns: quote_time_ns, bid_e9, ask_e9 };
+        let quote = (quoted != 0).then(|| Quote { time_ns: quote_time_ns, top: top.top() });
         OpenBar {
-            volume_e9,
+            volumes_e9,
             notional_e18,
             open_time_ns,
             close_time_ns,
@@ -255,7 +310,7 @@ impl DeviceBar {
             low_e9,
             close_e9,
             trades,
-            quote: (quoted != 0).then_some(quote),
+            quote,
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::closed::ClosedBars;
-use super::open::{OpenBar, Trade};
+use super::open::{AGGRESSORS, OpenBar, Trade};
 use super::quotes::{Quote, RecentQuotes};
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
+use crate::rules::Rules;
 use crate::state::{get_u8, put_u8};
 
 /// What fills a bar.
@@ -21,6 +22,7 @@ pub(crate) enum Fill {
 pub(crate) struct FilledBars {
     fill: Fill,
     allowed_lateness_ns: i64,
+    rules: Rules,
     /// The open bar of each slot; it has no trades where the slot has none open.
     open: Vec<OpenBar>,
     /// The recent quotes of each slot.
@@ -28,8 +30,8 @@ pub(crate) struct FilledBars {
 }
 
 impl FilledBars {
-    pub fn new(fill: Fill, allowed_lateness_ns: i64) -> Self {
-        Self { fill, allowed_lateness_ns, open: Vec::new(), quotes: Vec::new() }
+    pub fn new(fill: Fill, allowed_lateness_ns: i64, rules: Rules) -> Self {
+        Self { fill, allowed_lateness_ns, rules, open: Vec::new(), quotes: Vec::new() }
     }
 
     pub fn resize(&mut self, slots: usize) {
@@ -39,9 +41,9 @@ impl FilledBars {
 
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
         match self.fill {
-            Fill::Trades(count) => self.fold_until(rows, range, closed, |bar| bar.trades >= count),
+            Fill::Trades(count) => self.fold_until(rows, range, closed, |bar| bar.trade_count() >= count),
             Fill::VolumeE9(volume_e9) => {
-                self.fold_until(rows, range, closed, |bar| bar.volume_e9 >= i128::from(volume_e9));
+                self.fold_until(rows, range, closed, |bar| bar.volume_e9() >= i128::from(volume_e9));
             }
         }
     }
@@ -53,34 +55,36 @@ impl FilledBars {
         closed: &mut ClosedBars,
         is_full: impl Fn(&OpenBar) -> bool,
     ) {
+        let mut quote_sizes = rows.quote_sizes[rows.quotes_before(range.start)..].iter();
         for row in range {
-            let (slot, time_ns) = (rows.slot[row], rows.time_ns[row]);
-            match rows.kind[row] {
+            let slot = rows.slot[row];
+            match rows.kind[row].base() {
                 RowKind::QUOTE => {
-                    let quote = Quote { time_ns, bid_e9: rows.price_e9[row], ask_e9: rows.size_e9[row] };
-                    self.quotes[slot as usize].add(quote, self.allowed_lateness_ns);
+                    let sizes = *quote_sizes.next().expect("each quote has an entry");
+                    let quote = Quote::of(rows, row, sizes);
+                    self.quotes[slot as usize].add(quote, self.allowed_lateness_ns, self.rules);
                     continue;
                 }
                 RowKind::WATERMARK | RowKind::BARRIER => continue,
                 _ => {}
             }
             let bar = &mut self.open[slot as usize];
-            if bar.trades == 0 {
+            if bar.is_empty() {
                 *bar = OpenBar::of_trade(Trade::of(rows, row));
             } else {
                 bar.add_by_arrival(Trade::of(rows, row));
             }
             if is_full(bar) {
-                let quote = self.quotes[slot as usize].at(bar.close_time_ns);
-                closed.push(slot, [bar.open_time_ns, bar.close_time_ns], bar, quote, rows, row);
-                bar.trades = 0;
+                let top = self.quotes[slot as usize].at(bar.close_time_ns);
+                closed.push(slot, [bar.open_time_ns, bar.close_time_ns], bar, top, rows, row);
+                bar.trades = [0; AGGRESSORS];
             }
         }
     }
 
     /// The open bar of a slot.
     pub fn of_slot(&self, slot: usize) -> Option<&OpenBar> {
-        Some(&self.open[slot]).filter(|bar| bar.trades > 0)
+        Some(&self.open[slot]).filter(|bar| !bar.is_empty())
     }
 
     /// Sets the open bar of a slot.
@@ -107,10 +111,10 @@ impl FilledBars {
     /// Writes for each slot its quotes, whether a bar is open, and the bar.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (bar, quotes) in self.open.iter().zip(&self.quotes) {
-            quotes.write(out);
-            put_u8(out, u8::from(bar.trades > 0));
-            if bar.trades > 0 {
-                bar.write(out);
+            quotes.write(self.rules, out);
+            put_u8(out, u8::from(!bar.is_empty()));
+            if !bar.is_empty() {
+                bar.write(self.rules, out);
             }
         }
     }
@@ -119,15 +123,16 @@ impl FilledBars {
     pub fn read(
         fill: Fill,
         allowed_lateness_ns: i64,
+        rules: Rules,
         slots: usize,
         bytes: &mut &[u8],
     ) -> Result<Self, StateError> {
-        let mut bars = Self::new(fill, allowed_lateness_ns);
+        let mut bars = Self::new(fill, allowed_lateness_ns, rules);
         for _ in 0..slots {
-            bars.quotes.push(RecentQuotes::read(bytes)?);
+            bars.quotes.push(RecentQuotes::read(rules, bytes)?);
             bars.open.push(match get_u8(bytes, "open bar")? {
                 0 => OpenBar::default(),
-                1 => OpenBar::read(bytes)?,
+                1 => OpenBar::read(rules, bytes)?,
                 found => {
                     return Err(StateError::Impossible { what: "open bar", found: format!("mark {found}") });
                 }

@@ -13,9 +13,9 @@
 //! - *time bars*: the last quote before the bar's end. A quote that comes when the bar is closed is not before its end, or it is
 //!   late; so which quote it is does not depend on when the watermark closes the bar.
 //! - *tick and volume bars*: the last quote at the event time of the trade that ends the bar or before, of those that arrived
-//!   before that trade. Where [`RECENT_QUOTES_MAX`] quotes with later event times arrived before it, there is none.
+//!   before that trade. Where [`RECENT_QUOTES_MAX`] quotes with later event times arrived before it, that quote is forgotten.
 //!
-//! A bar that no such quote came before has 0 for both.
+//! A bar that no such quote came before has 0 for both, and sizes that say so ([`crate::ABSENT`], [`FORGOTTEN`]).
 //!
 //! `high = max p`, `low = min p`, `volume = Σ q`, `notional = Σ p·q`, with sizes that are not negative and prices of either
 //! sign. Sums have 128 bits, and do not depend on the order of trades: volume saturates, which takes 10^10 trades of the greatest
@@ -35,8 +35,9 @@ mod spec;
 mod time;
 
 pub use by_arrival::QuotesByArrival;
-pub use closed::ClosedBars;
+pub use closed::{BySide, ClosedBars};
 pub(crate) use open::NOTIONAL_TOO_LARGE;
-pub use quotes::RECENT_QUOTES_MAX;
+pub(crate) use quotes::Quote;
+pub use quotes::{FORGOTTEN, RECENT_QUOTES_MAX};
 pub use slab::BarSlab;
 pub use spec::{BarSpec, BarSpecError, OPEN_BARS_MAX};

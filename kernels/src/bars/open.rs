@@ -3,10 +3,14 @@
 use super::quotes::Quote;
 use crate::StateError;
 use crate::rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
+use crate::rules::Rules;
 use crate::state::{get_i64, get_i128, put_i64, put_i128};
 
 /// Stands for a notional that is not known, because the bar's prices and volume could give more than 128 bits.
 pub(crate) const NOTIONAL_TOO_LARGE: i128 = i128::MIN;
+
+/// Number of entries by [`Aggressor`](crate::Aggressor).
+pub(super) const AGGRESSORS: usize = 3;
 
 /// The unit in which the size of a trade is counted, in 1e-9, by the exponent.
 const SIZE_UNITS: [i128; SIZE_EXPONENT_MAX as usize + 1] = {
@@ -27,17 +31,21 @@ pub(crate) struct Trade {
     pub size_e9: i128,
     /// Price times size, modulo 2^128.
     pub notional_e18: i128,
+    /// The aggressor, as a number.
+    pub aggressor: u32,
 }
 
 impl Trade {
     #[inline(always)]
     pub fn new(kind: RowKind, time_ns: i64, price_e9: i64, size: i64) -> Self {
         let (size_e9, notional_e18) = (i128::from(size), i128::from(price_e9) * i128::from(size));
-        if kind == RowKind::TRADE {
-            return Self { time_ns, price_e9, size_e9, notional_e18 };
+        let aggressor = kind.aggressor();
+        if kind.exponent() == 0 {
+            return Self { time_ns, price_e9, size_e9, notional_e18, aggressor };
         }
         let unit = SIZE_UNITS[kind.exponent() as usize];
-        Self { time_ns, price_e9, size_e9: size_e9 * unit, notional_e18: notional_e18.wrapping_mul(unit) }
+        let (size_e9, notional_e18) = (size_e9 * unit, notional_e18.wrapping_mul(unit));
+        Self { time_ns, price_e9, size_e9, notional_e18, aggressor }
     }
 
     /// The trade that is at a row; the row must be a trade.
@@ -51,7 +59,8 @@ impl Trade {
 /// empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenBar {
-    pub volume_e9: i128,
+    /// Sums of sizes by [`Aggressor`](crate::Aggressor).
+    pub volumes_e9: [i128; AGGRESSORS],
     /// Modulo 2^128, so that its order does not matter: see [`OpenBar::notional_e18`].
     pub notional_e18: i128,
     /// Event time of the trade that made the open price.
@@ -62,7 +71,8 @@ pub(crate) struct OpenBar {
     pub high_e9: i64,
     pub low_e9: i64,
     pub close_e9: i64,
-    pub trades: i64,
+    /// Numbers of trades by [`Aggressor`](crate::Aggressor).
+    pub trades: [i64; AGGRESSORS],
     /// Time bars: the last quote within the bar.
     pub quote: Option<Quote>,
 }
@@ -71,9 +81,9 @@ impl OpenBar {
     /// The bar of a first trade.
     #[inline(always)]
     pub fn of_trade(trade: Trade) -> Self {
-        let Trade { time_ns, price_e9, size_e9, notional_e18 } = trade;
-        Self {
-            volume_e9: size_e9,
+        let Trade { time_ns, price_e9, size_e9, notional_e18, aggressor } = trade;
+        let mut bar = Self {
+            volumes_e9: [0; AGGRESSORS],
             notional_e18,
             open_time_ns: time_ns,
             close_time_ns: time_ns,
@@ -81,9 +91,31 @@ impl OpenBar {
             high_e9: price_e9,
             low_e9: price_e9,
             close_e9: price_e9,
-            trades: 1,
+            trades: [0; AGGRESSORS],
             quote: None,
-        }
+        };
+        bar.volumes_e9[aggressor as usize] = size_e9;
+        bar.trades[aggressor as usize] = 1;
+        bar
+    }
+
+    /// True if it has no trades.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.trades == [0; AGGRESSORS]
+    }
+
+    /// Number of trades.
+    #[inline(always)]
+    pub fn trade_count(&self) -> i64 {
+        self.trades.iter().sum()
+    }
+
+    /// Sum of sizes, which saturates.
+    #[inline(always)]
+    pub fn volume_e9(&self) -> i128 {
+        let [unknown, buyers, sellers] = self.volumes_e9;
+        unknown.saturating_add(buyers).saturating_add(sellers)
     }
 
     /// Keeps a quote that arrived after those before, if it is the last by event time.
@@ -122,9 +154,10 @@ impl OpenBar {
         self.high_e9 = self.high_e9.max(trade.price_e9);
         self.low_e9 = self.low_e9.min(trade.price_e9);
         // Sizes are not negative, so that a sum that saturates does not depend on their order either.
-        self.volume_e9 = self.volume_e9.saturating_add(trade.size_e9);
+        let volume_e9 = &mut self.volumes_e9[trade.aggressor as usize];
+        *volume_e9 = volume_e9.saturating_add(trade.size_e9);
         self.notional_e18 = self.notional_e18.wrapping_add(trade.notional_e18);
-        self.trades += 1;
+        self.trades[trade.aggressor as usize] += 1;
     }
 
     /// Sum of price times size, or [`NOTIONAL_TOO_LARGE`]: no sum of products is farther from 0 than the price that is farthest
@@ -132,42 +165,55 @@ impl OpenBar {
     #[inline(always)]
     pub fn notional_e18(&self) -> i128 {
         let price_e9 = self.high_e9.unsigned_abs().max(self.low_e9.unsigned_abs());
-        match i128::from(price_e9).checked_mul(self.volume_e9) {
+        match i128::from(price_e9).checked_mul(self.volume_e9()) {
             Some(_) => self.notional_e18,
             None => NOTIONAL_TOO_LARGE,
         }
     }
 
-    /// Writes the bar but for its quote.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    /// Writes the bar but for its quote. Under [`Rules::First`] there are no aggressors.
+    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
         for value in
             [self.open_time_ns, self.close_time_ns, self.open_e9, self.high_e9, self.low_e9, self.close_e9]
         {
             put_i64(out, value);
         }
-        put_i128(out, self.volume_e9);
+        let sides = if rules.are_first() { 1 } else { AGGRESSORS };
+        self.volumes_e9[..sides].iter().for_each(|volume_e9| put_i128(out, *volume_e9));
         put_i128(out, self.notional_e18);
-        put_i64(out, self.trades);
+        self.trades[..sides].iter().for_each(|trades| put_i64(out, *trades));
     }
 
     /// Reads what [`OpenBar::write`] wrote.
-    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
+    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
         let mut next = || get_i64(bytes, "open bar");
         let (open_time_ns, close_time_ns) = (next()?, next()?);
         let (open_e9, high_e9, low_e9, close_e9) = (next()?, next()?, next()?, next()?);
-        let volume_e9 = get_i128(bytes, "open bar volume")?;
+        let sides = if rules.are_first() { 1 } else { AGGRESSORS };
+        let mut volumes_e9 = [0; AGGRESSORS];
+        for volume_e9 in &mut volumes_e9[..sides] {
+            *volume_e9 = get_i128(bytes, "open bar volume")?;
+        }
         let notional_e18 = get_i128(bytes, "open bar notional")?;
-        let trades = get_i64(bytes, "open bar trades")?;
+        let mut trades = [0; AGGRESSORS];
+        for trades in &mut trades[..sides] {
+            *trades = get_i64(bytes, "open bar trades")?;
+        }
         let prices = low_e9 <= open_e9 && open_e9 <= high_e9 && low_e9 <= close_e9 && close_e9 <= high_e9;
-        if !prices || volume_e9 < 0 || !(1..=i64::MAX / 2).contains(&trades) {
+        let are_counts = trades.iter().all(|trades| (0..=i64::MAX / 4).contains(trades));
+        let are_sums = trades
+            .iter()
+            .zip(&volumes_e9)
+            .all(|(&trades, &volume)| volume >= 0 && (trades > 0 || volume == 0));
+        if !prices || !are_counts || !are_sums || trades == [0; AGGRESSORS] {
             let found = format!(
-                "a bar of {trades} trades with open, high, low, close {open_e9}, {high_e9}, {low_e9}, {close_e9} \
-                 and volume {volume_e9}"
+                "a bar of {trades:?} trades with open, high, low, close {open_e9}, {high_e9}, {low_e9}, {close_e9} \
+                 and volumes {volumes_e9:?}"
             );
             return Err(StateError::Impossible { what: "open bar", found });
         }
         Ok(Self {
-            volume_e9,
+            volumes_e9,
             notional_e18,
             open_time_ns,
             close_time_ns,

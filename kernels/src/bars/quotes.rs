@@ -3,33 +3,103 @@
 use std::collections::VecDeque;
 
 use crate::StateError;
-use crate::state::{get_i64, get_u32, put_i64, put_u32};
+use crate::rows::{ABSENT, Rows, SIZE_EXPONENT_MAX};
+use crate::rules::Rules;
+use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
 /// The most quotes that bars by count or volume keep for a slot.
-pub const RECENT_QUOTES_MAX: usize = 64;
+pub const RECENT_QUOTES_MAX: usize = 256;
+/// The same under [`Rules::First`].
+const FORMER_RECENT_QUOTES_MAX: usize = 64;
 
-/// A slot's best bid and ask from an event time on; a price of 0 says that the side has no orders.
+/// Stands for the size of a side of a quote that is kept no more.
+pub const FORGOTTEN: i64 = -2;
+
+/// A slot's best bid and ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Top {
+    /// Bid and ask; 0 where the side has no orders.
+    pub prices_e9: [i64; 2],
+    /// Their sizes in `10^exponent` of 1e-9, 0 where they are not told, or [`ABSENT`].
+    pub sizes: [i64; 2],
+    pub exponent: u32,
+}
+
+impl Top {
+    /// No orders.
+    pub const NONE: Self = Self { prices_e9: [0; 2], sizes: [ABSENT; 2], exponent: 0 };
+    /// A quote that is kept no more.
+    pub const FORGOTTEN: Self = Self { prices_e9: [0; 2], sizes: [FORGOTTEN; 2], exponent: 0 };
+
+    /// Sizes in 1e-9, or what stands for one.
+    pub fn sizes_e9(&self) -> [i128; 2] {
+        let unit = 10_i128.pow(self.exponent);
+        self.sizes.map(|size| if size < 0 { size.into() } else { i128::from(size) * unit })
+    }
+
+    /// Writes prices, and under newer rules sizes.
+    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
+        self.prices_e9.into_iter().for_each(|price| put_i64(out, price));
+        if !rules.are_first() {
+            self.sizes.into_iter().for_each(|size| put_i64(out, size));
+            put_u8(out, self.exponent as u8);
+        }
+    }
+
+    /// Reads what [`Top::write`] wrote.
+    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
+        let mut next = || get_i64(bytes, "quote");
+        let prices_e9 = [next()?, next()?];
+        if rules.are_first() {
+            return Ok(Self { prices_e9, ..Self::NONE });
+        }
+        let sizes = [next()?, next()?];
+        let exponent = u32::from(get_u8(bytes, "unit of a quote's sizes")?);
+        if exponent > SIZE_EXPONENT_MAX || sizes.iter().any(|&size| size < ABSENT) {
+            let found = format!("a quote with sizes {sizes:?} of 10^{exponent}");
+            return Err(StateError::Impossible { what: "quote", found });
+        }
+        Ok(Self { prices_e9, sizes, exponent })
+    }
+}
+
+impl Default for Top {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// A slot's best bid and ask from an event time on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quote {
     pub time_ns: i64,
-    pub bid_e9: i64,
-    pub ask_e9: i64,
+    pub top: Top,
 }
 
 impl Quote {
+    /// The quote that is at a row, with the sizes that it has among those of the rows.
+    #[inline(always)]
+    pub fn of(rows: &Rows, row: usize, sizes: [i64; 2]) -> Self {
+        let prices_e9 = [rows.price_e9[row], rows.size_e9[row]];
+        Self {
+            time_ns: rows.time_ns[row],
+            top: Top { prices_e9, sizes, exponent: rows.kind[row].exponent() },
+        }
+    }
+
     /// Writes the quote.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        [self.time_ns, self.bid_e9, self.ask_e9].into_iter().for_each(|value| put_i64(out, value));
+    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
+        put_i64(out, self.time_ns);
+        self.top.write(rules, out);
     }
 
     /// Reads what [`Quote::write`] wrote.
-    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
-        let mut next = || get_i64(bytes, "quote");
-        Ok(Self { time_ns: next()?, bid_e9: next()?, ask_e9: next()? })
+    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
+        Ok(Self { time_ns: get_i64(bytes, "quote")?, top: Top::read(rules, bytes)? })
     }
 }
 
-/// A slot's newest quotes by event time: those that later trades may ask for, at most [`RECENT_QUOTES_MAX`] of them.
+/// A slot's newest quotes by event time: those that later trades may ask for, at most so many of them.
 ///
 /// A bar by count or volume ends at a trade, at whatever event time that trade has. A trade that is not late is not older than
 /// the slot's newest quote by more than the allowed lateness, so that of all quotes from before that, one is enough.
@@ -37,15 +107,19 @@ impl Quote {
 pub(crate) struct RecentQuotes {
     /// Ascending by event time, and by arrival among equals.
     quotes: VecDeque<Quote>,
+    /// Whether one was dropped that a trade might have asked for.
+    pub has_forgotten: bool,
 }
 
 impl RecentQuotes {
     /// Takes in a quote that arrived after those before.
     #[inline]
-    pub fn add(&mut self, quote: Quote, allowed_lateness_ns: i64) {
+    pub fn add(&mut self, quote: Quote, allowed_lateness_ns: i64, rules: Rules) {
+        let max = if rules.are_first() { FORMER_RECENT_QUOTES_MAX } else { RECENT_QUOTES_MAX };
         let newer = self.quotes.iter().rev().take_while(|kept| kept.time_ns > quote.time_ns).count();
-        if self.quotes.len() == RECENT_QUOTES_MAX {
-            if newer == RECENT_QUOTES_MAX {
+        if self.quotes.len() == max {
+            self.has_forgotten = true;
+            if newer == max {
                 return;
             }
             self.quotes.pop_front();
@@ -58,11 +132,11 @@ impl RecentQuotes {
         }
     }
 
-    /// Bid and ask of the last quote at an event time or before; 0 where none is kept.
+    /// Bid and ask of the last quote at an event time or before.
     #[inline]
-    pub fn at(&self, time_ns: i64) -> [i64; 2] {
+    pub fn at(&self, time_ns: i64) -> Top {
         let found = self.quotes.iter().rev().find(|quote| quote.time_ns <= time_ns);
-        found.map_or([0; 2], |quote| [quote.bid_e9, quote.ask_e9])
+        found.map_or(if self.has_forgotten { Top::FORGOTTEN } else { Top::NONE }, |quote| quote.top)
     }
 
     /// The quotes, oldest first.
@@ -70,30 +144,40 @@ impl RecentQuotes {
         self.quotes.iter()
     }
 
-    /// Writes how many quotes there are, and each, oldest first.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    /// Writes how many quotes there are, and each, oldest first; under newer rules whether one was dropped before.
+    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
+        if !rules.are_first() {
+            put_u8(out, u8::from(self.has_forgotten));
+        }
         put_u32(out, self.quotes.len() as u32);
-        self.quotes.iter().for_each(|quote| quote.write(out));
+        self.quotes.iter().for_each(|quote| quote.write(rules, out));
     }
 
     /// Reads what [`RecentQuotes::write`] wrote.
-    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
+    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
+        let impossible = |found| StateError::Impossible { what: "recent quotes", found };
+        let has_forgotten = match rules {
+            Rules::First => false,
+            Rules::Second => match get_u8(bytes, "recent quotes")? {
+                mark @ 0..=1 => mark == 1,
+                mark => return Err(impossible(format!("mark {mark}"))),
+            },
+        };
         let count = get_u32(bytes, "recent quotes")? as usize;
         if count > RECENT_QUOTES_MAX {
-            return Err(StateError::Impossible { what: "recent quotes", found: format!("{count} quotes") });
+            return Err(impossible(format!("{count} quotes")));
         }
-        let quotes = (0..count).map(|_| Quote::read(bytes)).collect::<Result<VecDeque<_>, _>>()?;
+        let quotes = (0..count).map(|_| Quote::read(rules, bytes)).collect::<Result<VecDeque<_>, _>>()?;
         if !quotes.iter().is_sorted_by_key(|quote| quote.time_ns) {
-            let found = "quotes that are not in the order of their event times".to_owned();
-            return Err(StateError::Impossible { what: "recent quotes", found });
+            return Err(impossible("quotes that are not in the order of their event times".to_owned()));
         }
-        Ok(Self { quotes })
+        Ok(Self { quotes, has_forgotten })
     }
 }
 
 impl FromIterator<Quote> for RecentQuotes {
     /// Quotes as they were kept, oldest first.
     fn from_iter<I: IntoIterator<Item = Quote>>(quotes: I) -> Self {
-        Self { quotes: quotes.into_iter().collect() }
+        Self { quotes: quotes.into_iter().collect(), has_forgotten: false }
     }
 }

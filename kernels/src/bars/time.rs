@@ -4,15 +4,17 @@ use std::ops::Range;
 
 use super::closed::ClosedBars;
 use super::open::{OpenBar, Trade};
-use super::quotes::Quote;
+use super::quotes::{Quote, Top};
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
+use crate::rules::Rules;
 use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
 /// Open bars of one interval, oldest first. How many there are is bounded by the lateness that the watermark allows.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeBars {
     interval_ns: i64,
+    rules: Rules,
     /// The most bars that may be open at once.
     open_max: i64,
     slots: usize,
@@ -20,8 +22,8 @@ pub(crate) struct TimeBars {
     open: Vec<OpenRow>,
     /// Spare rows without bars, for those that open next.
     spare: Vec<OpenRow>,
-    /// By slot: bid and ask of the last quote before all open bars; 0 where there is none.
-    last_quotes: Vec<[i64; 2]>,
+    /// By slot: the last quote before all open bars.
+    last_quotes: Vec<Top>,
 }
 
 /// The bars of all slots with the same number. Slots that have neither trades nor quotes in it take no room for one.
@@ -73,9 +75,17 @@ impl Current {
 }
 
 impl TimeBars {
-    pub fn new(interval_ns: i64, open_max: i64) -> Self {
+    pub fn new(interval_ns: i64, open_max: i64, rules: Rules) -> Self {
         assert!(interval_ns > 0, "BarSpec::check and FromStr let no such interval through");
-        Self { interval_ns, open_max, slots: 0, open: Vec::new(), spare: Vec::new(), last_quotes: Vec::new() }
+        Self {
+            interval_ns,
+            rules,
+            open_max,
+            slots: 0,
+            open: Vec::new(),
+            spare: Vec::new(),
+            last_quotes: Vec::new(),
+        }
     }
 
     pub fn resize(&mut self, slots: usize) {
@@ -83,7 +93,7 @@ impl TimeBars {
         for row in self.open.iter_mut().chain(&mut self.spare) {
             grow(&mut row.places, self.slots, 0);
         }
-        grow(&mut self.last_quotes, self.slots, [0; 2]);
+        grow(&mut self.last_quotes, self.slots, Top::NONE);
     }
 
     pub fn fold(&mut self, rows: &Rows, range: Range<usize>, closed: &mut ClosedBars) {
@@ -93,29 +103,31 @@ impl TimeBars {
         let times_ns = &rows.time_ns[range.clone()][..kinds.len()];
         let prices_e9 = &rows.price_e9[range.clone()][..kinds.len()];
         let sizes_e9 = &rows.size_e9[range][..kinds.len()];
+        let mut quote_sizes = rows.quote_sizes[rows.quotes_before(first)..].iter();
         let mut current = Current::NONE;
         for row in 0..kinds.len() {
             let time_ns = times_ns[row];
-            match kinds[row] {
+            match kinds[row].base() {
                 RowKind::QUOTE => {
                     if time_ns < current.start_ns || time_ns >= current.end_ns {
                         current = self.bar_at(time_ns);
                     }
                     let bar = self.open[current.position].bar_mut(slots[row]);
-                    bar.add_quote(Quote { time_ns, bid_e9: prices_e9[row], ask_e9: sizes_e9[row] });
+                    let sizes = *quote_sizes.next().expect("each quote has an entry");
+                    bar.add_quote(Quote::of(rows, first + row, sizes));
                 }
                 RowKind::WATERMARK => {
                     self.close(time_ns, rows, first + row, closed);
                     current = Current::NONE;
                 }
                 RowKind::BARRIER => {}
-                kind => {
+                _ => {
                     if time_ns < current.start_ns || time_ns >= current.end_ns {
                         current = self.bar_at(time_ns);
                     }
                     let bar = self.open[current.position].bar_mut(slots[row]);
-                    let trade = Trade::new(kind, time_ns, prices_e9[row], sizes_e9[row]);
-                    if bar.trades == 0 {
+                    let trade = Trade::new(kinds[row], time_ns, prices_e9[row], sizes_e9[row]);
+                    if bar.is_empty() {
                         *bar = OpenBar { quote: bar.quote, ..OpenBar::of_trade(trade) };
                     } else {
                         bar.add_by_event_time(trade);
@@ -160,10 +172,10 @@ impl TimeBars {
                 let place = std::mem::take(&mut row.places[slot as usize]);
                 let bar = &mut row.bars[place as usize - 1];
                 let quote = &mut self.last_quotes[slot as usize];
-                if let Some(Quote { bid_e9, ask_e9, .. }) = bar.quote.take() {
-                    *quote = [bid_e9, ask_e9];
+                if let Some(Quote { top, .. }) = bar.quote.take() {
+                    *quote = top;
                 }
-                if bar.trades > 0 {
+                if !bar.is_empty() {
                     closed.push(slot, [start_ns, end_ns], bar, *quote, rows, cause);
                 }
             }
@@ -204,13 +216,13 @@ impl TimeBars {
         from.of_slot(slot).for_each(|(number, bar)| self.set_bar(to, number, *bar));
     }
 
-    /// Bid and ask of a slot's last quote before all open bars; 0 where there is none.
-    pub fn last_quote(&self, slot: usize) -> [i64; 2] {
+    /// A slot's last quote before all open bars.
+    pub fn last_quote(&self, slot: usize) -> Top {
         self.last_quotes[slot]
     }
 
-    /// Sets bid and ask of a slot's last quote before all open bars.
-    pub fn set_last_quote(&mut self, slot: usize, quote: [i64; 2]) {
+    /// Sets a slot's last quote before all open bars.
+    pub fn set_last_quote(&mut self, slot: usize, quote: Top) {
         self.last_quotes[slot] = quote;
     }
 
@@ -218,33 +230,38 @@ impl TimeBars {
     /// first.
     pub fn write(&self, out: &mut Vec<u8>) {
         for slot in 0..self.slots {
-            self.last_quotes[slot].into_iter().for_each(|price| put_i64(out, price));
+            self.last_quotes[slot].write(self.rules, out);
             put_u32(out, self.of_slot(slot).count() as u32);
             for (number, bar) in self.of_slot(slot) {
                 put_i64(out, number);
-                put_u8(out, u8::from(bar.trades > 0) | u8::from(bar.quote.is_some()) << 1);
-                if bar.trades > 0 {
-                    bar.write(out);
+                put_u8(out, u8::from(!bar.is_empty()) | u8::from(bar.quote.is_some()) << 1);
+                if !bar.is_empty() {
+                    bar.write(self.rules, out);
                 }
                 if let Some(quote) = bar.quote {
-                    quote.write(out);
+                    quote.write(self.rules, out);
                 }
             }
         }
     }
 
     /// Reads an open bar with this number.
-    fn read_bar(number: i64, interval_ns: i64, bytes: &mut &[u8]) -> Result<OpenBar, StateError> {
+    fn read_bar(
+        number: i64,
+        interval_ns: i64,
+        rules: Rules,
+        bytes: &mut &[u8],
+    ) -> Result<OpenBar, StateError> {
         let parts = get_u8(bytes, "parts of an open bar")?;
         if !(1..=3).contains(&parts) {
             let found = format!("parts {parts:#b}");
             return Err(StateError::Impossible { what: "open bar", found });
         }
-        let of_trades = if parts & 1 == 0 { OpenBar::default() } else { OpenBar::read(bytes)? };
-        let quote = if parts & 2 == 0 { None } else { Some(Quote::read(bytes)?) };
+        let of_trades = if parts & 1 == 0 { OpenBar::default() } else { OpenBar::read(rules, bytes)? };
+        let quote = if parts & 2 == 0 { None } else { Some(Quote::read(rules, bytes)?) };
         let bar = OpenBar { quote, ..of_trades };
         let within = |time_ns: i64| time_ns.div_euclid(interval_ns) == number;
-        let of_trades = bar.trades == 0
+        let of_trades = bar.is_empty()
             || bar.open_time_ns <= bar.close_time_ns && within(bar.open_time_ns) && within(bar.close_time_ns);
         if of_trades && bar.quote.is_none_or(|quote| within(quote.time_ns)) {
             return Ok(bar);
@@ -260,18 +277,18 @@ impl TimeBars {
     pub fn read(
         interval_ns: i64,
         open_max: i64,
+        rules: Rules,
         slots: usize,
         bytes: &mut &[u8],
     ) -> Result<Self, StateError> {
-        let mut bars = Self::new(interval_ns, open_max);
+        let mut bars = Self::new(interval_ns, open_max, rules);
         bars.resize(slots);
         for slot in 0..slots {
-            let bid_e9 = get_i64(bytes, "last bid price")?;
-            bars.last_quotes[slot] = [bid_e9, get_i64(bytes, "last ask price")?];
+            bars.last_quotes[slot] = Top::read(rules, bytes)?;
             let mut last = None;
             for _ in 0..get_u32(bytes, "open bars")? {
                 let number = get_i64(bytes, "open bar number")?;
-                let bar = Self::read_bar(number, interval_ns, bytes)?;
+                let bar = Self::read_bar(number, interval_ns, rules, bytes)?;
                 if last.is_some_and(|last| last >= number) {
                     let found = format!("bar {number} after {last:?}");
                     return Err(StateError::Impossible { what: "open bar numbers", found });

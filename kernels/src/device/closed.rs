@@ -2,9 +2,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::bars::ClosedBars;
+use crate::bars::{BySide, ClosedBars};
 use crate::indicators::{INDICATORS, IndicatorColumns};
-use crate::rows::Rows;
+use crate::rows::{RowKind, Rows};
 use crate::signals::{Detected, SignalParams};
 
 /// Indicator columns of a bar on a device, whose bytes are a multiple of 16: with an odd number, one more fills the bar.
@@ -17,6 +17,8 @@ const COLUMNS: usize = INDICATORS.next_multiple_of(2);
 pub struct DeviceClosedBar {
     pub volume_e9: i128,
     pub notional_e18: i128,
+    pub volumes_e9: [i128; 2],
+    pub quote_sizes_e9: [i128; 2],
     pub start_ns: i64,
     pub end_ns: i64,
     pub open_e9: i64,
@@ -24,6 +26,7 @@ pub struct DeviceClosedBar {
     pub low_e9: i64,
     pub close_e9: i64,
     pub trades: i64,
+    pub trades_of: [i64; 2],
     pub bid_e9: i64,
     pub ask_e9: i64,
     pub place: u32,
@@ -76,6 +79,9 @@ impl DeviceClosedBar {
         closed.trades.push(self.trades);
         closed.bid_price_e9.push(self.bid_e9);
         closed.ask_price_e9.push(self.ask_e9);
+        closed.by_side.push(BySide { volumes_e9: self.volumes_e9, trades: self.trades_of });
+        closed.quote_sizes_e9.push(self.quote_sizes_e9);
+        closed.is_cut.push(rows.kind[row] == RowKind::CUT);
         closed.offset.push(rows.offset[row]);
         closed.index.push(rows.index[row]);
         closed.row.push(row as u32);

@@ -30,6 +30,8 @@ static const u32 INDICATOR_COLUMNS = (INDICATORS + 1) / 2 * 2;
 struct ClosedBar {
     i128 volume_e9;
     i128 notional_e18;
+    i128 volumes_e9[2];      // Of trades with aggressive buyers and sellers.
+    i128 quote_sizes_e9[2];  // Of bid and ask; below 0 where there is none or the quote is forgotten.
     i64 start_ns;
     i64 end_ns;
     i64 open_e9;
@@ -37,6 +39,7 @@ struct ClosedBar {
     i64 low_e9;
     i64 close_e9;
     i64 trades;
+    i64 trades_of[2];  // With aggressive buyers and sellers.
     i64 bid_e9;
     i64 ask_e9;
     u32 place;

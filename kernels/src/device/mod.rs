@@ -36,12 +36,13 @@ pub struct CudaSource {
 }
 
 /// The headers that kernels include, each behind those that it needs.
-pub const HEADERS: [CudaSource; 15] = [
+pub const HEADERS: [CudaSource; 16] = [
     // Made from the table of indicators: there is no such file.
     CudaSource { name: "indicators.cuh", text: crate::indicators::HEADER },
     CudaSource { name: "device.cuh", text: include_str!("device.cuh") },
     CudaSource { name: "polynomial.cuh", text: include_str!("../math/polynomial.cuh") },
     CudaSource { name: "ln.cuh", text: include_str!("../math/ln.cuh") },
+    CudaSource { name: "ties.cuh", text: include_str!("../indicators/ties.cuh") },
     CudaSource { name: "exp.cuh", text: include_str!("../math/exp.cuh") },
     CudaSource { name: "normal.cuh", text: include_str!("../math/normal.cuh") },
     CudaSource { name: "philox.cuh", text: include_str!("../math/philox.cuh") },

@@ -123,7 +123,7 @@ impl DeviceSlab {
             name: name.to_owned(),
             device,
             fields: fields(&config),
-            constants: IndicatorConstants::new(&config.indicators),
+            constants: IndicatorConstants::new(&config.indicators, &config.signals),
             config,
             memory: Vec::new(),
             capacity,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytemuck::{Pod, cast_slice_mut};
 
 use super::Address;
+use crate::bars::Quote;
 use crate::bars::device::{DeviceMark, DeviceQuote, DeviceTrade, FoldArgs};
 use crate::rows::{RowKind, Rows};
 
@@ -60,14 +61,14 @@ impl<'a> StagedRows<'a> {
         let rows_total: usize = groups.iter().map(|group| group.rows.len()).sum();
         assert!(rows_total < u32::MAX as usize, "rows of a batch are counted in 32 bits");
         let places: usize = groups.iter().map(|group| group.slots.len()).sum();
-        assert!(places < DeviceTrade::PLACES_MAX, "places of a batch are counted in 28 bits");
+        assert!(places < DeviceTrade::PLACES_MAX, "places of a batch are counted in 26 bits");
         let (mut trade_begin, mut quote_begin) = (vec![0_u32; places + 1], vec![0_u32; places + 1]);
         let (mut first_place, mut marks) = (0, 0);
         for GroupRows { slots, rows, range } in groups {
             let places = first_place + 1..first_place + 1 + slots.len();
             let (trades, quotes) = (&mut trade_begin[places.clone()], &mut quote_begin[places]);
             for (kind, slot) in rows.kind[range.clone()].iter().zip(&rows.slot[range.clone()]) {
-                match *kind {
+                match kind.base() {
                     RowKind::QUOTE => quotes[*slot as usize] += 1,
                     RowKind::WATERMARK => marks += 1,
                     RowKind::BARRIER => {}
@@ -125,19 +126,16 @@ impl<'a> StagedRows<'a> {
             let places = first_place..first_place + of_group.len();
             slots[places.clone()].copy_from_slice(of_group);
             groups[places].fill(number as u32);
+            let mut quote_sizes = rows.quote_sizes[rows.quotes_before(range.start)..].iter();
             for row in range.clone() {
                 let (place, number) = (first_place + rows.slot[row] as usize, (first_row + row) as u32);
                 let (time_ns, price_e9, size_e9) = (rows.time_ns[row], rows.price_e9[row], rows.size_e9[row]);
-                match rows.kind[row] {
+                match rows.kind[row].base() {
                     RowKind::QUOTE => {
                         let next = &mut self.quote_begin[place];
-                        quotes_out[*next as usize] = DeviceQuote {
-                            place: place as u32,
-                            row: number,
-                            time_ns,
-                            bid_e9: price_e9,
-                            ask_e9: size_e9,
-                        };
+                        let sizes = *quote_sizes.next().expect("each quote has an entry");
+                        let quote = Quote::of(rows, row, sizes);
+                        quotes_out[*next as usize] = DeviceQuote::new(place as u32, number, quote);
                         *next += 1;
                     }
                     RowKind::WATERMARK => {
@@ -145,11 +143,11 @@ impl<'a> StagedRows<'a> {
                         marks += 1;
                     }
                     RowKind::BARRIER => {}
-                    kind => {
+                    _ => {
                         let next = &mut self.trade_begin[place];
                         let trade = DeviceTrade::new(
                             place as u32,
-                            kind.exponent(),
+                            rows.kind[row],
                             number,
                             [time_ns, price_e9, size_e9],
                         );

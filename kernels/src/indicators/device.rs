@@ -6,7 +6,9 @@ use super::formulas::Period;
 use super::slab::IndicatorSlab;
 use super::table::{IndicatorParams, KEPT};
 use super::windows::{MOMENTS_MAX, MomentsWindow, QUANTITIES, Windows};
+use crate::Rules;
 use crate::device::ClosedBarsArgs;
+use crate::signals::SignalParams;
 
 /// Arguments of `update_indicators`: `IndicatorArgs` of `indicators.cu`.
 #[repr(C)]
@@ -47,12 +49,15 @@ struct MomentsConstants {
     bollinger: u64,
     zscore: u64,
     width: f64,
+    threshold: f64,
+    /// Units, and units of a deviation, of the bands and of the threshold.
+    lines: [[u64; 2]; 2],
 }
 
 impl IndicatorConstants {
-    /// The constants of windows that have passed [`IndicatorParams::check`].
-    pub fn new(params: &IndicatorParams) -> Self {
-        let windows = Windows::new(params);
+    /// The constants of windows that have passed [`IndicatorParams::check`], under the newest rules.
+    pub fn new(params: &IndicatorParams, signals: &SignalParams) -> Self {
+        let windows = Windows::new(params, signals, Rules::NEWEST);
         let period = |length| Period::new(length).constants();
         let mut moments = [MomentsConstants::default(); MOMENTS_MAX];
         for (constants, window) in moments.iter_mut().zip(&windows.moments) {
@@ -89,6 +94,8 @@ impl MomentsConstants {
             bollinger: window.bollinger.is_some().into(),
             zscore: window.zscore.into(),
             width: window.bollinger.unwrap_or(0.0),
+            threshold: window.threshold,
+            lines: window.lines.map(|line| [line.units, line.per]),
         }
     }
 }
@@ -112,7 +119,8 @@ pub struct IndicatorArrays {
 impl IndicatorArrays {
     /// Slots without bars.
     pub fn new(params: &IndicatorParams, capacity: usize) -> Self {
-        let windows = Windows::new(params);
+        // Their lengths are all that matters.
+        let windows = Windows::new(params, &SignalParams::default(), Rules::NEWEST);
         let zeros = |columns: usize| vec![0.0; columns * capacity];
         Self {
             capacity,

@@ -1,7 +1,9 @@
 //! Formulas of one indicator and slot, without state. All functions are `#[inline(always)]` and free of branches that
 //! depend on values, so that a loop over slots around them becomes vector code.
 
+use super::ties::units_e9;
 use crate::bars::NOTIONAL_TOO_LARGE;
+use crate::math::Quotient;
 
 /// Prices and sizes are integers of this many per unit.
 const ONE_E9: f64 = 1e9;
@@ -150,9 +152,19 @@ pub(super) fn vwap(notional_e18: f64, volume_e9: f64) -> f64 {
     if (volume_e9 > 0.0) & (notional_e18.abs() < f64::INFINITY) { price } else { f64::NAN }
 }
 
-/// Square of the logarithmic return; infinite where a price has no logarithm.
+/// Square of the logarithmic return; infinite where a price has no logarithm. The difference of the prices is taken in whole units, so
+/// that the return is as accurate near 0 as elsewhere.
 #[inline(always)]
 pub(super) fn squared_return(close: f64, previous_close: f64) -> f64 {
+    let quotient = Quotient::new(units_e9(close), units_e9(previous_close));
+    let change = quotient.ln(1.0 / quotient.sum);
+    // Both conditions are evaluated: `&&` would be a branch.
+    if (close > 0.0) & (previous_close > 0.0) { change * change } else { f64::INFINITY }
+}
+
+/// The same under [`crate::Rules::First`], with the rounding of the quotient.
+#[inline(always)]
+pub(super) fn former_squared_return(close: f64, previous_close: f64) -> f64 {
     let change = crate::math::ln_of_positive(close / previous_close);
     // Both conditions are evaluated: `&&` would be a branch.
     if (close > 0.0) & (previous_close > 0.0) { change * change } else { f64::INFINITY }

@@ -6,6 +6,7 @@
 
 #include "device.cuh"
 #include "ln.cuh"
+#include "ties.cuh"
 
 namespace warptape {
 
@@ -30,6 +31,8 @@ struct MomentsWindow {
     double inverse;
     u64 sma, bollinger, zscore;  // Whether each wants this window.
     double width;
+    double threshold;
+    Line bands_line, threshold_line;
 };
 
 struct IndicatorArgs {
@@ -224,14 +227,28 @@ struct Slot {
         double deviation = __dsqrt_rn(variance > 0.0 ? variance : 0.0);
         u64 needed = window.length - 1;
         if (window.sma) set(Indicator::Sma, after(needed, bars_before, mean));
+        bool full = bars_before >= (double)needed;
+        auto of_window = [&](u64 back) { return closes.before(step.position, back); };
         if (window.bollinger) {
             double reach = window.width * deviation;
+            double upper = mean + reach, lower = mean - reach;
+            if (full && is_near(window.bands_line, from_mean, reach)) {
+                Side side = side_of(window.bands_line, window.length, close, of_window);
+                if (from_mean > 0.0) upper = settled_band(upper, close, true, side);
+                else lower = settled_band(lower, close, false, side);
+            }
             set(Indicator::BollingerMiddle, after(needed, bars_before, mean));
-            set(Indicator::BollingerUpper, after(needed, bars_before, mean + reach));
-            set(Indicator::BollingerLower, after(needed, bars_before, mean - reach));
+            set(Indicator::BollingerUpper, after(needed, bars_before, upper));
+            set(Indicator::BollingerLower, after(needed, bars_before, lower));
         }
         if (window.zscore) {
-            set(Indicator::Zscore, after(needed, bars_before, deviation > 0.0 ? from_mean / deviation : 0.0));
+            double score = deviation > 0.0 ? from_mean / deviation : 0.0;
+            if (full && is_near(window.threshold_line, score, window.threshold)) {
+                Side side = side_of(window.threshold_line, window.length, close, of_window);
+                double magnitude = settled(fabs(score), window.threshold, side);
+                score = score < 0.0 ? -magnitude : magnitude;
+            }
+            set(Indicator::Zscore, after(needed, bars_before, score));
         }
     }
 
@@ -309,7 +326,8 @@ extern "C" __global__ void update_indicators(const __grid_constant__ IndicatorAr
         double weights[2] = {wide(bar.notional_e18), wide(bar.volume_e9)};
         double bars_before = slot.number(Q_BARS);
         double previous_close = slot.number(Q_PREVIOUS_CLOSE);
-        double change = ln_of_positive(close / previous_close);
+        Quotient quotient(units_e9(close), units_e9(previous_close));
+        double change = quotient.ln(1.0 / quotient.sum);
         bool has_logarithm = close > 0.0 && previous_close > 0.0;
         double squared_return = has_logarithm ? change * change : infinity();
         slot.number(Q_BARS) = bars_before + 1.0;

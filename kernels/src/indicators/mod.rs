@@ -25,6 +25,7 @@ mod slab;
 mod state;
 mod step;
 mod table;
+mod ties;
 mod windows;
 
 pub use columns::IndicatorColumns;

@@ -99,7 +99,12 @@ impl<const Q: usize> Ring<Q> {
 
     /// The newest `count` values of a slot, oldest first, the newest being at `position`.
     #[inline(always)]
-    pub fn newest(&self, slot: usize, position: usize, count: usize) -> impl Iterator<Item = [f64; Q]> + '_ {
+    pub fn newest(
+        &self,
+        slot: usize,
+        position: usize,
+        count: usize,
+    ) -> impl Iterator<Item = [f64; Q]> + Clone + '_ {
         let (block, oldest) = (slot / LANES, position + self.length + 1 - count);
         (oldest..oldest + count).map(move |position| {
             let position = if position >= self.length { position - self.length } else { position };

@@ -1,12 +1,17 @@
 //! Indicators over a window of the last bars: SMA, Bollinger bands, z-score, momentum, rate of change, VWAP, realised
 //! volatility, stochastic oscillator.
 
+use std::array;
+
 use super::averages::{AVERAGES, Prices};
 use super::formulas;
 use super::lanes::{BlockRows, Place};
 use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
 use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
+use super::ties::{Line, settled, settled_band};
+use crate::Rules;
+use crate::signals::SignalParams;
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
 pub(super) const MOMENTS_MAX: usize = 3;
@@ -43,6 +48,10 @@ pub(super) struct MomentsWindow {
     /// Width of the Bollinger bands, if these need the moments.
     pub bollinger: Option<f64>,
     pub zscore: bool,
+    /// The lines on which a close may lie: of the bands, and of the z-score's threshold. None under [`Rules::First`].
+    pub lines: [Line; 2],
+    /// The threshold.
+    pub threshold: f64,
 }
 
 /// The values by which a bar enters the windows, by lane.
@@ -56,18 +65,21 @@ pub(super) struct Entering<const L: usize> {
 }
 
 impl Windows {
-    pub fn new(params: &IndicatorParams) -> Self {
+    pub fn new(params: &IndicatorParams, signals: &SignalParams, rules: Rules) -> Self {
         let IndicatorParams { sma, bollinger, zscore, momentum, roc, vwap, realised_volatility, .. } =
             *params;
         let closes = [sma, bollinger, zscore, momentum, roc].into_iter().fold(0, u32::max);
         let mut lengths = vec![sma, bollinger, zscore];
         lengths.sort_unstable();
         lengths.dedup();
+        let line = |deviations| if rules.are_first() { Line::default() } else { Line::new(deviations) };
         let moments = lengths.into_iter().map(|length| MomentsWindow {
             rolling: RollingMoments::new(length),
             sma: sma == length,
             bollinger: (bollinger == length).then_some(params.bollinger_width),
             zscore: zscore == length,
+            lines: [line(params.bollinger_width), line(signals.zscore_threshold)],
+            threshold: signals.zscore_threshold,
         });
         Self {
             closes: Ring::new(closes),
@@ -250,6 +262,20 @@ impl Windows {
                     out[Indicator::BollingerLower as usize][lane] =
                         after::<SETTLED>(length - 1, bars_before[lane], middle - reach);
                 }
+                let near = array::from_fn(|lane| {
+                    window.lines[0].is_near(moments.distance[lane], width * moments.deviation[lane])
+                });
+                if near.contains(&true) {
+                    settle_bands::<L, P>(
+                        near,
+                        place,
+                        steps,
+                        window,
+                        &self.closes,
+                        (close, &moments.distance),
+                        out,
+                    );
+                }
             }
             if window.zscore {
                 for lane in 0..L {
@@ -257,7 +283,56 @@ impl Windows {
                     out[Indicator::Zscore as usize][lane] =
                         after::<SETTLED>(length - 1, bars_before[lane], score);
                 }
+                let scores = &mut out[Indicator::Zscore as usize];
+                let near = array::from_fn(|lane| window.lines[1].is_near(scores[lane], window.threshold));
+                if near.contains(&true) {
+                    settle_scores::<L, P>(near, place, steps, window, &self.closes, close, scores);
+                }
             }
+        }
+    }
+}
+
+/// Decides for closes near a band whether they lie on it.
+#[cold]
+fn settle_bands<const L: usize, P: Place<L>>(
+    near: [bool; L],
+    place: &P,
+    steps: P::Steps,
+    window: &MomentsWindow,
+    closes: &Ring<1>,
+    (close, distance): (&[f64; L], &[f64; L]),
+    out: &mut [[f64; L]; ALWAYS],
+) {
+    for lane in (0..L).filter(|&lane| near[lane]) {
+        let is_upper = distance[lane] > 0.0;
+        let band = if is_upper { Indicator::BollingerUpper } else { Indicator::BollingerLower };
+        let band = &mut out[band as usize][lane];
+        let of_window = closes.newest(place.slot(lane), P::step(steps, lane).position, window.rolling.length);
+        if !band.is_nan()
+            && let Some(side) = window.lines[0].compare(of_window.map(|[close]| close), close[lane])
+        {
+            *band = settled_band(*band, close[lane], is_upper, side);
+        }
+    }
+}
+
+/// Decides for z-scores near their threshold whether they lie on it.
+#[cold]
+fn settle_scores<const L: usize, P: Place<L>>(
+    near: [bool; L],
+    place: &P,
+    steps: P::Steps,
+    window: &MomentsWindow,
+    closes: &Ring<1>,
+    close: &[f64; L],
+    scores: &mut [f64; L],
+) {
+    for lane in (0..L).filter(|&lane| near[lane]) {
+        let of_window = closes.newest(place.slot(lane), P::step(steps, lane).position, window.rolling.length);
+        if let Some(side) = window.lines[1].compare(of_window.map(|[close]| close), close[lane]) {
+            let score = settled(scores[lane].abs(), window.threshold, side);
+            scores[lane] = score.copysign(scores[lane]);
         }
     }
 }

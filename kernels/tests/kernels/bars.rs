@@ -1,7 +1,7 @@
 //! Bars against their definition.
 
 use proptest::prelude::*;
-use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuotesByArrival, RECENT_QUOTES_MAX, Rows};
+use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuotesByArrival, RECENT_QUOTES_MAX, Rows, Rules};
 
 use crate::market::Market;
 use crate::reference;
@@ -15,7 +15,7 @@ pub fn specs() -> Vec<BarSpec> {
 }
 
 fn fold(spec: BarSpec, allowed_lateness_ns: i64, slots: usize, rows: &Rows) -> ClosedBars {
-    let mut slab = BarSlab::new(spec, allowed_lateness_ns);
+    let mut slab = BarSlab::new(spec, allowed_lateness_ns, Rules::NEWEST);
     slab.resize(slots);
     let mut closed = ClosedBars::default();
     slab.fold(rows, 0..rows.len(), &mut closed);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use warptape_kernels::{
     BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rows,
-    SignalParams, SignalSlab, StateError,
+    Rules, SignalParams, SignalSlab, StateError,
 };
 
 use crate::market::Market;
@@ -54,8 +54,16 @@ impl Chain {
         let slots = market.slots as usize;
         let mut chain = Self {
             isa,
-            bars: market.specs.iter().map(|spec| BarSlab::new(*spec, market.allowed_lateness_ns)).collect(),
-            indicators: market.specs.iter().map(|_| IndicatorSlab::new(params.clone())).collect(),
+            bars: market
+                .specs
+                .iter()
+                .map(|spec| BarSlab::new(*spec, market.allowed_lateness_ns, Rules::NEWEST))
+                .collect(),
+            indicators: market
+                .specs
+                .iter()
+                .map(|_| IndicatorSlab::new(params.clone(), &signal_params(), Rules::NEWEST))
+                .collect(),
             signals: market.specs.iter().map(|_| SignalSlab::new(signal_params())).collect(),
             out: vec![Outputs::default(); market.specs.len()],
         };
@@ -98,8 +106,9 @@ impl Chain {
     ) -> Result<(), StateError> {
         let (slots, bytes) = (market.slots as usize, &mut bytes);
         for (spec, text) in market.specs.iter().enumerate() {
-            self.bars[spec] = BarSlab::read(*text, market.allowed_lateness_ns, slots, bytes)?;
-            self.indicators[spec] = IndicatorSlab::read(params.clone(), slots, bytes)?;
+            self.bars[spec] = BarSlab::read(*text, market.allowed_lateness_ns, Rules::NEWEST, slots, bytes)?;
+            self.indicators[spec] =
+                IndicatorSlab::read(params.clone(), &signal_params(), Rules::NEWEST, slots, bytes)?;
             self.signals[spec] = SignalSlab::read(signal_params(), slots, bytes)?;
         }
         assert!(bytes.is_empty(), "{} bytes were not read", bytes.len());
@@ -133,6 +142,9 @@ impl Outputs {
                 all.trades.append(&mut closed.trades);
                 all.bid_price_e9.append(&mut closed.bid_price_e9);
                 all.ask_price_e9.append(&mut closed.ask_price_e9);
+                all.by_side.append(&mut closed.by_side);
+                all.quote_sizes_e9.append(&mut closed.quote_sizes_e9);
+                all.is_cut.append(&mut closed.is_cut);
                 all.offset.append(&mut closed.offset);
                 all.index.append(&mut closed.index);
                 all.row.append(&mut closed.row);

@@ -1,6 +1,6 @@
 //! Random rows as the host side makes them: late trades left out, watermark rows where the watermark crosses a boundary.
 
-use warptape_kernels::{BarSpec, ClosedBars, Rows};
+use warptape_kernels::{ABSENT, Aggressor, BarSpec, BySide, ClosedBars, Rows};
 
 /// Numbers from a seed (SplitMix64).
 #[derive(Clone, Debug)]
@@ -73,7 +73,9 @@ impl Market {
                 }
                 BarSpec::Ticks { .. } | BarSpec::Volume { .. } => false,
             });
-            if crossed {
+            if crossed && numbers.below(20) == 0 {
+                rows.push_cut(watermark_ns, 0, offset, index);
+            } else if crossed {
                 rows.push_watermark(watermark_ns, offset, index);
             }
             let slot = numbers.below(self.slots.into()) as u32;
@@ -81,12 +83,30 @@ impl Market {
             *price = (*price + (numbers.below(2_000_001) as i64 - 1_000_000) * 3).max(1_000_000);
             match numbers.below(8) {
                 number if number == 0 || is_dense && number > 2 => {
-                    rows.push_quote(slot, time_ns, *price - 10, *price + 10, offset, index)
+                    // Sides without orders, sizes that are not told, and sizes in other units.
+                    let side = |numbers: &mut Numbers, price: i64| match numbers.below(6) {
+                        0 => (0, ABSENT),
+                        1 => (price, 0),
+                        _ => (price, 1 + numbers.below(1_000_000_000_000) as i64),
+                    };
+                    let (bid, bid_size) = side(&mut numbers, *price - 10);
+                    let (ask, ask_size) = side(&mut numbers, *price + 10);
+                    let exponent = numbers.below(20).saturating_sub(10) as u32;
+                    rows.push_quote_of(
+                        slot,
+                        time_ns,
+                        [bid, ask],
+                        ([bid_size, ask_size], exponent),
+                        offset,
+                        index,
+                    )
                 }
                 1 => rows.push_barrier(tick as i64, offset, index),
                 _ => {
                     let size_e9 = numbers.below(3_000_000_000) as i64;
-                    rows.push_trade(slot, time_ns, *price, size_e9, offset, index);
+                    let aggressor =
+                        [Aggressor::Unknown, Aggressor::Buyer, Aggressor::Seller][numbers.below(3) as usize];
+                    rows.push_trade_of(slot, time_ns, *price, (size_e9, 0, aggressor), offset, index);
                 }
             }
         }
@@ -137,6 +157,9 @@ pub fn push(
     closed.trades.push(1);
     closed.bid_price_e9.push(0);
     closed.ask_price_e9.push(0);
+    closed.by_side.push(BySide::default());
+    closed.quote_sizes_e9.push([0; 2]);
+    closed.is_cut.push(false);
     closed.offset.push(bar);
     closed.index.push(slot);
     closed.row.push(slot);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_kernels::{BarSpec, ClosedBars, RECENT_QUOTES_MAX, RowKind, Rows};
+use warptape_kernels::{ABSENT, BarSpec, BySide, ClosedBars, RECENT_QUOTES_MAX, RowKind, Rows};
 
 /// The bars that rows close, by definition.
 pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
@@ -32,6 +32,14 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
         closed.trades.push(prices.len() as i64);
         closed.bid_price_e9.push(quote.map_or(0, |row| rows.price_e9[row]));
         closed.ask_price_e9.push(quote.map_or(0, |row| rows.size_e9[row]));
+        let of = |aggressor: u32| -> (i128, i64) {
+            let trades = bar.trades.iter().filter(|&&row| rows.kind[row].aggressor() == aggressor);
+            (trades.clone().map(|&row| size_e9(rows, row)).sum(), trades.count() as i64)
+        };
+        let [(buys_e9, buys), (sells_e9, sells)] = [of(1), of(2)];
+        closed.by_side.push(BySide { volumes_e9: [buys_e9, sells_e9], trades: [buys, sells] });
+        closed.quote_sizes_e9.push(quote.map_or([ABSENT.into(); 2], |row| quote_sizes_e9(rows, row)));
+        closed.is_cut.push(rows.kind[cause] == RowKind::CUT);
         closed.offset.push(rows.offset[cause]);
         closed.index.push(rows.index[cause]);
         closed.row.push(cause as u32);
@@ -42,7 +50,7 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
 /// Row of the quote that a bar has: of a time bar the last by event time and arrival before its end, whenever it came; of others
 /// the last at its end or before, of those that came before the row that closed it.
 fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
-    let of_slot = |&row: &usize| rows.kind[row] == RowKind::QUOTE && rows.slot[row] == bar.slot;
+    let of_slot = |&row: &usize| rows.kind[row].is_quote() && rows.slot[row] == bar.slot;
     let last = |quotes: Vec<usize>| quotes.into_iter().max_by_key(|&row| (rows.time_ns[row], row));
     if let BarSpec::Time { .. } = spec {
         return last((0..rows.len()).filter(of_slot).filter(|&row| rows.time_ns[row] < bar.end_ns).collect());
@@ -50,6 +58,12 @@ fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
     let (after, quotes): (Vec<usize>, Vec<usize>) =
         (0..cause).filter(of_slot).partition(|&row| rows.time_ns[row] > bar.end_ns);
     if after.len() < RECENT_QUOTES_MAX { last(quotes) } else { None }
+}
+
+fn quote_sizes_e9(rows: &Rows, row: usize) -> [i128; 2] {
+    let unit = 10_i128.pow(rows.kind[row].exponent());
+    let quotes = (0..row).filter(|&before| rows.kind[before].is_quote()).count();
+    rows.quote_sizes[quotes].map(|size| if size == ABSENT { size.into() } else { i128::from(size) * unit })
 }
 
 fn size_e9(rows: &Rows, row: usize) -> i128 {
@@ -74,8 +88,8 @@ fn time_bars(interval_ns: i64, rows: &Rows) -> Vec<(usize, Bar)> {
     let mut found = Vec::new();
     for ((number, slot), mut trades) in open {
         let end_ns = (number + 1) * interval_ns;
-        let cause =
-            (0..rows.len()).find(|&row| rows.kind[row] == RowKind::WATERMARK && rows.time_ns[row] >= end_ns);
+        let cause = (0..rows.len())
+            .find(|&row| rows.kind[row].base() == RowKind::WATERMARK && rows.time_ns[row] >= end_ns);
         if let Some(cause) = cause {
             trades.sort_by_key(|&row| rows.time_ns[row]);
             found.push((cause, Bar { slot, start_ns: number * interval_ns, end_ns, trades }));

@@ -100,7 +100,7 @@ impl ControlDesk {
         let event_time = match command {
             ControlCommand::SetWatermark(SetWatermark { partition, event_time_max_ns }) => {
                 let (id, by, event_time_max_ns) = (id.clone(), by.clone(), *event_time_max_ns);
-                Some((*partition, SetEventTime { id, by, event_time_max_ns }))
+                Some((*partition, SetEventTime { id, by, event_time_max_ns, cuts_bars: false }))
             }
             _ => None,
         };

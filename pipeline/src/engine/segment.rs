@@ -45,6 +45,9 @@ fn setting(change: &StageConfigChange) -> String {
     if field == "numbers" {
         return format!("prices and sizes, by the rules of this version: {before} to {after}");
     }
+    if field == "rules" {
+        return format!("bars, indicators and alerts, by the rules of this version: {before} to {after}");
+    }
     if field == "times" {
         return format!("times of foreign schemas, by the rules of this version: {before} to {after}");
     }

@@ -7,7 +7,7 @@ use warptape_eventlog::{
     ClientFigures, Consumer, EventLog, LogError, NewRecord, OffsetRange, PartitionEnd, Producer, RecordClock,
     TopicInfo, TopicPartition, TopicSpec,
 };
-use warptape_schemas::{fingerprint_of, known, to_registry_frame};
+use warptape_schemas::{SetEventTime, fingerprint_of, to_registry_frame};
 
 use super::SchemaIds;
 use super::framed_consumer::FramedConsumer;
@@ -148,8 +148,8 @@ impl Producer for FramedProducer {
 
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
         let fingerprint = fingerprint_of(&record.value).expect("our encoders write single-object headers");
-        // Ticks are read as they were published, and with them what operators have them told.
-        if fingerprint == known::SET_EVENT_TIME.fingerprint {
+        // Ticks are read as they were published, and with them what is said of event time.
+        if SetEventTime::version_of(fingerprint).is_some() {
             return self.producer.send(record);
         }
         let id = self.id_of(&record.topic, fingerprint);

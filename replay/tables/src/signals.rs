@@ -4,7 +4,7 @@ use serde_json::json;
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_replay::{PartitionReader, ReplayError};
 use warptape_schemas::decode_signal;
-use warptape_schemas::signal::{Bar, ExactBar, INDICATORS, SignalKind};
+use warptape_schemas::signal::{Bar, ExactBar, ExactFlow, INDICATORS, SignalKind};
 
 use crate::TablesError;
 use crate::sink::{Cell, Sinks};
@@ -46,7 +46,7 @@ fn push(
     let exact = bar.and_then(|bar| bar.exact.as_ref()).map(exact_text);
     let further = bar.filter(|bar| !bar.further_indicators.is_empty());
     let further = further.map(|bar| json!(bar.further_indicators).to_string());
-    let price = |of: fn(&Bar) -> Option<i64>| Cell::from(bar.and_then(of));
+    let number = |of: fn(&Bar) -> Option<i64>| Cell::from(bar.and_then(of));
     let mut row = vec![
         source.partition.into(),
         record.offset.into(),
@@ -60,18 +60,30 @@ fn push(
         signal.source_index.into(),
         signal.value.into(),
         signal.threshold.into(),
-        price(|bar| bar.open_e9),
-        price(|bar| bar.high_e9),
-        price(|bar| bar.low_e9),
-        price(|bar| bar.close_e9),
+        number(|bar| bar.open_e9),
+        number(|bar| bar.high_e9),
+        number(|bar| bar.low_e9),
+        number(|bar| bar.close_e9),
         bar.map(|bar| bar.volume_e9).into(),
         bar.map(|bar| bar.trades).into(),
-        price(|bar| bar.bid_price_e9),
-        price(|bar| bar.ask_price_e9),
+        number(|bar| bar.bid_price_e9),
+        number(|bar| bar.ask_price_e9),
         exact.as_deref().into(),
     ];
     row.extend((0..INDICATORS.len()).map(|index| Cell::from(bar.and_then(|bar| bar.indicators[index]))));
     row.push(further.as_deref().into());
+    row.push(bar.and_then(|bar| bar.partial).into());
+    row.extend([
+        number(|bar| bar.buy_volume_e9),
+        number(|bar| bar.sell_volume_e9),
+        number(|bar| bar.buy_trades),
+        number(|bar| bar.sell_trades),
+        number(|bar| bar.bid_size_e9),
+        number(|bar| bar.ask_size_e9),
+    ]);
+    row.push(bar.and_then(|bar| bar.quote_forgotten).into());
+    let exact_flow = bar.and_then(|bar| bar.exact_flow.as_ref()).map(exact_flow_text);
+    row.push(exact_flow.as_deref().into());
     sinks.push(&SIGNALS, &row)
 }
 
@@ -86,6 +98,21 @@ fn exact_text(exact: &ExactBar) -> String {
         ("bid_price_e18", bid_price.0),
         ("ask_price_e18", ask_price.0),
     ];
+    text_of(numbers)
+}
+
+fn exact_flow_text(exact: &ExactFlow) -> String {
+    let ExactFlow { buy_volume, sell_volume, bid_size, ask_size } = exact;
+    text_of([
+        ("buy_volume_e9", buy_volume.0),
+        ("sell_volume_e9", sell_volume.0),
+        ("bid_size_e9", bid_size.0),
+        ("ask_size_e9", ask_size.0),
+    ])
+}
+
+/// JSON of integers as text.
+fn text_of<const N: usize>(numbers: [(&str, i128); N]) -> String {
     let fields = numbers.map(|(name, number)| (name.to_owned(), number.to_string().into()));
     serde_json::Value::Object(fields.into_iter().collect()).to_string()
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{ArrayBuilder, Float64Builder, Int64Builder, StringBuilder};
+use arrow_array::builder::{ArrayBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -43,9 +43,16 @@ impl TableFormat {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cell<'a> {
     Null,
+    Bool(bool),
     Int(i64),
     Float(f64),
     Text(&'a str),
+}
+
+impl From<bool> for Cell<'_> {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
 }
 
 impl From<i64> for Cell<'_> {
@@ -105,6 +112,7 @@ enum Writer {
 }
 
 enum Values {
+    Bool(BooleanBuilder),
     Int(Int64Builder),
     Float(Float64Builder),
     Text(StringBuilder),
@@ -127,6 +135,7 @@ impl Sink {
     fn create(table: &'static Table, folder: &Path, format: TableFormat) -> Result<Self, TablesError> {
         let path = folder.join(format!("{}.{}", table.name, format.ending()));
         let data_type = |kind: Kind| match kind {
+            Kind::Bool => DataType::Boolean,
             Kind::Int => DataType::Int64,
             Kind::Float => DataType::Float64,
             Kind::Text => DataType::Utf8,
@@ -150,6 +159,7 @@ impl Sink {
             }
         };
         let values = table.columns.iter().map(|column| match column.kind {
+            Kind::Bool => Values::Bool(BooleanBuilder::new()),
             Kind::Int => Values::Int(Int64Builder::new()),
             Kind::Float => Values::Float(Float64Builder::new()),
             Kind::Text => Values::Text(StringBuilder::new()),
@@ -168,12 +178,14 @@ impl Sink {
                 self.table.name
             );
             match (values, cell) {
+                (Values::Bool(values), Cell::Bool(value)) => values.append_value(*value),
                 (Values::Int(values), Cell::Int(value)) => values.append_value(*value),
                 (Values::Float(values), Cell::Float(value)) => values.append_value(*value),
                 (Values::Text(values), Cell::Text(value)) => {
                     self.text_bytes += value.len();
                     values.append_value(value);
                 }
+                (Values::Bool(values), Cell::Null) => values.append_null(),
                 (Values::Int(values), Cell::Null) => values.append_null(),
                 (Values::Float(values), Cell::Null) => values.append_null(),
                 (Values::Text(values), Cell::Null) => values.append_null(),
@@ -195,6 +207,7 @@ impl Sink {
             .values
             .iter_mut()
             .map(|values| match values {
+                Values::Bool(values) => ArrayBuilder::finish(values),
                 Values::Int(values) => ArrayBuilder::finish(values),
                 Values::Float(values) => ArrayBuilder::finish(values),
                 Values::Text(values) => ArrayBuilder::finish(values),

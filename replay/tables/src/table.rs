@@ -6,6 +6,8 @@ use std::fmt::Write;
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// True or false.
+    Bool,
     /// 64-bit integers.
     Int,
     /// 64-bit floating point numbers.
@@ -17,6 +19,7 @@ pub enum Kind {
 impl Kind {
     fn name(self) -> &'static str {
         match self {
+            Self::Bool => "bool",
             Self::Int => "int64",
             Self::Float => "float64",
             Self::Text => "utf8",
@@ -50,6 +53,10 @@ pub struct Table {
 
 const fn column(name: &'static str, kind: Kind, is_nullable: bool, words: &'static str) -> Column {
     Column { name, kind, is_nullable, words }
+}
+
+const fn maybe_bool(name: &'static str, words: &'static str) -> Column {
+    column(name, Kind::Bool, true, words)
 }
 
 const fn int(name: &'static str, words: &'static str) -> Column {
@@ -126,6 +133,27 @@ pub(crate) const SIGNALS: Table = Table {
         maybe_text(
             "further_indicators",
             "JSON with values of indicators that have no column of their own, by name",
+        ),
+        maybe_bool(
+            "partial",
+            "whether the bar lacks some of its interval; null in bars of before version 4 of the schema, as all behind it",
+        ),
+        maybe_int("buy_volume_e9", "sum of the sizes of trades with an aggressive buyer, as `volume_e9`"),
+        maybe_int("sell_volume_e9", "sum of the sizes of trades with an aggressive seller, likewise"),
+        maybe_int("buy_trades", "number of trades with an aggressive buyer"),
+        maybe_int("sell_trades", "number of trades with an aggressive seller"),
+        maybe_int(
+            "bid_size_e9",
+            "size of the bid, as `volume_e9`; 0 where it is not told, null without a bid",
+        ),
+        maybe_int("ask_size_e9", "size of the offer, likewise"),
+        maybe_bool(
+            "quote_forgotten",
+            "whether the bar's quote was kept no more, so that bid and offer are missing",
+        ),
+        maybe_text(
+            "exact_flow",
+            "JSON with volumes by side and sizes where 64 bits of 1e-9 cannot hold them: integers as text, scaled by 1e-9",
         ),
     ],
 };

@@ -47,7 +47,7 @@ known!(
 );
 known!(
     /// What the pipeline says about a symbol.
-    SIGNAL, "Signal", "signal", 3, 0x5b2d_7154_a25d_5ee3
+    SIGNAL, "Signal", "signal", 4, 0xef45_6b0a_cbc5_29ac
 );
 known!(
     /// One step of the scheduler.
@@ -92,8 +92,8 @@ known!(
     CONTROL_RESULT, "ControlResult", "control_result", 1, 0x388a_313a_09b3_cf29
 );
 known!(
-    /// An operator's word among the ticks.
-    SET_EVENT_TIME, "SetEventTime", "set_event_time", 1, 0x8a0c_fc43_2a3b_e661
+    /// A word among the ticks.
+    SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0xd22f_83e5_bf0b_81ec
 );
 
 /// Signals whose numbers are 64-bit numbers of 1e-9 and that have no further indicators, which almost all are, are still written
@@ -113,6 +113,15 @@ pub const SIGNAL_2: KnownSchema = KnownSchema {
     fingerprint: 0xd9f4_ea62_31c3_8f5b,
     text: include_str!("../../avro/old/signal_2.avsc"),
 };
+
+/// Signals with indicators that are off by default, of before the flow of bars.
+pub const SIGNAL_3: KnownSchema = KnownSchema {
+    name: "Signal",
+    file: "signal",
+    version: 3,
+    fingerprint: 0x5b2d_7154_a25d_5ee3,
+    text: include_str!("../../avro/old/signal_3.avsc"),
+};
 /// Late ticks whose numbers are 64-bit numbers of 1e-9 are still written with this version.
 pub const LATE_TICK_1: KnownSchema = KnownSchema {
     name: "LateTick",
@@ -120,6 +129,15 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     version: 1,
     fingerprint: 0xcb1d_27a8_de32_83fa,
     text: include_str!("../../avro/old/late_tick_1.avsc"),
+};
+
+/// So are words among the ticks by which no bar is partial.
+pub const SET_EVENT_TIME_1: KnownSchema = KnownSchema {
+    name: "SetEventTime",
+    file: "set_event_time",
+    version: 1,
+    fingerprint: 0x8a0c_fc43_2a3b_e661,
+    text: include_str!("../../avro/old/set_event_time_1.avsc"),
 };
 
 /// So are dead letters of single whole records.
@@ -169,10 +187,12 @@ pub const CURRENT: [KnownSchema; 15] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 21] = [
+pub const OLD: [KnownSchema; 23] = [
     SIGNAL_1,
     SIGNAL_2,
+    SIGNAL_3,
     LATE_TICK_1,
+    SET_EVENT_TIME_1,
     DEAD_LETTER_2,
     RISK_REQUEST_3,
     RISK_RESULT_2,
@@ -285,8 +305,16 @@ pub const OLD: [KnownSchema; 21] = [
 
 /// Versions before the current one that are still written, where they have all that is to be said. The fields that came later have
 /// `#[wire(since = N)]`, and who encodes the record chooses the version.
-const STILL_WRITTEN: [KnownSchema; 6] =
-    [SIGNAL_1, SIGNAL_2, LATE_TICK_1, DEAD_LETTER_2, RISK_REQUEST_3, RISK_RESULT_2];
+const STILL_WRITTEN: [KnownSchema; 8] = [
+    SIGNAL_1,
+    SIGNAL_2,
+    SIGNAL_3,
+    LATE_TICK_1,
+    SET_EVENT_TIME_1,
+    DEAD_LETTER_2,
+    RISK_REQUEST_3,
+    RISK_RESULT_2,
+];
 
 /// The versions of a record that are written, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {

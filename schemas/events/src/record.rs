@@ -64,9 +64,11 @@ pub fn encode_control(control: &Control, out: &mut Vec<u8>) {
     encode(known::CONTROL, control, out);
 }
 
-/// Appends an operator's word among the ticks.
+/// Appends a word among the ticks, with the first version of its schema that can hold it.
 pub fn encode_set_event_time(set: &SetEventTime, out: &mut Vec<u8>) {
-    encode(known::SET_EVENT_TIME, set, out);
+    let schema = set.schema();
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    set.put_version(schema.version, out);
 }
 
 /// Appends the answer to one.

@@ -3,31 +3,48 @@
 use crate::check::{InvalidTick, TickProblem};
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
+use crate::frame;
+use crate::known::{self, KnownSchema};
 use crate::wire::Wire;
-use crate::{frame, known};
 
-/// An operator's word among the ticks of a partition: the greatest event time that it has come to, from this record on. The process that is
-/// told so by a command writes it, in the transaction with the answer, so that what follows is a function of the log alone.
+/// A word among the ticks of a partition: the greatest event time that it has come to, from this record on. An operator says it, and the process
+/// that is told so by a command writes it in the transaction with the answer; or a process says it of a partition that has become quiet. So what
+/// follows is a function of the log alone.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct SetEventTime {
-    /// Id of the command.
+    /// Id of the command; empty where a process says it by itself.
     pub id: String,
     /// Who sent it.
     pub by: String,
     /// The greatest event time from now on, in nanoseconds since the epoch; positive. The watermark is behind it by the allowed lateness.
     pub event_time_max_ns: i64,
+    /// Whether bars that close by it are partial, since event time comes no further by ticks of their own time.
+    #[wire(since = 2, default = "false")]
+    pub cuts_bars: bool,
 }
 
 impl SetEventTime {
     /// The record that a payload holds, if it names the schema of one.
     pub fn of(payload: &[u8]) -> Option<Result<Self, DecodeError>> {
         let (fingerprint, datum) = frame::split(payload).ok()?;
-        (fingerprint == known::SET_EVENT_TIME.fingerprint).then(|| Self::read(datum))
+        let version = Self::version_of(fingerprint)?;
+        Some(Self::read(datum, version))
     }
 
-    fn read(datum: &[u8]) -> Result<Self, DecodeError> {
+    /// The version of the schema with this fingerprint, if it is one of these records.
+    pub fn version_of(fingerprint: u64) -> Option<u32> {
+        let schemas = [known::SET_EVENT_TIME_1, known::SET_EVENT_TIME];
+        schemas.into_iter().find(|schema| schema.fingerprint == fingerprint).map(|schema| schema.version)
+    }
+
+    /// The first version of the schema that can hold it.
+    pub(crate) fn schema(&self) -> KnownSchema {
+        if self.cuts_bars { known::SET_EVENT_TIME } else { known::SET_EVENT_TIME_1 }
+    }
+
+    fn read(datum: &[u8], version: u32) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(datum);
-        let read = Self::get(&mut cursor)?;
+        let read = Self::get_version(&mut cursor, version)?;
         cursor.finish()?;
         Self::check(read.event_time_max_ns).map_err(|problem| InvalidTick {
             row: 0,

@@ -58,14 +58,54 @@ pub struct Bar {
     #[wire(fields = INDICATOR_FIELDS)]
     pub indicators: [Option<f64>; INDICATOR_COUNT],
     /// The bar where the fields that end in `_e9` cannot hold it: its symbol's prices have another scale than nine digits behind the decimal
-    /// point, and the prices that end in `_e9` are null; or its volume is more than `volume_e9` says. Null for all others, which are written
-    /// with version 1 of this schema where there are no further indicators either.
+    /// point, and the prices that end in `_e9` are null; or its volume is more than `volume_e9` says. Null for all others.
     #[wire(since = 2, default = "null")]
     pub exact: Option<ExactBar>,
-    /// Values of the indicators that are off by default, by name, where the configuration asks for them and enough bars closed. Without any, a
-    /// signal is written with version 1 or 2 of this schema, which have no such field.
+    /// Values of the indicators that are off by default, by name, where the configuration asks for them and enough bars closed.
     #[wire(since = 3, default = "{}")]
     pub further_indicators: BTreeMap<Cow<'static, str>, f64>,
+    /// Whether the bar lacks some of its interval: it begins before the first tick that its partition could see, or it was closed before its
+    /// end. Null in bars of before, as all fields behind this one.
+    #[wire(since = 4, default = "null")]
+    pub partial: Option<bool>,
+    /// Sum of the sizes of trades with an aggressive buyer, scaled by 1e-9; 9223372036854775807 means at least that much. Trades whose aggressor
+    /// is not known count in `volume_e9` alone.
+    #[wire(since = 4, default = "null")]
+    pub buy_volume_e9: Option<i64>,
+    /// Sum of the sizes of trades with an aggressive seller, likewise.
+    #[wire(since = 4, default = "null")]
+    pub sell_volume_e9: Option<i64>,
+    /// Number of trades with an aggressive buyer.
+    #[wire(since = 4, default = "null")]
+    pub buy_trades: Option<i64>,
+    /// Number of trades with an aggressive seller.
+    #[wire(since = 4, default = "null")]
+    pub sell_trades: Option<i64>,
+    /// Size at `bid_price_e9`, scaled by 1e-9, as `volume_e9`; 0 if the quote tells no sizes, null if there is no bid.
+    #[wire(since = 4, default = "null")]
+    pub bid_size_e9: Option<i64>,
+    /// Size at `ask_price_e9`, likewise.
+    #[wire(since = 4, default = "null")]
+    pub ask_size_e9: Option<i64>,
+    /// Whether the bar's quote is kept no more, because more quotes came after it than are kept: then there is no bid and no ask.
+    #[wire(since = 4, default = "null")]
+    pub quote_forgotten: Option<bool>,
+    /// Buy volume, sell volume and sizes of bid and ask exactly, where one of these four is more than its field says; null otherwise.
+    #[wire(since = 4, default = "null")]
+    pub exact_flow: Option<ExactFlow>,
+}
+
+/// Volumes and sizes that are no 64-bit numbers of 1e-9, as decimal text; 0 where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Wire)]
+pub struct ExactFlow {
+    /// As buy_volume_e9, exactly.
+    pub buy_volume: Decimal<9>,
+    /// As sell_volume_e9, exactly.
+    pub sell_volume: Decimal<9>,
+    /// As bid_size_e9, exactly.
+    pub bid_size: Decimal<9>,
+    /// As ask_size_e9, exactly.
+    pub ask_size: Decimal<9>,
 }
 
 /// A bar with numbers that are not 64-bit numbers of 1e-9, as decimal text: an optional minus sign, digits, and behind a point up to 18 more;
@@ -182,7 +222,8 @@ impl Signal<'_> {
     /// The first version of the schema that can hold it.
     pub(crate) fn schema(&self) -> KnownSchema {
         match &self.bar {
-            Some(bar) if !bar.further_indicators.is_empty() => known::SIGNAL,
+            Some(bar) if bar.partial.is_some() => known::SIGNAL,
+            Some(bar) if !bar.further_indicators.is_empty() => known::SIGNAL_3,
             Some(bar) if bar.exact.is_some() => known::SIGNAL_2,
             _ => known::SIGNAL_1,
         }

@@ -60,6 +60,10 @@ mod by_values {
                         items.map(|item| self.resolved(item, &writer.items, &reader.items)).collect(),
                     )
                 }
+                (Value::Map(values), Schema::Map(writer), Schema::Map(reader)) => {
+                    let value = |(key, value)| (key, self.resolved(value, &writer.types, &reader.types));
+                    Value::Map(values.into_iter().map(value).collect())
+                }
                 (value, _, reader) => value.resolve(reader).expect("a value of both schemas"),
             }
         }
@@ -106,6 +110,11 @@ impl Draw<'_> {
             Schema::Array(array) => {
                 let count = self.below(4);
                 Value::Array((0..count).map(|_| self.value(&array.items)).collect())
+            }
+            Schema::Map(map) => {
+                // More than one would be in no order.
+                let keys = (0..self.below(2)).map(|number| format!("key {number}"));
+                Value::Map(keys.map(|key| (key, self.value(&map.types))).collect())
             }
             Schema::Union(union) => {
                 let index = self.below(union.variants().len());

@@ -41,7 +41,7 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "ScaledTickBatch" => each([samples::scaled_ticks()], |ticks, out| {
             encode_scaled_tick_batch(ticks, out).expect("good ticks");
         }),
-        "Signal" => each(samples::further_signals(), encode_signal),
+        "Signal" => each(samples::flow_signals(), encode_signal),
         "JournalEntry" => {
             let mut writer = JournalWriter::new();
             let append = |(input, decisions): (_, Vec<_>)| {

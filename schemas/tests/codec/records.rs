@@ -57,7 +57,7 @@ fn signals() {
 
 #[test]
 fn signals_with_further_indicators() {
-    let published = Published::new(known::SIGNAL);
+    let published = Published::new(known::SIGNAL_3);
     for signal in samples::further_signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
@@ -68,6 +68,31 @@ fn signals_with_further_indicators() {
         assert_eq!(found, &expected.map(|(name, value)| (name.to_owned(), Value::Double(value))).into());
         let (_, described) = describe(&payload).expect("a record of ours");
         assert_eq!(described["further_indicators"], serde_json::json!({"a": 61_000.25, "b": -0.5}));
+    }
+}
+
+#[test]
+fn signals_with_sides_of_trades_and_sizes_of_quotes() {
+    let published = Published::new(known::SIGNAL);
+    for signal in samples::flow_signals() {
+        let payload = encoded(&signal, encode_signal);
+        assert_eq!(decode_signal(&payload), Ok(signal.clone()));
+        let (bar, record) = (signal.bar.expect("a bar"), published.read(&payload));
+        let numbers =
+            ["buy_volume_e9", "sell_volume_e9", "buy_trades", "sell_trades", "bid_size_e9", "ask_size_e9"];
+        let expected = [
+            bar.buy_volume_e9,
+            bar.sell_volume_e9,
+            bar.buy_trades,
+            bar.sell_trades,
+            bar.bid_size_e9,
+            bar.ask_size_e9,
+        ];
+        assert_eq!(numbers.map(|name| record.optional(name).map(long_of)), expected);
+        assert_eq!(record.optional("partial"), Some(&Value::Boolean(bar.partial == Some(true))));
+        let (_, described) = describe(&payload).expect("a record of ours");
+        let exact = bar.exact_flow.map(|_| "18999999999.000000001");
+        assert_eq!(described["exact_flow"]["buy_volume"].as_str(), exact);
     }
 }
 

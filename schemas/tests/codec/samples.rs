@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use warptape_schemas::control::{Control, ControlResult};
 use warptape_schemas::journal::{self, *};
-use warptape_schemas::signal::{Bar, ExactBar, Signal, SignalKind};
+use warptape_schemas::signal::{Bar, ExactBar, ExactFlow, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     Checksum, DeadLetter, DeadLetterCut, DeadLetterDigest, DeadLetterReason, Decimal, Feed, LateTick,
@@ -113,6 +113,15 @@ pub fn bar(set: u32) -> Bar {
         exact: None,
         indicators,
         further_indicators: Default::default(),
+        partial: None,
+        buy_volume_e9: None,
+        sell_volume_e9: None,
+        buy_trades: None,
+        sell_trades: None,
+        bid_size_e9: None,
+        ask_size_e9: None,
+        quote_forgotten: None,
+        exact_flow: None,
     }
 }
 
@@ -153,6 +162,34 @@ pub fn further_signals() -> Vec<Signal<'static>> {
         signal
     };
     [signals().remove(1), exact_signals().remove(0)].map(with).into()
+}
+
+/// Bars with the sides of their trades and the sizes of their quotes: one of ordinary numbers, and one that fields in 1e-9 cannot hold.
+pub fn flow_signals() -> Vec<Signal<'static>> {
+    let with = |(mut signal, exact_flow): (Signal<'static>, Option<ExactFlow>)| {
+        let bar = signal.bar.as_mut().expect("a bar");
+        let of_bar = std::mem::replace(bar, self::bar(0));
+        *bar = Bar {
+            partial: Some(exact_flow.is_some()),
+            buy_volume_e9: Some(i64::MAX),
+            sell_volume_e9: Some(0),
+            buy_trades: Some(800),
+            sell_trades: Some(12),
+            bid_size_e9: exact_flow.is_none().then_some(1_500_000_000),
+            ask_size_e9: None,
+            quote_forgotten: Some(exact_flow.is_some()),
+            exact_flow,
+            ..of_bar
+        };
+        signal
+    };
+    let exact = ExactFlow {
+        buy_volume: Decimal(18_999_999_999 * 1_000_000_000 + 1),
+        sell_volume: Decimal(0),
+        bid_size: Decimal(1_500_000_000),
+        ask_size: Decimal(0),
+    };
+    [(signals().remove(1), None), (further_signals().remove(1), Some(exact))].map(with).into()
 }
 
 /// Ticks of a coin that is worth little, and of a spread.
@@ -766,7 +803,12 @@ pub fn cut_dead_letter() -> DeadLetter {
 
 /// An operator's word among the ticks.
 pub fn set_event_time() -> SetEventTime {
-    SetEventTime { id: "control-7".into(), by: "ops".into(), event_time_max_ns: 1_723_075_200_000_000_000 }
+    SetEventTime {
+        id: "control-7".into(),
+        by: "ops".into(),
+        event_time_max_ns: 1_723_075_200_000_000_000,
+        cuts_bars: true,
+    }
 }
 
 /// One of every command.

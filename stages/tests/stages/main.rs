@@ -1,6 +1,7 @@
 //! Intake and groups together: batch cuts, snapshots, lateness.
 
 mod evicted;
+mod flow;
 mod further;
 mod optimisation;
 mod rows;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use warptape_emulator::Emulator;
-use warptape_kernels::{Isa, RowKind};
+use warptape_kernels::{Isa, RowKind, Rules};
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::{
@@ -42,6 +43,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
         clock_skew_max_ns: None,
         rejects: Rejects::Records,
         symbols_max: None,
+        rules: Rules::NEWEST,
     }
 }
 
@@ -109,8 +111,13 @@ impl Partition {
 
     /// An operator says how far event time has come.
     fn set_event_time(&mut self, offset: i64, event_time_max_ns: i64) {
+        self.say_event_time(offset, event_time_max_ns, false);
+    }
+
+    fn say_event_time(&mut self, offset: i64, event_time_max_ns: i64, cuts_bars: bool) {
         let mut value = Vec::new();
-        let set = SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns };
+        let set =
+            SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns, cuts_bars };
         encode_set_event_time(&set, &mut value);
         let (mut columns, mut late) = (TickColumns::default(), Vec::new());
         let record = TickRecord { offset, written_ns: 0, value: &value };
@@ -259,8 +266,11 @@ fn ticks() -> impl Strategy<Value = Vec<Tick>> {
             if price % 5 == 0 {
                 tick.kind = TickKind::Quote;
                 (tick.bid_price_e9, tick.ask_price_e9) = (tick.price_e9, tick.price_e9 + 1);
+                (tick.bid_size_e9, tick.ask_size_e9) =
+                    (price / 5 % 3 * 1_000_000_000, price / 15 % 2 * 2_000_000_000);
                 (tick.price_e9, tick.size_e9) = (0, 0);
             } else {
+                tick.side = [Side::None, Side::Buy, Side::Sell][price as usize % 3];
                 tick.trade_id = price;
             }
             match symbol {

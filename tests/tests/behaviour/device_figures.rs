@@ -58,6 +58,7 @@ impl Market {
             number: number as u32,
             name: format!("X:{number}"),
             price_scale: 9,
+            seen_since_ns: 0,
             offset: 0,
             state: None,
         };

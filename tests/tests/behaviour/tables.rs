@@ -73,6 +73,13 @@ impl Read {
         self.batches.iter().flat_map(of).collect()
     }
 
+    fn bools(&self, column: &str) -> Vec<Option<bool>> {
+        let of = |batch: &RecordBatch| {
+            batch.column_by_name(column).unwrap().as_boolean().iter().collect::<Vec<_>>()
+        };
+        self.batches.iter().flat_map(of).collect()
+    }
+
     fn floats(&self, column: &str) -> Vec<Option<f64>> {
         let of = |batch: &RecordBatch| {
             let array = batch.column_by_name(column).unwrap().as_primitive::<Float64Type>().clone();
@@ -151,6 +158,7 @@ fn tables_hold_what_the_log_holds() {
         let (one, other) = (Read::parquet(&to, table.name), Read::arrow(&arrow, table.name));
         for column in table.columns {
             let same = match column.kind {
+                warptape_tables::Kind::Bool => one.bools(column.name) == other.bools(column.name),
                 warptape_tables::Kind::Int => one.ints(column.name) == other.ints(column.name),
                 warptape_tables::Kind::Float => one.floats(column.name) == other.floats(column.name),
                 warptape_tables::Kind::Text => one.texts(column.name) == other.texts(column.name),
@@ -171,6 +179,8 @@ fn tables_hold_what_the_log_holds() {
 fn check_signals(log: &dyn EventLog, table: &Read) {
     let columns =
         ["partition", "offset", "source_offset", "close_e9", "bar_end_ns"].map(|name| table.ints(name));
+    let bought = table.ints("buy_volume_e9");
+    let partial = table.bools("partial");
     let (symbols, values, rsi) = (table.texts("symbol"), table.floats("value"), table.floats("rsi"));
     let mut row = 0;
     for partition in 0..PARTITIONS {
@@ -187,6 +197,9 @@ fn check_signals(log: &dyn EventLog, table: &Read) {
             assert_eq!([0, 1, 2, 3, 4].map(|column: usize| columns[column][row]), expected, "row {row}");
             assert_eq!(symbols[row].as_deref(), Some(&*signal.symbol));
             assert_eq!(values[row].map(f64::to_bits), Some(signal.value.to_bits()));
+            let bar = signal.bar.as_ref();
+            assert_eq!(bought[row], bar.and_then(|bar| bar.buy_volume_e9));
+            assert_eq!(partial[row], bar.and_then(|bar| bar.partial));
             assert_eq!(rsi[row], signal.bar.and_then(|bar| bar.indicators[6]));
             row += 1;
         }

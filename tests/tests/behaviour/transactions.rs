@@ -10,7 +10,7 @@ use warptape_pipeline::engine::{EngineConfig, Topics};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
-use warptape_stages::{Numbers, QuoteOrder, Rejects, StageConfig};
+use warptape_stages::{Numbers, QuoteOrder, Rejects, Rules, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
 use warptape_tests::wrapped_log::WrappedLog;
 
@@ -143,6 +143,7 @@ fn stage_config() -> StageConfig {
         clock_skew_max_ns: None,
         rejects: Rejects::Rows,
         symbols_max: None,
+        rules: Rules::NEWEST,
     }
 }
 

@@ -107,6 +107,9 @@ const LAYOUTS: &[Layout] = &[
             column("CLOSE", 14, Show::Decimal("close_e9")),
             column("VOLUME", 14, Show::Decimal("volume_e9")),
             column("TRADES", 7, Show::Count("trades")),
+            column("BOUGHT", 14, Show::Decimal("buy_volume_e9")),
+            column("SOLD", 14, Show::Decimal("sell_volume_e9")),
+            column("PARTIAL", 7, Show::Word("partial")),
         ],
     },
     Layout {
@@ -310,7 +313,8 @@ fn word(value: &Value) -> String {
 /// A price or size: in 1e-9 by this name, or exactly by the name without its unit.
 fn number(fields: &Value, name: &str) -> String {
     let exact_name = name.strip_suffix("_e9").unwrap_or(name);
-    if let Some(exact) = fields.get("exact").and_then(|exact| exact.get(exact_name)) {
+    let exact = ["exact", "exact_flow"].into_iter().find_map(|record| fields.get(record)?.get(exact_name));
+    if let Some(exact) = exact {
         return word(exact);
     }
     // A quote has no price of its own, and a trade no book; a bar whose prices are 0 has them.

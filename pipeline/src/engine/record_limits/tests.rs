@@ -12,7 +12,7 @@ use warptape_eventlog::{NewRecord, Record};
 use warptape_kernels::Indicator;
 use warptape_schemas::Decimal;
 use warptape_schemas::risk::{MarketAsOf, RiskError, RiskErrorCode, RiskOutcome, RiskResult, TaskClass};
-use warptape_schemas::signal::{Bar, ExactBar, INDICATOR_COUNT, Signal, SignalKind};
+use warptape_schemas::signal::{Bar, ExactBar, ExactFlow, INDICATOR_COUNT, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DecodeError, LateTick, Lifecycle, LifecycleEvent, SYMBOL_BYTES_MAX, TickDecoder, encode_late_tick,
@@ -92,6 +92,20 @@ fn the_largest_signal_and_late_tick_fit() {
         exact: Some(exact),
         indicators: [Some(f64::MAX); INDICATOR_COUNT],
         further_indicators: further.collect(),
+        partial: Some(true),
+        buy_volume_e9: Some(i64::MIN),
+        sell_volume_e9: Some(i64::MIN),
+        buy_trades: Some(i64::MIN),
+        sell_trades: Some(i64::MIN),
+        bid_size_e9: Some(i64::MIN),
+        ask_size_e9: Some(i64::MIN),
+        quote_forgotten: Some(true),
+        exact_flow: Some(ExactFlow {
+            buy_volume: Decimal(i128::MIN),
+            sell_volume: Decimal(i128::MIN),
+            bid_size: Decimal(i128::MIN),
+            ask_size: Decimal(i128::MIN),
+        }),
     };
     let signal = Signal {
         symbol: symbol(0).into(),

@@ -1,6 +1,6 @@
 //! What is computed. The parameters of indicators are declared in the table of indicators.
 
-use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, SignalParams};
+use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, Rules, SignalParams};
 use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
 
 use super::super::declaration::{Section, Values, integer, list, number, section, whole};
@@ -47,6 +47,7 @@ section! {
         numbers: Numbers = |_| Numbers::Exact;
         times: TimeUnits = |_| TimeUnits::Nanoseconds;
         rejects: Rejects = |_| Rejects::Rows;
+        rules: Rules = |_| Rules::NEWEST;
     }
 }
 

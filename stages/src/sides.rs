@@ -1,0 +1,58 @@
+//! The sides of a quote: which of them have orders.
+
+use warptape_kernels::{ABSENT, Rules};
+
+/// A quote's sides, bid first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sides {
+    /// 0 where the side has no orders.
+    pub prices: [i64; 2],
+    /// 0 where the quote tells no sizes, [`ABSENT`] where the side has no orders.
+    pub sizes: [i64; 2],
+    /// Whether both have orders.
+    pub are_both_there: bool,
+}
+
+impl Sides {
+    /// Takes prices and sizes as a tick has them. A side of size 0 has no orders, whatever its price. A quote whose sizes are both 0 tells
+    /// none: then a side without a price has no orders. That was the rule for all quotes under [`Rules::First`].
+    #[inline(always)]
+    pub fn new(rules: Rules, prices: [i64; 2], sizes: [i64; 2]) -> Self {
+        if rules.are_first() {
+            return Self { prices, sizes: [0; 2], are_both_there: prices[0] != 0 && prices[1] != 0 };
+        }
+        let are_sizes_told = sizes[0] | sizes[1] != 0;
+        let is_there = |side: usize| if are_sizes_told { sizes[side] != 0 } else { prices[side] != 0 };
+        let of_side = |side: usize| if is_there(side) { (prices[side], sizes[side]) } else { (0, ABSENT) };
+        let [(bid, bid_size), (ask, ask_size)] = [of_side(0), of_side(1)];
+        Self { prices: [bid, ask], sizes: [bid_size, ask_size], are_both_there: is_there(0) && is_there(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(prices: [i64; 2], sizes: [i64; 2], expected: [(i64, i64); 2]) {
+        let Sides { prices, sizes, are_both_there } = Sides::new(Rules::Second, prices, sizes);
+        assert_eq!([(prices[0], sizes[0]), (prices[1], sizes[1])], expected);
+        assert_eq!(are_both_there, sizes[0] != ABSENT && sizes[1] != ABSENT);
+    }
+
+    #[test]
+    fn a_side_is_absent_by_its_size() {
+        check([0, 5], [3, 4], [(0, 3), (5, 4)]);
+        check([7, 5], [0, 4], [(0, ABSENT), (5, 4)]);
+        check([-7, 5], [2, 0], [(-7, 2), (0, ABSENT)]);
+        // No sizes are told.
+        check([7, 5], [0, 0], [(7, 0), (5, 0)]);
+        check([0, 5], [0, 0], [(0, ABSENT), (5, 0)]);
+        check([0, 0], [0, 0], [(0, ABSENT), (0, ABSENT)]);
+    }
+
+    #[test]
+    fn a_side_was_absent_by_its_price() {
+        let sides = Sides::new(Rules::First, [0, 5], [3, 4]);
+        assert_eq!(sides, Sides { prices: [0, 5], sizes: [0, 0], are_both_there: false });
+    }
+}
