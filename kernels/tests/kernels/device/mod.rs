@@ -417,8 +417,11 @@ fn a_fault_in_a_kernel_is_found() {
 fn is_found(emulator: &Emulator) -> bool {
     let device = || Box::new(emulator.device(usize::MAX));
     // A state that cannot be is a panic.
-    let compared =
-        |seed| std::panic::catch_unwind(|| compare(device(), &short_params(), LATENESS_NS, seed, 1 + seed as u32 % 6, 1_500));
+    let compared = |seed| {
+        std::panic::catch_unwind(|| {
+            compare(device(), &short_params(), LATENESS_NS, seed, 1 + seed as u32 % 6, 1_500)
+        })
+    };
     // What only many places show, and what any do.
     let ordered = |seed| std::panic::catch_unwind(|| compaction::compare(device(), seed, 9_000));
     (0..60).any(|seed| !matches!(compared(seed), Ok(Ok(()))))
