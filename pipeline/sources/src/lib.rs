@@ -147,6 +147,8 @@ const KINDS_MAX: usize = 32;
 const KIND_BYTES_MAX: usize = 64;
 /// What is counted of numbers that no tick can hold.
 const DOES_NOT_FIT: &str = "tick with a price or size beyond 64 bits";
+/// What a trade of price or size 0 is counted as, whichever source tells it: a marker and no execution.
+const EMPTY_TRADE: &str = "trade of price or size 0";
 /// Lines of a file with such numbers that are named one by one.
 const NAMED_MAX: u64 = 10;
 /// What further kinds are counted as.

@@ -9,7 +9,7 @@ use warptape_events::tick::{Side, Tick, TickKind};
 use super::message::{self, CaptureEvent, TradeStream};
 use crate::input::{FileProgress, Lines};
 use crate::symbol::join_symbol;
-use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, warn_of};
+use crate::{DOES_NOT_FIT, EMPTY_TRADE, FieldProblem, PassedOver, SourceError, warn_of};
 
 /// The stream that each symbol's trades are taken from, which is the first that told one: all files know it, so that no trade
 /// comes as itself and within an aggregate.
@@ -63,11 +63,15 @@ impl CaptureFile {
         };
         Ok(match message.event {
             CaptureEvent::Trade { price: 0, .. } | CaptureEvent::Trade { size: 0, .. } => {
-                self.passed_over.ignore("trade of price or size 0");
+                self.passed_over.ignore(EMPTY_TRADE);
+                None
+            }
+            CaptureEvent::NoMarketTrade(order_type) => {
+                self.passed_over.ignore(&format!("trade of {order_type}"));
                 None
             }
             CaptureEvent::Trade { stream, ticker, event_time_ns, trade_id, price, size, scales, side } => {
-                let symbol = symbol(ticker)?;
+                let symbol = symbol(&ticker)?;
                 if !is_taken(&self.trade_streams, &symbol, stream) {
                     self.passed_over.ignore(match stream {
                         TradeStream::Trades => "trade of a symbol with aggTrade before",
@@ -92,7 +96,7 @@ impl CaptureFile {
                 })
             }
             CaptureEvent::BookTicker { ticker, event_time_ns, bid, ask, scales } => Some(Tick {
-                symbol: symbol(ticker)?,
+                symbol: symbol(&ticker)?,
                 kind: TickKind::Quote,
                 event_time_ns: match event_time_ns {
                     Some(time_ns) => time_ns,
@@ -111,7 +115,7 @@ impl CaptureFile {
                 scales,
             }),
             CaptureEvent::Other(name) => {
-                self.passed_over.ignore(name);
+                self.passed_over.ignore(&name);
                 None
             }
         })
@@ -257,6 +261,35 @@ mod tests {
         assert_eq!(taken, [1, 2, 5]);
         let kinds = ["trade of a symbol with aggTrade before", "aggTrade of a symbol with trade before"];
         assert_eq!(passed_over.ignored, kinds.map(|kind| (kind.to_owned(), 1)).into());
+    }
+
+    #[test]
+    fn transfers_of_futures_are_no_trades_and_leave_the_bars_of_aggregates() {
+        let trade = |id: u32, price: &str, size: &str, order_type: &str| {
+            format!(
+                "{id} {{\"e\":\"trade\",\"E\":1723075200100,\"T\":1723075200100,\"s\":\"B\",\"t\":{id},\"p\":\"{price}\",\
+                 \"q\":\"{size}\",\"X\":\"{order_type}\",\"m\":false}}\n"
+            )
+        };
+        let lines = [
+            trade(1, "26000.0", "0.5", "MARKET"),
+            trade(2, "28600.0", "0.3", "INSURANCE_FUND"),
+            trade(3, "23400.0", "0.2", "ADL"),
+            trade(4, "26001.0", "0.5", "A_NEW_ONE"),
+            trade(5, "0", "0", "NA"),
+            trade(6, "25000.0", "0.1", "N\\u0041"),
+            trade(7, "0", "0.1", "MARKET"),
+        ];
+        let (ticks, passed_over) = read(lines.concat().as_bytes());
+        let prices: Vec<_> = ticks.into_iter().map(|tick| tick.expect("a trade").price_e9).collect();
+        assert_eq!(prices, [26_000_000_000_000, 26_001_000_000_000]);
+        let kinds = [
+            ("trade of INSURANCE_FUND", 1),
+            ("trade of ADL", 1),
+            ("trade of NA", 1),
+            ("trade of price or size 0", 2),
+        ];
+        assert_eq!(passed_over.ignored, kinds.map(|(kind, count)| (kind.to_owned(), count)).into());
     }
 
     #[test]

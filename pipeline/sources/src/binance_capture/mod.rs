@@ -7,7 +7,9 @@
 //! | `bookTicker` | a quote at its `T`, else its `E` |
 //! | book ticker of the spot market, which has neither | a quote at the greatest event time (`E` or `T`) seen before it in its file, or at its receive time where there was none |
 //! | `depthUpdate` | nothing, but its times count for the line above |
-//! | a trade of price or size 0 (futures markers, not executions), anything else | nothing |
+//! | `trade` of price or size 0, a marker and no execution | nothing |
+//! | `trade` of futures whose order type (`X`) is `INSURANCE_FUND`, `ADL` or `NA`: a transfer that `aggTrade` does not tell | nothing |
+//! | an array of events, anything else | nothing |
 //!
 //! What becomes nothing is counted by its kind.
 //!
@@ -16,6 +18,8 @@
 
 mod capture_file;
 mod message;
+mod payload;
+mod scalar;
 
 use std::path::PathBuf;
 

@@ -1,18 +1,25 @@
-//! Databento Binary Encoding: files of the schemas trades, mbp-1 and tbbo, plain or compressed with Zstandard.
+//! Databento Binary Encoding: files of trades and of books, plain or compressed with Zstandard.
 //!
 //! | record | becomes |
 //! | --- | --- |
 //! | trades, action `T` | a trade |
-//! | mbp-1, action `T` | a trade; its levels are the book before it, known already |
-//! | mbp-1, any other action | a quote of level 0 |
-//! | tbbo | a quote (level 0, the book before the trade), then the trade |
-//! | of another schema | nothing |
+//! | mbp-1 and cmbp-1, action `T` | a trade, and before it a quote of its level 0, the book before it, where that was not told yet |
+//! | mbp-1 and cmbp-1, any other action | a quote of level 0 |
+//! | mbp-10 | likewise, with quotes where level 0 has changed |
+//! | tbbo and tcbbo; mbp-1 of live recordings, which name no schema | a quote (level 0, the book before the trade), then the trade |
+//! | bbo and cbbo | a quote at `ts_recv`, the end of the interval |
+//! | a trade of size 0, a record of another schema | nothing |
+//!
+//! What becomes nothing is counted by its kind.
 //!
 //! Prices are 1e-9 in the files too; an undefined price is an absent side of the book. Sizes are whole units. The event
-//! time is `ts_event`, the receive time `ts_recv`. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol from the file's
-//! symbology at the record's time, the venue the file's dataset unless another is given. Several files are merged by
-//! receive time.
+//! time is `ts_event`, the receive time `ts_recv`. A trade's id is `sequence`, the number of the venue's message; further trades of
+//! the same message have none. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol from the file's symbology at the record's time, the
+//! venue the file's dataset unless another is given. Each publisher of a data set of several is a venue of its own,
+//! `DATASET.PUBLISHER`; consolidated books (cmbp-1, cbbo, tcbbo) are those of the data set. Several files are merged by receive time.
 
+mod market_event;
+mod publisher_venues;
 mod record_reader;
 mod whole_stream;
 
@@ -128,12 +135,8 @@ impl DbnFile {
             };
             self.record += 1;
             self.records_bytes += record.record_size() as u64;
-            let kind = record.header().rtype().map_or("record of an unknown type", |kind| kind.as_str());
-            if let Err(problem) = self.reader.read(record, &mut self.ticks) {
+            if let Err(problem) = self.reader.read(record, &mut self.ticks, &mut self.passed_over) {
                 return Err(self.error(problem));
-            }
-            if self.ticks.is_empty() {
-                self.passed_over.ignore(kind);
             }
         }
     }

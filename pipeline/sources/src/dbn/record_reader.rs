@@ -1,27 +1,32 @@
 //! One DBN record to its ticks.
 
-use std::collections::VecDeque;
-use std::ffi::c_char;
+use std::collections::{HashMap, VecDeque};
 
-use ::dbn::{
-    FIXED_PRICE_SCALE, Mbp1Msg, Metadata, RecordHeader, RecordRef, Schema, TradeMsg, TsSymbolMap,
-    UNDEF_ORDER_SIZE, UNDEF_PRICE, UNDEF_TIMESTAMP,
-};
+use ::dbn::{Metadata, RecordRef, Schema, TsSymbolMap, UNDEF_TIMESTAMP};
 use warptape_events::tick::{Scales, Side, Tick, TickKind};
 
-use crate::FieldProblem;
+use super::market_event::{Book, MarketEvent, Quotes};
+use super::publisher_venues::PublisherVenues;
 use crate::symbol::join_symbol;
-
-const ACTION_TRADE: c_char = b'T' as c_char;
-const SIDE_ASK: c_char = b'A' as c_char;
-const SIDE_BID: c_char = b'B' as c_char;
+use crate::{EMPTY_TRADE, FieldProblem, PassedOver};
 
 /// Makes ticks of the records of one file.
 pub(super) struct RecordReader {
     symbols: TsSymbolMap,
-    venue: String,
-    /// Whether books come with their trades only, so that they must be told there.
-    is_tbbo: bool,
+    venues: PublisherVenues,
+    /// Whether the file may have books with trades alone, so that each must be told there: tbbo, and live recordings, which name no
+    /// schema.
+    trades_tell_books: bool,
+    /// What was told last, by publisher and instrument id.
+    told: HashMap<(u16, u32), Told>,
+}
+
+/// What was told last of an instrument.
+#[derive(Default)]
+struct Told {
+    book: Option<Book>,
+    /// Number of the venue's message that told the last trade; 0 before any.
+    sequence: u32,
 }
 
 /// Why a record makes no tick.
@@ -47,64 +52,82 @@ impl RecordReader {
     pub(super) fn new(metadata: &Metadata, venue: Option<&str>) -> Result<RecordReader, ::dbn::Error> {
         Ok(RecordReader {
             symbols: metadata.symbol_map()?,
-            venue: venue.unwrap_or(&metadata.dataset).to_owned(),
-            is_tbbo: metadata.schema == Some(Schema::Tbbo),
+            venues: PublisherVenues::new(&metadata.dataset, venue),
+            trades_tell_books: matches!(metadata.schema, None | Some(Schema::Tbbo)),
+            told: HashMap::new(),
         })
     }
 
-    /// Appends the record's ticks: none, one, or a quote and its trade.
+    /// Appends the record's ticks: none, one, or a quote and its trade. What makes none is counted by its kind.
     pub(super) fn read(
         &mut self,
         record: RecordRef,
         ticks: &mut VecDeque<Tick>,
+        passed_over: &mut PassedOver,
     ) -> Result<(), RecordProblem> {
-        if record.has::<TradeMsg>() {
-            let message: &TradeMsg = record.try_get()?;
-            if message.action == ACTION_TRADE {
-                let empty = self.empty_tick(&message.hd, message.ts_recv)?;
-                ticks.push_back(trade(empty, message.price, message.size, message.side)?);
-            }
-        } else if record.has::<Mbp1Msg>() {
-            self.read_book(record.try_get()?, ticks)?;
-        } else {
+        let kind = record.header().rtype().map_or("record of an unknown type", |kind| kind.as_str());
+        let Some(event) = MarketEvent::of(record)? else {
             // Live recordings carry their mappings in the stream.
             self.symbols.on_record(record)?;
-        }
-        Ok(())
-    }
-
-    fn read_book(&self, message: &Mbp1Msg, ticks: &mut VecDeque<Tick>) -> Result<(), RecordProblem> {
-        let [level] = &message.levels;
-        let changes_book = self.is_tbbo || message.action != ACTION_TRADE;
-        let has_trade = message.action == ACTION_TRADE;
-        if !changes_book && !has_trade {
+            passed_over.ignore(kind);
+            return Ok(());
+        };
+        if event.book.is_none() && event.trade.is_none() {
+            passed_over.ignore(kind);
             return Ok(());
         }
-        let empty = self.empty_tick(&message.hd, message.ts_recv)?;
-        if changes_book {
-            let (bid_price_e9, bid_size_e9) = side_of_book(level.bid_px, level.bid_sz);
-            let (ask_price_e9, ask_size_e9) = side_of_book(level.ask_px, level.ask_sz);
-            let book = Tick { bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, ..empty.clone() };
-            ticks.push_back(book);
+        let empty = self.empty_tick(&event)?;
+        let told = self.told.entry((event.publisher_id, event.instrument_id)).or_default();
+        if let Some(book) = event.book {
+            let is_every = match event.quotes {
+                Quotes::Every => true,
+                Quotes::EveryOfTbbo => self.trades_tell_books,
+                Quotes::Changed => false,
+            };
+            if is_every || told.book != Some(book) {
+                told.book = Some(book);
+                ticks.push_back(Tick {
+                    bid_price_e9: book.bid[0],
+                    bid_size_e9: book.bid[1],
+                    ask_price_e9: book.ask[0],
+                    ask_size_e9: book.ask[1],
+                    ..empty.clone()
+                });
+            } else if event.trade.is_none() {
+                passed_over.ignore(&format!("{kind} with the first level as before"));
+            }
         }
-        if has_trade {
-            ticks.push_back(trade(empty, message.price, message.size, message.side)?);
+        let Some(trade) = event.trade else { return Ok(()) };
+        if trade.size_e9() == 0 {
+            passed_over.ignore(EMPTY_TRADE);
+            return Ok(());
         }
+        // Trades of one message have its number in common; an id is of one trade.
+        let trade_id = if trade.sequence == told.sequence { 0 } else { i64::from(trade.sequence) };
+        told.sequence = trade.sequence;
+        ticks.push_back(Tick {
+            kind: TickKind::Trade,
+            trade_id,
+            side: trade.side(),
+            price_e9: trade.price_e9()?,
+            size_e9: trade.size_e9(),
+            ..empty
+        });
         Ok(())
     }
 
     /// A quote without a book: symbol and times, to be filled.
-    fn empty_tick(&self, header: &RecordHeader, ts_recv: u64) -> Result<Tick, RecordProblem> {
-        let (instrument_id, event_time_ns) = (header.instrument_id, header.ts_event);
+    fn empty_tick(&mut self, event: &MarketEvent) -> Result<Tick, RecordProblem> {
+        let &MarketEvent { publisher_id, instrument_id, event_time_ns, ts_recv, .. } = event;
         // Mappings are by the time of receipt, which orders the file.
         let index_time_ns = if ts_recv == UNDEF_TIMESTAMP { event_time_ns } else { ts_recv };
-        let event_time_ns = checked_time_ns("ts_event", event_time_ns)?;
+        let event_time_ns = checked_time_ns(event.event_time_column, event_time_ns)?;
         let receive_time_ns =
             if ts_recv == UNDEF_TIMESTAMP { 0 } else { checked_time_ns("ts_recv", ts_recv)? };
         let Some(raw_symbol) = self.symbols.get_for_ts(index_time_ns, instrument_id) else {
             return Err(RecordProblem::UnknownInstrument { instrument_id, event_time_ns: index_time_ns });
         };
-        let symbol = join_symbol(&self.venue, raw_symbol);
+        let symbol = join_symbol(self.venues.name(publisher_id), raw_symbol);
         Ok(Tick {
             symbol: symbol.map_err(|expected| FieldProblem::new("raw symbol", raw_symbol, expected))?,
             kind: TickKind::Quote,
@@ -121,29 +144,6 @@ impl RecordReader {
             scales: Scales::E9,
         })
     }
-}
-
-/// A trade. It has no id: DBN's `sequence` counts messages of the venue, and trades of one message share it.
-fn trade(empty: Tick, price: i64, size: u32, side: c_char) -> Result<Tick, FieldProblem> {
-    if price == UNDEF_PRICE || price == i64::MIN {
-        return Err(FieldProblem::new("price", "undefined", "the price of a trade"));
-    }
-    let side = match side {
-        SIDE_ASK => Side::Sell,
-        SIDE_BID => Side::Buy,
-        _ => Side::None,
-    };
-    Ok(Tick { kind: TickKind::Trade, side, price_e9: price, size_e9: size_e9(size), ..empty })
-}
-
-/// Price and size of one side of the book; zeros where it is absent.
-fn side_of_book(price: i64, size: u32) -> (i64, i64) {
-    if price == UNDEF_PRICE || price == i64::MIN { (0, 0) } else { (price, size_e9(size)) }
-}
-
-/// At most 4.3e18, which an `i64` holds.
-fn size_e9(size: u32) -> i64 {
-    if size == UNDEF_ORDER_SIZE { 0 } else { i64::from(size) * FIXED_PRICE_SCALE }
 }
 
 fn checked_time_ns(column: &str, time: u64) -> Result<i64, FieldProblem> {

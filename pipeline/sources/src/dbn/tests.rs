@@ -1,7 +1,10 @@
 //! DBN files, written with the crate's own encoder, to ticks.
 
 use ::dbn::encode::{DbnEncodable, EncodeRecord};
-use ::dbn::{BidAskPair, MappingInterval, Metadata, SType, SymbolMapping};
+use ::dbn::{
+    BboMsg, BidAskPair, CbboMsg, Cmbp1Msg, ConsolidatedBidAskPair, MappingInterval, Mbp10Msg, Metadata,
+    SType, SymbolMapping,
+};
 
 use std::ffi::c_char;
 
@@ -14,10 +17,10 @@ use crate::test_ticks::write_file;
 const EVENT_NS: u64 = 1_723_161_255_000_000_000;
 const E9: i64 = FIXED_PRICE_SCALE;
 
-fn metadata(schema: Schema) -> Metadata {
+fn metadata(dataset: &str, schema: Option<Schema>) -> Metadata {
     let mut metadata = Metadata::builder()
-        .dataset("XNAS.ITCH")
-        .schema(Some(schema))
+        .dataset(dataset)
+        .schema(schema)
         .start(EVENT_NS)
         .stype_in(Some(SType::RawSymbol))
         .stype_out(SType::InstrumentId)
@@ -44,7 +47,7 @@ fn trade_message(offset_ns: u64, side: u8) -> TradeMsg {
         action: b'T' as c_char,
         side: side as c_char,
         ts_recv: EVENT_NS + offset_ns + 7,
-        sequence: 99,
+        sequence: 99 + offset_ns as u32,
         ..TradeMsg::default()
     }
 }
@@ -65,14 +68,33 @@ fn book_message(offset_ns: u64, action: u8, bid: (i64, u32), ask: (i64, u32)) ->
     }
 }
 
+fn level(bid_px: i64, ask_px: i64) -> BidAskPair {
+    BidAskPair { bid_px, ask_px, bid_sz: 5, ask_sz: 6, bid_ct: 1, ask_ct: 1 }
+}
+
+fn consolidated_level(bid_px: i64, ask_px: i64) -> ConsolidatedBidAskPair {
+    ConsolidatedBidAskPair {
+        bid_px,
+        ask_px,
+        bid_sz: 5,
+        ask_sz: 6,
+        bid_pb: 39,
+        ask_pb: 40,
+        ..Default::default()
+    }
+}
+
 fn encode<T: DbnEncodable>(schema: Schema, records: &[T], compressed: bool) -> Vec<u8> {
+    encode_with(&metadata("XNAS.ITCH", Some(schema)), records, compressed)
+}
+
+fn encode_with<T: DbnEncodable>(metadata: &Metadata, records: &[T], compressed: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let metadata = metadata(schema);
     if compressed {
-        let mut encoder = ::dbn::encode::DbnEncoder::with_zstd(&mut bytes, &metadata).expect("encodes");
+        let mut encoder = ::dbn::encode::DbnEncoder::with_zstd(&mut bytes, metadata).expect("encodes");
         encoder.encode_records(records).expect("encodes");
     } else {
-        let mut encoder = ::dbn::encode::DbnEncoder::new(&mut bytes, &metadata).expect("encodes");
+        let mut encoder = ::dbn::encode::DbnEncoder::new(&mut bytes, metadata).expect("encodes");
         encoder.encode_records(records).expect("encodes");
     }
     bytes
@@ -107,9 +129,9 @@ fn quote(offset_ns: i64, bid: (i64, i64), ask: (i64, i64)) -> Tick {
     }
 }
 
-fn trade_of(quote: Tick, side: Side, price_e9: i64, size_e9: i64) -> Tick {
+fn trade_of(quote: Tick, trade_id: i64, side: Side, price_e9: i64, size_e9: i64) -> Tick {
     let without_book = Tick { bid_price_e9: 0, bid_size_e9: 0, ask_price_e9: 0, ask_size_e9: 0, ..quote };
-    Tick { kind: TickKind::Trade, side, price_e9, size_e9, ..without_book }
+    Tick { kind: TickKind::Trade, trade_id, side, price_e9, size_e9, ..without_book }
 }
 
 #[test]
@@ -118,7 +140,10 @@ fn trades_plain_and_compressed() {
     let expected: Vec<Tick> = [Side::Sell, Side::Buy, Side::None]
         .into_iter()
         .enumerate()
-        .map(|(offset, side)| trade_of(quote(offset as i64, (0, 0), (0, 0)), side, 187 * E9 + 1, 300 * E9))
+        .map(|(offset, side)| {
+            let at = quote(offset as i64, (0, 0), (0, 0));
+            trade_of(at, 99 + offset as i64, side, 187 * E9 + 1, 300 * E9)
+        })
         .collect();
     for compressed in [false, true] {
         let (ticks, passed_over) = read(&encode(Schema::Trades, &records, compressed), None);
@@ -138,7 +163,7 @@ fn books_give_quotes_and_trades() {
         book_message(3, b'A', (-E9, 1), (101 * E9, 6)),
     ];
     let first = quote(0, (100 * E9, 5 * E9), (101 * E9, 6 * E9));
-    let traded = trade_of(quote(1, (0, 0), (0, 0)), Side::Buy, 187 * E9, 5 * E9);
+    let traded = trade_of(quote(1, (0, 0), (0, 0)), 7, Side::Buy, 187 * E9, 5 * E9);
     let one_sided = quote(2, (0, 0), (101 * E9, 6 * E9));
     let of_spread = quote(3, (-E9, E9), (101 * E9, 6 * E9));
     let (ticks, passed_over) = read(&encode(Schema::Mbp1, &records, true), None);
@@ -147,6 +172,133 @@ fn books_give_quotes_and_trades() {
     // In tbbo the book comes with its trade only.
     let (ticks, _) = read(&encode(Schema::Tbbo, &records[1..2], false), None);
     assert_eq!(ticks, Ok(vec![quote(1, (100 * E9, 5 * E9), (101 * E9, 6 * E9)), traded]));
+}
+
+/// Ticks as symbol, price of a trade or 0, bid and ask, in whole units.
+fn summary(bytes: &[u8]) -> (Vec<(String, i64, i64, i64)>, Vec<(String, u64)>) {
+    let (ticks, passed_over) = read(bytes, None);
+    let ticks = ticks.expect("good").into_iter().map(|tick| {
+        let [price, bid, ask] = [tick.price_e9, tick.bid_price_e9, tick.ask_price_e9].map(|price| price / E9);
+        (tick.symbol, price, bid, ask)
+    });
+    (ticks.collect(), passed_over.ignored.into_iter().collect())
+}
+
+fn counted(kind: &str, count: u64) -> Vec<(String, u64)> {
+    vec![(kind.to_owned(), count)]
+}
+
+#[test]
+fn a_recording_without_a_schema_has_the_book_of_each_trade() {
+    let book = ((100 * E9, 5), (101 * E9, 6));
+    let records = [0, 1].map(|offset| book_message(offset, b'T', book.0, book.1));
+    let live = encode_with(&metadata("XNAS.ITCH", None), &records, false);
+    let named = encode(Schema::Tbbo, &records, false);
+    let (ticks, _) = read(&live, None);
+    assert_eq!(ticks.as_ref().map(Vec::len), Ok(4));
+    assert_eq!(ticks, read(&named, None).0, "as from a file whose schema says tbbo");
+    // A file of mbp-1 that begins with a trade has not told its book before.
+    let (ticks, _) = summary(&encode(Schema::Mbp1, &records, false));
+    let symbol = || "XNAS.ITCH:AAPL".to_owned();
+    assert_eq!(ticks, [(symbol(), 0, 100, 101), (symbol(), 187, 0, 0), (symbol(), 187, 0, 0)]);
+}
+
+#[test]
+fn each_publisher_of_a_data_set_is_a_venue() {
+    let of = |publisher_id: u16, offset_ns: u64, action: u8, bid: i64, ask: i64| {
+        let mut message = book_message(offset_ns, action, (bid * E9, 1), (ask * E9, 1));
+        message.hd.publisher_id = publisher_id;
+        message
+    };
+    let records = [of(39, 0, b'M', 100, 102), of(40, 1, b'M', 90, 110), of(39, 2, b'T', 100, 102)];
+    let metadata = metadata("DBEQ.BASIC", Some(Schema::Mbp1));
+    let (ticks, _) = summary(&encode_with(&metadata, &records, false));
+    let [first, second] = ["DBEQ.BASIC.XCHI:AAPL", "DBEQ.BASIC.XCIS:AAPL"].map(str::to_owned);
+    assert_eq!(ticks, [(first.clone(), 0, 100, 102), (second, 0, 90, 110), (first, 187, 0, 0)]);
+}
+
+#[test]
+fn the_first_level_of_a_deep_book_is_told_where_it_changes() {
+    let of = |offset_ns: u64, action: u8, bid: i64, deep: i64| {
+        let mut levels: [BidAskPair; 10] = std::array::from_fn(|_| level(deep * E9, 200 * E9));
+        levels[0] = level(bid * E9, 101 * E9);
+        let hd = header::<Mbp10Msg>(::dbn::rtype::MBP_10, offset_ns, 42);
+        let (action, size, ts_recv) = (action as c_char, 5, EVENT_NS + offset_ns);
+        Mbp10Msg { hd, price: 100 * E9, size, action, ts_recv, levels, ..Mbp10Msg::default() }
+    };
+    let records = [of(0, b'A', 100, 99), of(1, b'A', 100, 98), of(2, b'T', 100, 98), of(3, b'C', 99, 98)];
+    let (ticks, ignored) = summary(&encode(Schema::Mbp10, &records, false));
+    let symbol = || "XNAS.ITCH:AAPL".to_owned();
+    assert_eq!(ticks, [(symbol(), 0, 100, 101), (symbol(), 100, 0, 0), (symbol(), 0, 99, 101)]);
+    assert_eq!(ignored, counted("mbp-10 with the first level as before", 1));
+}
+
+#[test]
+fn sampled_books_are_quotes_of_the_interval_s_end() {
+    let hd = |rtype| RecordHeader::new::<BboMsg>(rtype, 2, 42, UNDEF_TIMESTAMP);
+    let (price, ts_recv) = (UNDEF_PRICE, EVENT_NS + 9);
+    for rtype in [::dbn::rtype::BBO_1S, ::dbn::rtype::BBO_1M] {
+        let levels = [level(100 * E9, 101 * E9)];
+        let record =
+            BboMsg { hd: hd(rtype), price, ts_recv, levels, ..BboMsg::default_for_schema(Schema::Bbo1S) };
+        let ticks = read(&encode(Schema::Bbo1S, &[record.clone(), record], false), None).0.expect("good");
+        let told: Vec<_> = ticks.iter().map(|tick| (tick.event_time_ns, tick.bid_price_e9)).collect();
+        assert_eq!(told, [(ts_recv as i64, 100 * E9); 2]);
+    }
+    for rtype in [::dbn::rtype::CBBO_1S, ::dbn::rtype::CBBO_1M] {
+        let hd = hd(rtype);
+        let levels = [consolidated_level(100 * E9, 101 * E9)];
+        let record = CbboMsg { hd, price, ts_recv, levels, ..CbboMsg::default_for_schema(Schema::Cbbo1S) };
+        let (ticks, _) = summary(&encode(Schema::Cbbo1S, &[record], false));
+        assert_eq!(ticks, [("XNAS.ITCH:AAPL".to_owned(), 0, 100, 101)]);
+    }
+    let record = BboMsg {
+        hd: hd(::dbn::rtype::BBO_1S),
+        ts_recv: UNDEF_TIMESTAMP,
+        ..BboMsg::default_for_schema(Schema::Bbo1S)
+    };
+    check_refused(&encode(Schema::Bbo1S, &[record], false), "column `ts_recv`");
+}
+
+#[test]
+fn consolidated_books_are_of_the_data_set() {
+    let of = |rtype: u8, publisher_id: u16, action: u8, bid: i64| {
+        let hd = RecordHeader::new::<Cmbp1Msg>(rtype, publisher_id, 42, EVENT_NS);
+        let (action, ts_recv) = (action as c_char, EVENT_NS);
+        let levels = [consolidated_level(bid * E9, 101 * E9)];
+        Cmbp1Msg {
+            hd,
+            price: 100 * E9,
+            size: 3,
+            action,
+            ts_recv,
+            levels,
+            ..Cmbp1Msg::default_for_schema(Schema::Cmbp1)
+        }
+    };
+    let symbol = || "DBEQ.BASIC:AAPL".to_owned();
+    let cmbp = ::dbn::rtype::CMBP_1;
+    let records = [of(cmbp, 39, b'A', 99), of(cmbp, 40, b'M', 100), of(cmbp, 41, b'T', 100)];
+    let metadata_of = |schema| metadata("DBEQ.BASIC", Some(schema));
+    let (ticks, _) = summary(&encode_with(&metadata_of(Schema::Cmbp1), &records, false));
+    assert_eq!(ticks, [(symbol(), 0, 99, 101), (symbol(), 0, 100, 101), (symbol(), 100, 0, 0)]);
+    let records = [39, 40].map(|publisher| of(::dbn::rtype::TCBBO, publisher, b'T', 100));
+    for schema in [Schema::Tcbbo, Schema::Cmbp1] {
+        let (ticks, _) = summary(&encode_with(&metadata_of(schema), &records, false));
+        let once = [(symbol(), 0, 100, 101), (symbol(), 100, 0, 0)];
+        assert_eq!(ticks, [once.clone(), once].concat());
+    }
+}
+
+#[test]
+fn an_id_is_of_one_trade_and_a_trade_has_a_size() {
+    let records = [(0, 50, 300), (1, 50, 300), (2, 0, 300), (3, 51, 0), (4, 51, 1), (5, 52, u32::MAX)];
+    let records =
+        records.map(|(offset, sequence, size)| TradeMsg { sequence, size, ..trade_message(offset, b'A') });
+    let (ticks, passed_over) = read(&encode(Schema::Trades, &records, false), None);
+    let ids: Vec<_> = ticks.expect("good").iter().map(|tick| tick.trade_id).collect();
+    assert_eq!(ids, [50, 0, 0, 51]);
+    assert_eq!(passed_over.ignored, [("trade of price or size 0".to_owned(), 2)].into());
 }
 
 fn check_refused(bytes: &[u8], expected: &str) {

@@ -1,0 +1,135 @@
+//! One field of an event: its value, whatever kind of JSON it is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::FieldProblem;
+use crate::time_unit::{TimeUnit, binance_time_ns};
+
+/// A JSON value as far as ticks need it.
+#[derive(Clone, Default)]
+pub(super) enum Scalar<'a> {
+    #[default]
+    Absent,
+    /// Borrowed from the line where no character is escaped.
+    Text(Cow<'a, str>),
+    Integer(i64),
+    Boolean(bool),
+    /// An array, an object, null, or a fraction: never part of a tick.
+    Other,
+}
+
+impl<'a> Scalar<'a> {
+    /// The text; `None` for any other kind of value.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Scalar::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn ticker(self) -> Result<Cow<'a, str>, FieldProblem> {
+        match self {
+            Scalar::Text(text) if !text.is_empty() => Ok(text),
+            other => Err(other.problem("s", "a ticker such as BTCUSDT")),
+        }
+    }
+
+    pub(super) fn integer(&self, column: &str) -> Result<i64, FieldProblem> {
+        match self {
+            Scalar::Integer(value) => Ok(*value),
+            other => Err(other.problem(column, "an integer")),
+        }
+    }
+
+    pub(super) fn boolean(&self, column: &str) -> Result<bool, FieldProblem> {
+        match self {
+            Scalar::Boolean(value) => Ok(*value),
+            other => Err(other.problem(column, "true or false")),
+        }
+    }
+
+    pub(super) fn time_ns(&self, column: &str) -> Result<i64, FieldProblem> {
+        let time_ns = match self {
+            Scalar::Integer(time) => binance_time_ns(*time),
+            _ => None,
+        };
+        time_ns.ok_or_else(|| self.problem(column, TimeUnit::Binance.expected()))
+    }
+
+    pub(super) fn optional_time_ns(&self, column: &str) -> Result<Option<i64>, FieldProblem> {
+        match self {
+            Scalar::Absent => Ok(None),
+            present => present.time_ns(column).map(Some),
+        }
+    }
+
+    pub(super) fn problem(&self, column: &str, expected: &str) -> FieldProblem {
+        let found = match self {
+            Scalar::Absent => "nothing".to_owned(),
+            Scalar::Text(text) => text.to_string(),
+            Scalar::Integer(value) => value.to_string(),
+            Scalar::Boolean(value) => value.to_string(),
+            Scalar::Other => "another kind of value".to_owned(),
+        };
+        FieldProblem::new(column, found, expected)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Scalar<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScalarVisitor)
+    }
+}
+
+struct ScalarVisitor;
+
+impl<'de> Visitor<'de> for ScalarVisitor {
+    type Value = Scalar<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Scalar::Text(Cow::Borrowed(text)))
+    }
+
+    // A text with escapes, which does not stand in the line as it is meant.
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Scalar::Integer(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(i64::try_from(value).map_or(Scalar::Other, Scalar::Integer))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Scalar::Other)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Scalar::Boolean(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Scalar::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Other)
+    }
+}
