@@ -11,27 +11,47 @@ import random
 import sys
 import time
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from single_object import Schema
 
 SCALE = 1_000_000_000  # Prices and sizes are whole numbers of 1e-9, times are nanoseconds.
+SPACING_NS = 10_000_000  # 10,000 trades are a hundred seconds of a market: enough returns for a volatility.
+TOPIC_WAIT_S = 60  # A pipeline that has just been started makes its topics.
 
 
-def trades(count: int, symbols: int, seed: int):
-    """Random walks, one trade a millisecond, ending now."""
+def newest_ns(options) -> int:
+    """Create time of the newest record of the topic; 0 where there is none yet."""
+    admin = AdminClient({"bootstrap.servers": options.brokers})
+    until = time.monotonic() + TOPIC_WAIT_S
+    # All topics are asked for: a broker may create one that is asked for by its name.
+    while (topic := admin.list_topics(timeout=30).topics.get(options.topic)) is None:
+        if time.monotonic() > until:
+            sys.exit(f"{options.brokers} has no topic {options.topic}: does a pipeline run on this cluster?")
+        time.sleep(0.5)
+    places = [TopicPartition(options.topic, partition) for partition in topic.partitions]
+    found = admin.list_offsets({place: OffsetSpec.max_timestamp() for place in places})
+    return max(0, *(future.result().timestamp for future in found.values())) * 1_000_000
+
+
+def trades(options):
+    """Random walks that end now and begin behind all that is in the topic, so that no trade is late."""
+    count, symbols, seed = options.ticks, options.symbols, options.seed
     walk = random.Random(seed)
     cents = [walk.randrange(1_000, 100_000) for _ in range(symbols)]
-    start_ns = time.time_ns() - count * 1_000_000
+    now_ns = time.time_ns()
+    start_ns = min(now_ns, max(now_ns - count * SPACING_NS, newest_ns(options) + 1_000_000))
+    spacing_ns = (now_ns - start_ns) // max(1, count)
     for number in range(count):
         index = walk.randrange(symbols)
         cents[index] = max(1, cents[index] + walk.randrange(-5, 6))
         yield {
             "symbol": f"PYTHON:SYM{index}",
             "kind": "TRADE",
-            "event_time_ns": start_ns + number * 1_000_000,
-            # As a venue counts: no two runs give an id twice.
-            "trade_id": start_ns // 1_000_000 + number,
+            "event_time_ns": start_ns + number * spacing_ns,
+            # No two runs give an id twice.
+            "trade_id": start_ns + number,
             "side": walk.choice(["BUY", "SELL"]),
             "price_e9": cents[index] * (SCALE // 100),
             "size_e9": walk.randrange(1, 100) * SCALE,
@@ -64,7 +84,7 @@ def main() -> int:
             "partitioner": "murmur2_random",
         }
     )
-    for tick in trades(options.ticks, options.symbols, options.seed):
+    for tick in trades(options):
         # The symbol as key: all ticks of a symbol go to one partition, in order.
         record = {"topic": options.topic, "key": tick["symbol"], "value": schema.encode(tick)}
         while True:

@@ -1,6 +1,6 @@
 //! Arguments of `dlq`.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// Arguments of `warptape dlq`.
 #[derive(Clone, Debug, Args)]
@@ -15,12 +15,29 @@ pub struct DlqArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum DlqCommand {
     /// List dead letters: where they are, where they came from, why they died
-    #[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
-    List,
+    List(DlqListArgs),
     /// Show one dead letter with everything it holds, its original bytes as hex and ASCII
     Show(DlqShowArgs),
     /// Send the original bytes of dead letters back to their topics
     Replay(DlqReplayArgs),
+}
+
+/// Arguments of `warptape dlq list`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: warptape dlq list --log sqlite:market.db")]
+pub struct DlqListArgs {
+    /// How to print them
+    #[arg(short, long, value_enum, default_value_t = DlqFormat::Text)]
+    pub output: DlqFormat,
+}
+
+/// How dead letters are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DlqFormat {
+    /// For people
+    Text,
+    /// One JSON object a line with all fields, and the ticks that the original record holds
+    Json,
 }
 
 /// Arguments of `warptape dlq show`.
@@ -33,6 +50,9 @@ pub struct DlqShowArgs {
     /// Partition, if the offset is given alone (default: 0)
     #[arg(long, value_name = "N")]
     pub partition: Option<i32>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t = DlqFormat::Text)]
+    pub output: DlqFormat,
 }
 
 /// Where a record stands in the dead-letter topic.

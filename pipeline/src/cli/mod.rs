@@ -26,7 +26,7 @@ use anyhow::Context;
 use clap::{ArgAction, Parser, Subcommand};
 
 pub use control::{BreakerWord, ControlArgs, ControlFormat, ControlWord};
-pub use dlq::{DlqArgs, DlqCommand, DlqReplayArgs, DlqShowArgs};
+pub use dlq::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqReplayArgs, DlqShowArgs};
 pub use exit::{DIVERGED, INEXACT, UNUSABLE, UsageError, exit_code};
 pub use export::{ExportArgs, ExportFormat};
 pub use feed::{

@@ -8,11 +8,13 @@ mod resend;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use warptape_schemas::DeadLetter;
+use warptape_schemas::{DeadLetter, Describer};
 
 use self::letters::{Letter, Letters, Range};
 use super::columns::{Align, line, utc};
-use crate::cli::{DlqArgs, DlqCommand, DlqShowArgs, UsageError};
+use super::tail::json_line::JsonLine;
+use super::tail::rows::rows;
+use crate::cli::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqShowArgs, UsageError};
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout};
 use crate::settings::Settings;
@@ -20,7 +22,7 @@ use crate::settings::Settings;
 /// Runs the command that was asked for.
 pub fn execute(args: &DlqArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     match &args.command {
-        DlqCommand::List => list(settings),
+        DlqCommand::List(args) => list(args, settings),
         DlqCommand::Show(args) => show(args, settings),
         DlqCommand::Replay(args) => resend::execute(args, settings),
     }
@@ -35,10 +37,21 @@ const COLUMNS: [(&str, usize, Align); 6] = [
     ("BYTES", 8, Align::Right),
 ];
 
-fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
+fn list(args: &DlqListArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let log = open_log(settings, Purpose::Show)?.log;
-    let letters = Letters::new(&*log, &settings.topics.names.dead_letter)?;
+    let topic = &settings.topics.names.dead_letter;
+    let letters = Letters::new(&*log, topic)?;
     let mut out = BufWriter::new(stdout());
+    if args.output == DlqFormat::Json {
+        let describer = Describer::new();
+        for partition in letters.partitions() {
+            letters.read(partition, Range::ALL, &mut |letter| {
+                Ok(write_json(&mut out, topic, &letter, &describer)?)
+            })?;
+        }
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut write_row = |cells: [String; 6]| {
         let columns = cells.iter().zip(COLUMNS).map(|(cell, (_, width, align))| (cell, width, align));
         writeln!(out, "{}", line(columns))
@@ -105,8 +118,22 @@ fn show(args: &DlqShowArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
             "{topic} partition {partition} has no record at offset {offset}; `warptape dlq list` shows what it has"
         ))
     })?;
-    write_letter(&mut stdout(), topic, &letter)?;
+    match args.output {
+        DlqFormat::Text => write_letter(&mut stdout(), topic, &letter)?,
+        DlqFormat::Json => write_json(&mut stdout(), topic, &letter, &Describer::new())?,
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The same line as `tail` has of the topic.
+fn write_json(out: &mut impl Write, topic: &str, letter: &Letter, describer: &Describer) -> io::Result<()> {
+    let line = JsonLine::new(topic, letter.partition, &letter.record);
+    match describer.describe(&letter.record.value) {
+        Ok((schema, value)) => {
+            rows(schema, value).iter().try_for_each(|row| line.write_row(row, describer, out))
+        }
+        Err(error) => line.with_error(&error.to_string()).write(out),
+    }
 }
 
 fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Result<()> {

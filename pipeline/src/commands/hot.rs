@@ -11,10 +11,11 @@ use std::time::Duration;
 use indicatif::HumanDuration;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use warptape_schemas::Describer;
 use warptape_schemas::signal::INDICATORS;
 
 use super::columns::{Align, aligned, facts};
-use super::tail::{layout, rows::Row};
+use super::tail::{layout, readable::readable, rows::Row};
 use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs};
 use crate::clock::Clock;
 use crate::open::{Purpose, open_log};
@@ -47,7 +48,14 @@ fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
         }
         HotUrl::Redis(url) => from_redis(url, Keys::new(config.prefix), &args.symbol)?,
     };
-    print(&with_silence(found?, Clock::start().now_ns()), args.output, table)
+    let mut state = with_silence(found?, Clock::start().now_ns());
+    if args.output == HotFormat::Json {
+        let describer = Describer::new();
+        for signal in state.signals.values_mut().chain([&mut state.latest]) {
+            signal.record = readable("Signal", &signal.record, &describer);
+        }
+    }
+    print(&state, args.output, table)
 }
 
 /// Says of a lane that was ready whether its process still says so. The log says nothing of that.

@@ -3,7 +3,9 @@
 //! A record that cannot be decoded is printed with the reason; it does not end the command.
 
 pub mod inputs;
+pub(super) mod json_line;
 pub(super) mod layout;
+pub(super) mod readable;
 pub mod reasons;
 pub(super) mod rows;
 
@@ -12,13 +14,14 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use warptape_engine::payload_of;
 use warptape_eventlog::{Consumer, EventLog, Fetched, Record, TopicInfo, TopicPartition};
 use warptape_hot::UnknownSymbol;
 use warptape_schemas::journal::{Input, JournalEntry, Started};
 use warptape_schemas::{Describer, decode_journal_entry};
+
+use self::json_line::JsonLine;
 
 use crate::cli::{Interrupt, TailArgs, TailFormat, UsageError};
 use crate::open::{Purpose, open_log};
@@ -137,24 +140,6 @@ struct Printer<'a, W> {
     started: BTreeMap<i32, Started>,
 }
 
-/// One line of JSON output.
-#[derive(Clone, Copy, Serialize)]
-struct JsonLine<'a> {
-    topic: &'a str,
-    partition: i32,
-    offset: i64,
-    /// Time of the record, ns since the epoch.
-    timestamp_ns: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    record: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-}
-
 impl<'a, W: Write> Printer<'a, W> {
     fn new(args: &'a TailArgs, topic: &'a str, output: W) -> Self {
         Printer {
@@ -203,16 +188,7 @@ impl<'a, W: Write> Printer<'a, W> {
     }
 
     fn print(&mut self, partition: i32, record: &Record) -> io::Result<()> {
-        let line = JsonLine {
-            topic: self.topic,
-            partition,
-            offset: record.offset,
-            timestamp_ns: record.timestamp_ns,
-            index: None,
-            schema: None,
-            record: None,
-            error: None,
-        };
+        let line = JsonLine::new(self.topic, partition, record);
         match payload_of(record).and_then(|payload| self.describer.describe(payload)) {
             Ok((schema, value)) => {
                 if self.format == TailFormat::Table
@@ -229,7 +205,7 @@ impl<'a, W: Write> Printer<'a, W> {
                 Ok(())
             }
             Err(error) => match self.format {
-                TailFormat::Json => self.print_json(&JsonLine { error: Some(&error.to_string()), ..line }),
+                TailFormat::Json => line.with_error(&error.to_string()).write(&mut self.output),
                 TailFormat::Table => {
                     writeln!(self.output, "{partition}:{}  cannot be decoded: {error}", record.offset)
                 }
@@ -239,12 +215,7 @@ impl<'a, W: Write> Printer<'a, W> {
 
     fn print_row(&mut self, line: &JsonLine, row: &rows::Row) -> io::Result<()> {
         match self.format {
-            TailFormat::Json => self.print_json(&JsonLine {
-                index: row.index,
-                schema: Some(row.schema),
-                record: Some(&row.fields),
-                ..*line
-            }),
+            TailFormat::Json => line.write_row(row, &self.describer, &mut self.output),
             TailFormat::Table => {
                 let layout = layout::of(row.schema);
                 if self.header != Some(layout.schema) {
@@ -281,11 +252,6 @@ impl<'a, W: Write> Printer<'a, W> {
         let fields = json!({ "sequence": entry.sequence, "at_ns": entry.at_ns, "input": words });
         self.print_row(line, &rows::Row { schema: "JournalEntry", index: None, fields })?;
         decided.iter().try_for_each(|words| writeln!(self.output, "    {}", printable_line(words)))
-    }
-
-    fn print_json(&mut self, line: &JsonLine) -> io::Result<()> {
-        serde_json::to_writer(&mut self.output, line)?;
-        self.output.write_all(b"\n")
     }
 
     fn flush(&mut self) -> io::Result<()> {

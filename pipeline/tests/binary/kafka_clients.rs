@@ -67,6 +67,13 @@ impl Setup {
     /// gives its summary.
     #[track_caller]
     pub fn drain(&self, mut run: Running, ticks: u64, others: u64) -> String {
+        self.catch_up(&mut run, ticks, others);
+        run.stop("TERM")
+    }
+
+    /// Waits likewise; the pipeline goes on.
+    #[track_caller]
+    fn catch_up(&self, run: &mut Running, ticks: u64, others: u64) {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
         let sources: Vec<TopicPartition> = (0..PARTITIONS)
             .map(|partition| TopicPartition { topic: self.topic("ticks"), partition })
@@ -79,7 +86,6 @@ impl Setup {
             let done: Vec<i64> = sources.iter().map(committed).collect();
             if done.iter().zip(&ends).all(|(done, end)| done >= end) { Ok(()) } else { Err(done) }
         });
-        run.stop("TERM")
     }
 
     /// The offset behind the last record: the end of a partition may lie behind a marker of a transaction.
@@ -202,6 +208,56 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
     let unknown = python("PYTHON:NONE", &[], 1);
     assert_eq!(unknown["outcome"]["code"], "UNKNOWN_SYMBOL", "{unknown}");
     run.stop("TERM");
+}
+
+/// Each line that the examples' README shows works where no tick was before, and once more.
+#[test]
+fn the_readme_of_the_examples_in_python_works_to_its_last_line_twice() {
+    let setup = Setup::new("readme");
+    let mut run = setup.run();
+    let [ticks, signals, group, requests, results] =
+        ["ticks", "signals", "example", "risk.requests", "risk.results"].map(|name| setup.topic(name));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/python/README.md");
+    let readme = std::fs::read_to_string(path).expect("a README");
+    let lines: Vec<Vec<&str>> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("python examples/python/"))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let scripts = ["produce_ticks.py", "consume_signals.py", "risk_request.py"];
+    assert_eq!(lines.iter().map(|line| line[0]).collect::<Vec<_>>(), scripts);
+    let mut published = 0;
+    for round in 1..=2 {
+        for line in &lines {
+            let [script, "--brokers", "localhost:9092", arguments @ ..] = &line[..] else {
+                panic!("{line:?}")
+            };
+            let topics: &[&str] = match *script {
+                "produce_ticks.py" => &["--topic", &ticks],
+                "consume_signals.py" => &["--topic", &signals, "--group", &group],
+                _ => &["--requests", &requests, "--results", &results],
+            };
+            let (out, _) = texts(&setup.example(script, &[arguments, topics].concat()), 0);
+            match *script {
+                "produce_ticks.py" => {
+                    published += 10_000;
+                    setup.catch_up(&mut run, published, 0);
+                }
+                "consume_signals.py" => assert_eq!(out.lines().count(), 5, "{out}"),
+                _ => {
+                    let answer: serde_json::Value = serde_json::from_str(&out).expect("one JSON value");
+                    assert!(
+                        answer["outcome"]["values"][0]["price"].as_f64() > Some(0.0),
+                        "round {round}: {out}"
+                    );
+                }
+            }
+        }
+    }
+    let summary = run.stop("TERM");
+    assert_eq!(figure(&summary, "ticks"), 20_000, "{summary}");
+    assert!(!summary.contains("repeat"), "{summary}");
+    assert!(summary.contains(", 0 late"), "the second run begins behind the first: {summary}");
 }
 
 #[test]

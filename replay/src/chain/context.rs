@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use warptape_schemas::journal::PartitionId;
 
-use crate::history::{Assigned, Item, Life, SealedPart, Transaction};
+use crate::history::{Assigned, Hole, Item, Life, SealedPart, Transaction};
 
 use super::waits::Sealing;
 
 /// Pauses of a partition that are remembered. A record waits through few of them.
 const PAUSES_MAX: usize = 1_024;
+/// Holes that are remembered, likewise.
+const HOLES_MAX: usize = 1_024;
 
 /// Follows the items of one partition of a journal.
 #[derive(Clone, Default)]
@@ -19,6 +21,8 @@ pub(crate) struct Context {
     life: Option<Arc<Life>>,
     assigned: BTreeMap<PartitionId, Assigned>,
     pauses: BTreeMap<PartitionId, VecDeque<(i64, i64)>>,
+    /// When nothing was recorded.
+    holes: VecDeque<Hole>,
     /// When the outcome of the last transaction was known.
     known_ns: Option<i64>,
 }
@@ -37,6 +41,12 @@ impl Context {
                 pauses.push_back((pause.from.at_ns, until.at_ns));
                 if pauses.len() > PAUSES_MAX {
                     pauses.pop_front();
+                }
+            }
+            Item::Hole(hole) => {
+                self.holes.push_back(*hole);
+                if self.holes.len() > HOLES_MAX {
+                    self.holes.pop_front();
                 }
             }
             Item::Transaction(transaction) => {
@@ -80,6 +90,11 @@ impl Context {
     /// When the partition was not read.
     pub(crate) fn pauses(&self, partition: PartitionId) -> Vec<(i64, i64)> {
         self.pauses.get(&partition).into_iter().flatten().copied().collect()
+    }
+
+    /// When nothing was recorded from a time on, in order.
+    pub(crate) fn holes(&self, from_ns: i64) -> Vec<Hole> {
+        self.holes.iter().filter(|hole| hole.until.at_ns > from_ns).copied().collect()
     }
 
     /// What a transaction waited for that ends now.

@@ -1,4 +1,4 @@
-//! Finds the signal that is meant by a symbol and a time.
+//! Finds the signal that is meant by a symbol, with a time or without one.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,12 @@ const KNOWN_MAX: usize = 10_000;
 /// Bars are signalled in the order of their ends, but for those that fill up within the allowed lateness of each other: the search begins
 /// so much before.
 const LATENESS_NS: i64 = 60_000_000_000;
+/// Signals of the first piece that is read from the end of a partition.
+const PIECE_SIGNALS: i64 = 4_096;
 /// Signals between two words on how far the search is.
 const PROGRESS_SIGNALS: u64 = 4_096;
 
-/// Partition and offset of the first signal of a symbol whose bar ends at or after a time.
+/// Partition and offset of the first signal of a symbol whose bar ends at or after a time; without a time, of the newest one.
 ///
 /// # Errors
 /// If the log cannot be read, or has no such signal.
@@ -25,11 +27,17 @@ pub fn find_signal_of_symbol(
     log: &dyn EventLog,
     options: &VerifyOptions,
     symbol: &str,
-    at_ns: i64,
+    at_ns: Option<i64>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(i32, i64), ReplayError> {
     let topic = &options.sources.signals;
     let ranges = log.topic(topic)?.map(|info| info.offsets).unwrap_or_default();
+    let Some(at_ns) = at_ns else {
+        return match newest(log, topic, &ranges, symbol, progress)? {
+            Some(found) => Ok(found),
+            None => Err(not_found(log, topic, &ranges, symbol, progress)?),
+        };
+    };
     let mut best: Option<(i64, i32, i64)> = None;
     let mut done = 0;
     let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
@@ -61,6 +69,41 @@ pub fn find_signal_of_symbol(
         Some((_, partition, offset)) => Ok((partition, offset)),
         None => Err(not_found(log, topic, &ranges, symbol, progress)?),
     }
+}
+
+/// Partition and offset of the last signal of a symbol; `None` where it has none. Partitions are read from their ends in ever longer pieces.
+fn newest(
+    log: &dyn EventLog,
+    topic: &str,
+    ranges: &[OffsetRange],
+    symbol: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<(i32, i64)>, ReplayError> {
+    let mut best: Option<(i64, i32, i64)> = None;
+    let mut done = 0;
+    let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
+    for (partition, &range) in (0..).zip(ranges) {
+        let source = TopicPartition { topic: topic.to_owned(), partition };
+        let (mut next, mut length) = (range.next, PIECE_SIGNALS);
+        let mut last = None;
+        while last.is_none() && next > range.first {
+            let first = range.first.max(next - length);
+            let mut reader = PartitionReader::open(log, source.clone(), OffsetRange { first, next })?;
+            while let Some(record) = reader.next()? {
+                if record.key.as_deref() == Some(symbol.as_bytes())
+                    && let Ok(signal) = decode_signal(&record.value)
+                {
+                    last = Some((signal.bar_end_ns, partition, record.offset));
+                }
+            }
+            done += (next - first) as u64;
+            progress(Progress { phase: Phase::Outputs, done, total });
+            (next, length) = (first, length.saturating_mul(2));
+        }
+        // A symbol is in one partition, unless partitions were added.
+        best = best.max(last);
+    }
+    Ok(best.map(|(_, partition, offset)| (partition, offset)))
 }
 
 /// Says what there is of a symbol that has no signal of a time: when its bars end, or, where it has none, the symbols that have.

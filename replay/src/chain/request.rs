@@ -156,8 +156,10 @@ pub fn why_request(
         unknown.push(super::signal::NO_COMMIT.to_owned());
     }
     let sealing = context.sealing(&transaction).ok_or_else(no_journal)?;
+    let holes = context.holes(from_ns);
     let times = RequestTimes {
         from_ns,
+        holes: &holes,
         began_ns: context.began_ns(),
         received_ns,
         arrived_ns: task.as_ref().map(|task| task.arrived.at_ns),

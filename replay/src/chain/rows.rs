@@ -10,6 +10,7 @@ use crate::history::{Arrival, BatchEnd, SealedPart, Transaction};
 /// sealed, so that each counts once.
 pub(crate) fn row_waits(context: &Context, transaction: &Transaction, each: &mut dyn FnMut(i64, &[Wait])) {
     let Some(sealing) = context.sealing(transaction) else { return };
+    let holes = context.holes(i64::MIN);
     for part in transaction.partitions.iter().filter(|part| !part.may_be_void) {
         let complete = complete(part);
         for batch in &part.batches {
@@ -30,6 +31,7 @@ pub(crate) fn row_waits(context: &Context, transaction: &Transaction, each: &mut
                         began_ns: None,
                         assigned_ns: None,
                         pauses: &[],
+                        holes: &holes,
                         arrived_ns: Some(arrived_ns),
                         batch: Some(times),
                         sealing: sealing.clone(),

@@ -124,11 +124,13 @@ fn waits(
 ) -> (Vec<super::Wait>, i64) {
     let sealing = context.sealing(transaction).expect("only transactions with a seal have parts");
     let pauses = context.pauses(tick.partition);
+    let holes = context.holes(tick.created_ns);
     let times = Times {
         created_ns: tick.created_ns,
         began_ns: context.began_ns(),
         assigned_ns: context.assigned_ns(tick.partition),
         pauses: &pauses,
+        holes: &holes,
         arrived_ns: way.map(|way| way.arrival.at_ns),
         batch: way.and_then(|way| way.batch_times(cause)),
         sealing,

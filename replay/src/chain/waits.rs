@@ -3,7 +3,7 @@
 use serde::Serialize;
 use warptape_schemas::journal::CommitOutcome;
 
-use crate::history::Attempt;
+use crate::history::{Attempt, Hole, HoleCause};
 
 /// What was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -39,6 +39,11 @@ pub enum Step {
     Retry,
     /// For the log to take the transaction.
     Commit,
+    /// For a process that recorded nothing meanwhile, though something was due or a record was there to be read: one that was stopped, has no
+    /// processor, or gets nothing from its log.
+    StoodStill,
+    /// For a log that took nothing of the process meanwhile: its write lock was held, or its disk or broker was slow.
+    LogHeld,
     /// Of a request: to be prepared, until the scheduler was told of the task.
     Preparation,
     /// Of a request: for its first slice to begin.
@@ -82,6 +87,8 @@ pub(crate) struct Times<'a> {
     pub(crate) assigned_ns: Option<i64>,
     /// When the partition was not read: from, until.
     pub(crate) pauses: &'a [(i64, i64)],
+    /// When the process recorded nothing, in order.
+    pub(crate) holes: &'a [Hole],
     /// When its rows came; `None` where that is not known.
     pub(crate) arrived_ns: Option<i64>,
     /// `None` where it is not known which batch it was.
@@ -147,7 +154,45 @@ pub(crate) fn waits(times: &Times<'_>) -> (Vec<Wait>, i64) {
         cut.within(Step::OtherGroups, batch.complete_ns, times.sealing.sealed_ns);
     }
     seal(&mut cut, &times.sealing);
-    (cut.waits, cut.at_ns)
+    (with_holes(times.created_ns, cut.waits, times.holes), cut.at_ns)
+}
+
+/// The waits with what of them fell into holes told apart, in order of time: they add up to the same.
+fn with_holes(begin_ns: i64, waits: Vec<Wait>, holes: &[Hole]) -> Vec<Wait> {
+    let mut found: Vec<Wait> = Vec::with_capacity(waits.len());
+    let mut push = |step: Step, ns: i64| match found.last_mut() {
+        Some(last) if last.step == step => last.ns += ns,
+        _ if ns != 0 => found.push(Wait { step, ns }),
+        _ => {}
+    };
+    let mut at_ns = begin_ns;
+    for Wait { step, ns } in waits {
+        let end_ns = at_ns.saturating_add(ns);
+        for hole in holes {
+            let (from_ns, until_ns) = (hole.from.at_ns.max(at_ns), hole.until.at_ns.min(end_ns));
+            if let Some(of_hole) = step_of(hole.cause, step).filter(|_| from_ns < until_ns) {
+                push(step, from_ns - at_ns);
+                push(of_hole, until_ns - from_ns);
+                at_ns = until_ns;
+            }
+        }
+        push(step, end_ns.saturating_sub(at_ns));
+        at_ns = end_ns;
+    }
+    found
+}
+
+/// What a wait counts as where it falls into a hole; `None` where the hole does not explain it.
+fn step_of(cause: HoleCause, step: Step) -> Option<Step> {
+    let is_before_the_process = matches!(step, Step::Process | Step::Restore);
+    let is_of_the_log = matches!(step, Step::Commit | Step::Retry | Step::PreviousCommit);
+    match cause {
+        _ if is_before_the_process => None,
+        HoleCause::Log => is_of_the_log.then_some(Step::LogHeld),
+        HoleCause::StoodStill => Some(Step::StoodStill),
+        // A record that was there to be read was due.
+        HoleCause::Silence => (step == Step::Read).then_some(Step::StoodStill),
+    }
 }
 
 /// What a batch waited for on its way to its lane and back, which adds up to that: for batches before it, for the lane to work on it, and
@@ -165,6 +210,8 @@ pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_
 pub(crate) struct RequestTimes<'a> {
     /// When it was published, or the process had it, where that is earlier.
     pub(crate) from_ns: i64,
+    /// When the process recorded nothing, in order.
+    pub(crate) holes: &'a [Hole],
     pub(crate) began_ns: Option<i64>,
     pub(crate) received_ns: i64,
     /// When the scheduler was told of it, when its first slice began, and when the last one was done, as far as it came.
@@ -186,7 +233,7 @@ pub(crate) fn request_waits(times: &RequestTimes<'_>) -> (Vec<Wait>, i64) {
     cut.within(Step::Slices, times.done_ns, times.finished_ns);
     cut.until(Step::Conclusion, times.finished_ns);
     seal(&mut cut, &times.sealing);
-    (cut.waits, cut.at_ns)
+    (with_holes(times.from_ns, cut.waits, times.holes), cut.at_ns)
 }
 
 fn seal(cut: &mut Cut, sealing: &Sealing<'_>) {
@@ -206,6 +253,7 @@ fn overlap(from: i64, until: i64, low: i64, high: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::Moment;
 
     fn attempt(sent_ns: i64, ended_ns: i64, outcome: CommitOutcome) -> Attempt {
         Attempt { sent_ns, ended_ns, known_ns: ended_ns, outcome, looked_up: false }
@@ -226,6 +274,7 @@ mod tests {
             began_ns: Some(30),
             assigned_ns: Some(45),
             pauses: &[(0, 50), (100, 120), (190, 500)],
+            holes: &[],
             arrived_ns: Some(200),
             batch: Some(batch),
             sealing,
@@ -264,6 +313,37 @@ mod tests {
         // Without an outcome the way is known to the seal alone.
         check(&times(&attempts[..1]), &before_seal, 400);
         check(&times(&[]), &before_seal, 400);
+    }
+
+    #[test]
+    fn what_fell_into_holes_is_told_apart() {
+        use Step::*;
+        let hole = |from: i64, until: i64, cause| {
+            let moment = |at_ns| Moment { sequence: 0, at_ns };
+            Hole { from: moment(from), until: moment(until), cause }
+        };
+        let attempts = [attempt(404, 470, CommitOutcome::Committed)];
+        let of = |holes: &[Hole]| {
+            let (found, end_ns) = waits(&Times { pauses: &[], holes, ..times(&attempts) });
+            assert_eq!(found.iter().map(|wait| wait.ns).sum::<i64>(), end_ns - 10, "they add up");
+            found.iter().map(|wait| (wait.step, wait.ns)).collect::<Vec<_>>()
+        };
+        let before = [(Process, 20), (Restore, 15), (Read, 155)];
+        let lane =
+            [(Placement, 10), (Queue, 20), (Lane, 30), (Service, 25), (Handover, 15), (OtherGroups, 20)];
+        let seal = [(PreviousCommit, 30), (CommitInterval, 50), (Send, 4), (Commit, 66)];
+        assert_eq!(of(&[]), [&before[..], &lane, &seal].concat());
+        // A silence explains what was not read, and nothing else; a log that is held what it did not take.
+        let read = [(Process, 20), (Restore, 15), (Read, 55), (StoodStill, 60), (Read, 40)];
+        let held = [(PreviousCommit, 30), (CommitInterval, 50), (Send, 4), (Commit, 6), (LogHeld, 60)];
+        let holes = [hole(100, 160, HoleCause::Silence), hole(410, 480, HoleCause::Log)];
+        assert_eq!(of(&holes), [&read[..], &lane, &held].concat());
+        // Who stands still does nothing at all.
+        let still = [&before[..], &[(Placement, 5), (StoodStill, 245), (Commit, 20)]].concat();
+        assert_eq!(of(&[hole(205, 450, HoleCause::StoodStill)]), still);
+        // Two in a row are one wait.
+        let two = [hole(50, 100, HoleCause::Silence), hole(100, 160, HoleCause::StoodStill)];
+        assert_eq!(of(&two)[2..5], [(Read, 5), (StoodStill, 110), (Read, 40)]);
     }
 
     #[test]

@@ -210,6 +210,7 @@ impl Fold {
             Item::Assigned(_)
             | Item::Unassigned(_)
             | Item::Level(_)
+            | Item::Hole(_)
             | Item::Breaker(_)
             | Item::Headroom(_)
             | Item::Draining(_)

@@ -50,6 +50,31 @@ pub enum Item {
     Transaction(Arc<Transaction>),
     /// More or fewer rows wait, or are in flight.
     Level(Level),
+    /// Nothing was recorded for a while.
+    Hole(Hole),
+}
+
+/// A time within a life in which nothing was recorded, a quarter of a second at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Hole {
+    /// The last entry before it.
+    pub from: Moment,
+    /// The first entry behind it.
+    pub until: Moment,
+    /// What the journal tells of its cause.
+    pub cause: HoleCause,
+}
+
+/// Why nothing was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoleCause {
+    /// Something was due and was not done: the process stood still.
+    StoodStill,
+    /// A transaction was with the log all the time, which did not take it.
+    Log,
+    /// Nothing was due, as far as the journal tells. Who waited to be read meanwhile knows better.
+    Silence,
 }
 
 /// A process life.

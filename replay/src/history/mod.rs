@@ -10,6 +10,7 @@
 //! It owns what is known of each item and when it is over. It must not know what scheduler or stages would say: what an entry does not
 //! tell stays unknown. Kept is what is open, and what is not sealed yet; engines bound both, and so do limits here, whatever is read.
 
+mod holes;
 mod items;
 mod levels;
 mod queues;
@@ -25,13 +26,14 @@ use warptape_schemas::journal::{
     LaneId, LaneLost, PartitionAssigned, PartitionId, Pause, Place, Sealed, Started,
 };
 
+use self::holes::Due;
 use self::queues::Partition;
 use self::tasks::Tasks;
 
 pub use self::items::{
-    Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, HeadroomChange, Item, LaneChange, Level,
-    LevelOf, Life, Moment, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd,
-    Transaction, Trigger, Unassigned, Wanted,
+    Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, HeadroomChange, Hole, HoleCause, Item,
+    LaneChange, Level, LevelOf, Life, Moment, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay,
+    StayEnd, Transaction, Trigger, Unassigned, Wanted,
 };
 pub(crate) use self::window::HistoryReader;
 pub use self::window::{Bound, Ended, HistoryOptions, Window, read_history};
@@ -51,6 +53,8 @@ pub struct History {
     first_sequence: Option<i64>,
     /// The last entry.
     last: Option<Moment>,
+    /// What the life has to do next.
+    due: Due,
     /// Whether the life says what became of its transactions: older versions do not.
     has_outcomes: bool,
     /// Partitions whose rows a lost lane had, which come again now.
@@ -94,6 +98,7 @@ impl History {
             transaction: None,
             first_sequence: None,
             last: None,
+            due: Due::default(),
             has_outcomes: false,
             returning: BTreeSet::new(),
             may_return: BTreeSet::new(),
@@ -175,12 +180,23 @@ impl History {
             self.may_return.clear();
             self.partitions.values_mut().for_each(Partition::forget_returned);
         }
+        self.tell_hole(at, &entry.input);
         let trigger = self.apply(at, &entry.input);
         for decision in &entry.decisions {
             self.decide(at, trigger, decision);
         }
         self.tell_levels(at);
         self.last = Some(at);
+        self.due.step(entry.at_ns, &entry.input, &entry.decisions);
+    }
+
+    /// Tells of the time since the last entry, if nothing was recorded in it that should have been.
+    fn tell_hole(&mut self, at: Moment, input: &Input) {
+        // A life that begins has no entries before it.
+        let Some(last) = self.last.filter(|_| !matches!(input, Input::Started(_))) else { return };
+        let has_work = self.lanes.values().any(|lane| lane.rows > 0) || self.tasks.has_open_slices();
+        let is_committing = self.has_outcomes && self.transaction.is_some();
+        self.items.extend(self.due.hole(last, at, has_work, is_committing).map(Item::Hole));
     }
 
     /// A window ends here: what is open is given as it is.

@@ -51,6 +51,11 @@ impl Tasks {
         }
     }
 
+    /// Whether a lane works on a slice.
+    pub(super) fn has_open_slices(&self) -> bool {
+        !self.slices.is_empty()
+    }
+
     /// A lane begins a slice.
     pub(super) fn run_slice(&mut self, at: Moment, run: &RunSlice, items: &mut Vec<Item>) {
         if let Some(round) = self.rounds.get_mut(&run.task) {

@@ -96,6 +96,8 @@ impl<W: Write> Timeline<W> {
             Item::Slice(slice) => self.task_slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
             Item::Level(level) => self.level(level),
+            // Tracks show that nothing was done.
+            Item::Hole(_) => Ok(()),
         }
     }
 
@@ -453,6 +455,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Slice(slice) => slice.done?.0,
         Item::Transaction(transaction) => return transaction.attempts.last().map(|last| last.known_ns),
         Item::Level(level) => level.at,
+        Item::Hole(hole) => hole.until,
     };
     Some(moment.at_ns)
 }

@@ -54,12 +54,17 @@ impl Order {
     }
 }
 
+/// No latencies yet: from a microsecond to a day with three digits.
+pub(crate) fn latencies() -> Histogram<u64> {
+    // The bounds are constants.
+    Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram")
+}
+
 impl Default for Figures {
     fn default() -> Self {
         Self {
             rows: 0,
-            // From a microsecond to a day with three digits: the bounds are constants.
-            row_latency: Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram"),
+            row_latency: latencies(),
             batches: 0,
             completions_ns: Vec::new(),
             missed: 0,
@@ -76,11 +81,16 @@ impl Figures {
     /// Counts rows that took so long.
     pub(crate) fn rows_done(&mut self, rows: i64, latency_ns: i64) {
         self.rows += rows;
-        self.row_latency.saturating_record(latency_ns.max(0).unsigned_abs());
+        Self::record(&mut self.row_latency, rows, latency_ns);
+    }
+
+    /// Records rows that took so long.
+    pub(crate) fn record(latencies: &mut Histogram<u64>, rows: i64, latency_ns: i64) {
+        latencies.saturating_record(latency_ns.max(0).unsigned_abs());
         if rows > 1 {
             let more = rows.unsigned_abs() - 1;
             let latency_ns = latency_ns.max(0).unsigned_abs().min(LATENCY_NS_MAX);
-            self.row_latency.record_n(latency_ns, more).expect("it is within the bounds");
+            latencies.record_n(latency_ns, more).expect("it is within the bounds");
         }
     }
 

@@ -9,6 +9,7 @@ use warptape_schemas::journal::{
     TaskId,
 };
 
+use crate::blocks::Blocks;
 use crate::figures::Figures;
 
 /// Contradictions that are kept.
@@ -20,6 +21,8 @@ type Key = (PartitionId, GroupIndex);
 /// The account of one run.
 pub(crate) struct Ledger {
     pub(crate) figures: Figures,
+    /// The latencies by blocks of time, where they are wanted.
+    pub(crate) blocks: Option<Blocks>,
     /// What arrived before counts for nothing.
     from_ns: i64,
     /// Whether everything that comes has been seen coming: a journal may begin in the middle.
@@ -81,7 +84,7 @@ enum Fate {
 impl Ledger {
     /// An account of what arrives from a time on.
     pub(crate) fn new(from_ns: i64, is_whole: bool) -> Self {
-        Self { figures: Figures::default(), from_ns, is_whole, life: Life::default() }
+        Self { figures: Figures::default(), blocks: None, from_ns, is_whole, life: Life::default() }
     }
 
     /// The window begins: what arrived before counts for nothing.
@@ -249,7 +252,11 @@ impl Ledger {
             for chunk in chunks {
                 self.figures.order.done += chunk.rows;
                 if chunk.since_ns >= self.from_ns {
-                    self.figures.rows_done(chunk.rows, at_ns - chunk.since_ns);
+                    let latency_ns = at_ns - chunk.since_ns;
+                    self.figures.rows_done(chunk.rows, latency_ns);
+                    if let Some(blocks) = &mut self.blocks {
+                        blocks.rows_done(chunk.since_ns, chunk.rows, latency_ns);
+                    }
                 }
             }
             if self.is_whole && !is_next {

@@ -32,10 +32,12 @@
 //!
 //! What it cannot tell: rows come no earlier than recorded, so that a source which was held up stays so; slices and batches take what they
 //! took, whatever runs beside them now; residuals are drawn independently of each other, so that a machine that was busy for a while is so
-//! here all the time, but less. The model of the recorded configuration beside what was measured shows how much that matters: the noise floor.
+//! here all the time, but less. The model of the recorded configuration beside what was measured shows how much that matters: the noise floor. It is the fit
+//! within this run and not how well the run repeats, which blocks of the run hint at.
 //!
 //! It owns the model and its comparison; it must not hold rules of scheduling, and knows no clock, threads or terminals.
 
+mod blocks;
 mod changes;
 mod curve;
 mod error;

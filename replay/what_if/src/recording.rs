@@ -14,6 +14,7 @@ use warptape_schemas::journal::{
     TaskArrived, TaskId, Trained,
 };
 
+use crate::blocks::Blocks;
 use crate::error::WhatIfError;
 use crate::figures::Figures;
 use crate::ledger::Ledger;
@@ -33,6 +34,8 @@ pub struct Recording {
     pub(crate) window_ns: (i64, i64),
     /// What the journal itself tells.
     pub measured: Figures,
+    /// The same by blocks of time.
+    pub(crate) blocks: Blocks,
     /// What is to be known of the comparison.
     pub notes: Vec<String>,
 }
@@ -178,6 +181,7 @@ impl Sorting {
             notes: BTreeSet::new(),
             arrivals: 0,
         };
+        sorting.ledger.blocks = Some(Blocks::default());
         if let Some(begin) = checkpoint {
             let (started, scheduler) = *begin;
             sorting.begin_at_checkpoint(first.at_ns, started, &scheduler);
@@ -364,12 +368,15 @@ impl Sorting {
                 networks.push(trained.clone());
             }
         }
+        let mut ledger = self.ledger;
+        let blocks = ledger.blocks.take().unwrap_or_default();
         Recording {
+            blocks,
             lives: self.lives,
             networks,
             service: self.fitting.finish(),
             window_ns: self.window_ns.unwrap_or_default(),
-            measured: self.ledger.finish(),
+            measured: ledger.finish(),
             notes: self.notes.into_iter().collect(),
         }
     }

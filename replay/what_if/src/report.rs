@@ -77,8 +77,11 @@ pub struct Row {
     /// Modelled, with the changes.
     pub changed: Option<Mean>,
     /// By how much the model of the recorded run misses what was measured, at most: the gap of the means and half of the model's interval, so that no gap is
-    /// small by chance. Nothing smaller than this can be claimed.
+    /// small by chance. It is the fit within this run, and not how well the run repeats. Nothing smaller than this can be claimed.
     pub noise_floor: Option<f64>,
+    /// By how much the figure varies within the recorded run: half of the 95 % interval over blocks of its time; `None` for figures without blocks. Nothing
+    /// smaller can be claimed either, since the run itself does not repeat it.
+    pub varies_by: Option<f64>,
     /// Changed minus recorded, paired by seed.
     pub difference: Option<Mean>,
     /// What may be claimed.
@@ -93,6 +96,8 @@ pub enum Claim {
     Same,
     /// It is no larger than what the model misses anyway.
     WithinTheNoiseFloor,
+    /// It is no larger than what the recorded run varies by, or that run did not hold its load.
+    NotRepeated,
     /// Its interval has both signs.
     NotShown,
     /// The figure is lower with the changes.
@@ -109,6 +114,7 @@ impl Claim {
         match self {
             Self::Same => "the same",
             Self::WithinTheNoiseFloor => "within the noise floor",
+            Self::NotRepeated => "not claimed: the recorded run does not repeat so well",
             Self::NotShown => "not shown: the interval has both signs",
             Self::Lower => "lower",
             Self::Higher => "higher",
@@ -116,6 +122,10 @@ impl Claim {
         }
     }
 }
+
+/// Said of a run whose load grew beyond what its lanes did.
+const OVERLOADED: &str = "rows of the recorded run's second half took more than twice as long as those of its first: it did not hold its load, so that what was \
+     measured depends on when the recording ended, another run of the same load comes to other figures, and nothing is claimed";
 
 /// A figure of a run.
 type Figure = Box<dyn Fn(&Figures) -> Option<f64>>;
@@ -149,7 +159,12 @@ impl Recording {
                 order_of("modelled, as recorded", recorded.iter().map(|run| &run.figures)),
                 order_of("modelled, changed", changed.iter().map(|run| &run.figures)),
             ],
-            notes: planned.into_iter().chain(self.notes.iter().cloned()).chain(assumed).collect(),
+            notes: planned
+                .into_iter()
+                .chain(self.blocks.is_overloaded().then(|| OVERLOADED.to_owned()))
+                .chain(self.notes.iter().cloned())
+                .chain(assumed)
+                .collect(),
         })
     }
 
@@ -179,8 +194,26 @@ impl Recording {
             [recorded, changed, differences].map(|values| values.map(|values| mean(&values)));
         let floor = |(Mean { mean, half_95 }, measured): (Mean, f64)| (mean - measured).abs() + half_95;
         let noise_floor = recorded.zip(measured).map(floor);
-        let claim = claim(difference, noise_floor);
-        Row { name, measured, recorded, changed, noise_floor, difference, claim }
+        let varies_by = self.varies_by(&name);
+        let claim = match self.blocks.is_overloaded() {
+            true => claim(difference, noise_floor, Some(f64::INFINITY)),
+            false => claim(difference, noise_floor, varies_by),
+        };
+        Row { name, measured, recorded, changed, noise_floor, varies_by, difference, claim }
+    }
+
+    /// By how much a figure varies within the recorded run.
+    fn varies_by(&self, name: &str) -> Option<f64> {
+        let quantile = |quantile: f64| {
+            move |block: &hdrhistogram::Histogram<u64>| block.value_at_quantile(quantile) as f64 / 1e6
+        };
+        match name {
+            "row_latency_mean_ms" => self.blocks.half_95(|block| block.mean() / 1e6),
+            "row_latency_p50_ms" => self.blocks.half_95(quantile(0.5)),
+            "row_latency_p99_ms" => self.blocks.half_95(quantile(0.99)),
+            "row_latency_p999_ms" => self.blocks.half_95(quantile(0.999)),
+            _ => None,
+        }
     }
 }
 
@@ -189,13 +222,14 @@ fn mean(values: &[f64]) -> Mean {
     Mean { mean: found.mean, half_95: found.half }
 }
 
-fn claim(difference: Option<Mean>, noise_floor: Option<f64>) -> Claim {
+fn claim(difference: Option<Mean>, noise_floor: Option<f64>, varies_by: Option<f64>) -> Claim {
     let Some((Mean { mean, half_95 }, floor)) = difference.zip(noise_floor) else {
         return Claim::NotComparable;
     };
     match mean.abs() {
         size if size == 0.0 && half_95 == 0.0 => Claim::Same,
         size if size <= floor => Claim::WithinTheNoiseFloor,
+        size if varies_by.is_some_and(|varies_by| size <= varies_by) => Claim::NotRepeated,
         size if size <= half_95 => Claim::NotShown,
         _ if mean < 0.0 => Claim::Lower,
         _ => Claim::Higher,
@@ -280,14 +314,24 @@ mod tests {
     #[test]
     fn what_is_claimed_is_above_the_floor_and_outside_of_the_interval() {
         let check = |mean: f64, half_95: f64, floor: Option<f64>, expected: Claim| {
-            assert_eq!(claim(Some(Mean { mean, half_95 }), floor), expected, "{mean} ± {half_95}, {floor:?}");
+            assert_eq!(
+                claim(Some(Mean { mean, half_95 }), floor, Some(4.0)),
+                expected,
+                "{mean} ± {half_95}, {floor:?}"
+            );
         };
         check(-5.0, 1.0, Some(2.0), Claim::Lower);
         check(5.0, 1.0, Some(2.0), Claim::Higher);
         check(5.0, 1.0, Some(5.0), Claim::WithinTheNoiseFloor);
         check(5.0, 6.0, Some(2.0), Claim::NotShown);
         check(0.0, 0.0, Some(0.0), Claim::Same);
+        check(4.0, 1.0, Some(2.0), Claim::NotRepeated);
+        check(-3.0, 5.0, Some(2.0), Claim::NotRepeated);
+        check(3.0, 1.0, Some(3.0), Claim::WithinTheNoiseFloor);
         check(5.0, 1.0, None, Claim::NotComparable);
-        assert_eq!(claim(None, Some(1.0)), Claim::NotComparable);
+        assert_eq!(claim(None, Some(1.0), None), Claim::NotComparable);
+        assert_eq!(claim(Some(Mean { mean: 3.0, half_95: 1.0 }), Some(2.0), None), Claim::Higher);
+        let nothing = claim(Some(Mean { mean: 1e9, half_95: 1.0 }), Some(2.0), Some(f64::INFINITY));
+        assert_eq!(nothing, Claim::NotRepeated, "of an overloaded run");
     }
 }

@@ -114,6 +114,7 @@ impl Told {
                 Item::Lane(_)
                 | Item::Unassigned(_)
                 | Item::Level(_)
+                | Item::Hole(_)
                 | Item::Headroom(_)
                 | Item::Draining(_)
                 | Item::Wanted(_) => continue,

@@ -129,7 +129,7 @@ fn bits_are_the_same_for_all_instructions_and_cuts() {
 }
 
 /// Prices are not below those of European options by more than chance, however many dates there are, and a call without dividends is the
-/// European one, since it is never exercised.
+/// European one where rates are not negative, since it is never exercised.
 #[test]
 fn no_price_is_below_the_european_one() {
     let spec = AmericanSpec {
@@ -153,7 +153,7 @@ fn no_price_is_below_the_european_one() {
     assert!(price >= european - 3.0 * standard_error, "{price} ± {standard_error} below {european}");
 }
 
-/// A call without dividends is never exercised early, what is far in the money with interest is at once.
+/// A call without dividends is not exercised early where rates are not negative; what is far in the money with interest is at once.
 #[test]
 fn it_is_exercised_when_that_is_best() {
     let Row { spec, .. } = rows().remove(0);

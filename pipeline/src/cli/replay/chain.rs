@@ -21,12 +21,12 @@ pub enum WhySubject {
         /// The offset.
         offset: i64,
     },
-    /// The first signal of a symbol whose bar ends at or after a time.
+    /// The first signal of a symbol whose bar ends at or after a time, or its newest one.
     Symbol {
         /// The symbol, `VENUE:TICKER`.
         symbol: String,
-        /// The time, ns since the epoch.
-        at_ns: i64,
+        /// The time, ns since the epoch; `None` for the newest signal.
+        at_ns: Option<i64>,
     },
     /// The answer to a risk request.
     Request(String),
@@ -40,6 +40,7 @@ pub enum WhySubject {
 WHAT is one of
   42                                    the entry with this sequence in the journal (`warptape tail journal --from-beginning` lists them)
   signal:PARTITION:OFFSET               a signal (`warptape tail signals` and `warptape replay slowest` list them)
+  SYNTH:AAAA                            the symbol's newest signal
   SYNTH:AAAA@2024-08-08T00:00:05Z       the symbol's first signal whose bar ends at that time of the ticks or later
   request:ID                            the answer to a risk request
   batch:17                              a batch of the process life that began last
@@ -159,9 +160,12 @@ fn parse_subject(text: &str) -> Result<WhySubject, String> {
         return Ok(WhySubject::Signal { partition, offset });
     }
     if let Some((symbol, at)) = text.rsplit_once('@') {
-        return Ok(WhySubject::Symbol { symbol: symbol.to_owned(), at_ns: parse_time(at)? });
+        return Ok(WhySubject::Symbol { symbol: symbol.to_owned(), at_ns: Some(parse_time(at)?) });
     }
-    Err("a sequence such as 42, signal:PARTITION:OFFSET, SYMBOL@TIME, request:ID or batch:NUMBER is expected"
+    if text.split_once(':').is_some_and(|(venue, ticker)| !venue.is_empty() && !ticker.is_empty()) {
+        return Ok(WhySubject::Symbol { symbol: text.to_owned(), at_ns: None });
+    }
+    Err("a sequence such as 42, signal:PARTITION:OFFSET, SYMBOL such as SYNTH:AAAA, SYMBOL@TIME, request:ID or batch:NUMBER is expected"
         .to_owned())
 }
 
@@ -212,10 +216,15 @@ mod tests {
         check("batch:17", WhySubject::Batch(17));
         check("request:a:b@c", WhySubject::Request("a:b@c".to_owned()));
         let symbol = "SYNTH:AAAA".to_owned();
-        check("SYNTH:AAAA@1970-01-01T00:00:01.5Z", WhySubject::Symbol { symbol, at_ns: 1_500_000_000 });
+        check(
+            "SYNTH:AAAA@1970-01-01T00:00:01.5Z",
+            WhySubject::Symbol { symbol: symbol.clone(), at_ns: Some(1_500_000_000) },
+        );
+        check("SYNTH:AAAA", WhySubject::Symbol { symbol, at_ns: None });
         for (text, expected) in [
             ("-1", "a sequence such as 42"),
             ("x", "a sequence such as 42"),
+            ("x:", "a sequence such as 42"),
             ("batch:x", "no number of a batch"),
             ("signal:0", "no partition and offset"),
             ("signal:0:-1", "no partition and offset"),

@@ -160,6 +160,8 @@ pub fn cause(step: Step) -> &'static str {
         Step::Send => "for the commit to begin",
         Step::Retry => "for commits that were aborted",
         Step::Commit => "for the log to take the transaction",
+        Step::StoodStill => "for a process that stood still",
+        Step::LogHeld => "for a log that took nothing, such as one whose write lock is held",
         Step::Preparation => "to be prepared",
         Step::TaskQueue => "for its first slice to begin",
         Step::Slices => "for its slices to be done",
@@ -233,6 +235,14 @@ fn sentence(chain: &Chain, step: Step) -> String {
             "the log took the transaction with {} of the partition",
             numbered(chain.transaction.signals, "signal", "signals")
         ),
+        Step::StoodStill => format!(
+            "process {:?} recorded nothing: it was stopped (SIGSTOP, a suspended machine), had no processor, or its log gave it nothing",
+            chain.process.node
+        ),
+        Step::LogHeld => {
+            "the log took nothing of the process: its write lock was held, or its disk or broker was slow"
+                .to_owned()
+        }
         Step::Preparation | Step::TaskQueue | Step::Slices | Step::Conclusion => cause(step).to_owned(),
     }
 }

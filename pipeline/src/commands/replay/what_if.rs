@@ -137,7 +137,8 @@ fn text(report: &Report) -> String {
     }
     push_paragraph(
         &mut text,
-        "measured is what the journal tells; all else is modelled. The noise floor is what the model of the recorded configuration misses of it.",
+        "measured is what the journal tells; all else is modelled. The noise floor is what the model of the recorded configuration misses of it: the fit within \
+         this run, and not how well the run repeats. What the run varies by from one of its parts to the next is beside it; no claim is smaller than either.",
     );
     text.push_str(&table(&report.figures));
     push_paragraph(
@@ -182,6 +183,7 @@ fn table(figures: &[Row]) -> String {
             mean(row.changed),
             difference(row.difference),
             number(row.noise_floor),
+            number(row.varies_by),
             row.claim.words().to_owned(),
         ]
     };
@@ -192,6 +194,7 @@ fn table(figures: &[Row]) -> String {
         ("modelled, changed", Align::Right),
         ("difference (95 %)", Align::Right),
         ("noise floor", Align::Right),
+        ("varies by", Align::Right),
         ("the change makes it", Align::Left),
     ];
     aligned(&header, &figures.iter().map(row).collect::<Vec<_>>())

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_replay::chain::{Seen, Slowest};
 use warptape_replay::history::{
-    Batch, BatchEnd, Bound, BreakerChange, Item, LaneChange, Life, Moment, Paused, Round, RoundEnd, Slice,
-    Stay, Transaction, Wanted, Window,
+    Batch, BatchEnd, Bound, BreakerChange, Hole, HoleCause, Item, LaneChange, Life, Moment, Paused, Round,
+    RoundEnd, Slice, Stay, Transaction, Wanted, Window,
 };
 use warptape_schemas::journal::{BreakerState, CommitOutcome, Headroom, LaneId};
 
@@ -317,6 +317,7 @@ impl Gathering {
             Item::Round(round) => self.round(round),
             Item::Slice(slice) => self.slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
+            Item::Hole(hole) => self.hole(hole),
             Item::Unassigned(_) | Item::Level(_) => {}
         }
     }
@@ -379,6 +380,22 @@ impl Gathering {
         if self.gathered.events.len() > EVENTS_KEPT {
             self.gathered.events.pop_first();
         }
+    }
+
+    /// A time in which nothing was recorded. A process that has nothing to do is silent, which is no event.
+    fn hole(&mut self, hole: &Hole) {
+        let ms = hole.until.at_ns.saturating_sub(hole.from.at_ns) / 1_000_000;
+        let why = match hole.cause {
+            HoleCause::Silence => return,
+            HoleCause::StoodStill => {
+                "though something was due: it stood still (stopped by SIGSTOP, suspended with its machine, or without a processor)"
+            }
+            HoleCause::Log => {
+                "while a transaction was with the log: its write lock was held, its disk or broker was slow, or the process was stopped"
+            }
+        };
+        let words = format!("process {} had recorded nothing for {ms} ms, {why}", self.journal);
+        self.event((EventKind::Hole, NO_LANE), hole.until.at_ns, hole.until.sequence, words);
     }
 
     /// Gives each slot its part of what took from one time to another.
@@ -588,6 +605,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
         Item::Life(_) | Item::Assigned(_) => None,
         Item::Unassigned(change) => Some(change.at),
         Item::Level(level) => Some(level.at),
+        Item::Hole(hole) => Some(hole.until),
         Item::Pause(pause) => pause.until,
         Item::Batch(batch) => match batch.end {
             BatchEnd::Completed { at, .. } | BatchEnd::Lost(at) => Some(at),

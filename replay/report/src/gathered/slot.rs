@@ -90,11 +90,13 @@ pub enum EventKind {
     Wanted,
     /// An attempt to commit was aborted.
     Aborted,
+    /// A process recorded nothing for a while, though something was due.
+    Hole,
 }
 
 impl EventKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Life,
         Self::LaneLost,
         Self::Breaker,
@@ -102,6 +104,7 @@ impl EventKind {
         Self::Draining,
         Self::Wanted,
         Self::Aborted,
+        Self::Hole,
     ];
 }
 

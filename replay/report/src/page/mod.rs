@@ -94,7 +94,7 @@ fn events(page: &mut Markup, timeline: &Timeline<'_>, gathered: &Gathered) {
         page.element(
             "p",
             "none",
-            "No process began or was told to end, no lane was lost, no breaker changed, no device became hot or cool, no other lanes were wanted and no commit was aborted.",
+            "No process began or was told to end, no lane was lost, no breaker changed, no device became hot or cool, no other lanes were wanted, no commit was aborted and no process stood still.",
         );
     } else {
         let is_named = strips::cells(&strips) <= strips::CELLS_NAMED_MAX / 4;

@@ -71,5 +71,6 @@ pub(super) fn event(kind: EventKind) -> (&'static str, &'static str) {
         EventKind::Draining => ("Process told to end", "m-life"),
         EventKind::Wanted => ("Other lanes wanted", "m-wanted"),
         EventKind::Aborted => ("Commit aborted", "m-aborted"),
+        EventKind::Hole => ("Nothing recorded", "m-hole"),
     }
 }

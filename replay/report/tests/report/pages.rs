@@ -2,7 +2,7 @@
 
 use warptape_eventlog::{EventLog, SqliteLog};
 use warptape_replay::chain::{Seen, Slowest};
-use warptape_replay::history::{Bound, Item, Moment, Paused, Window};
+use warptape_replay::history::{Bound, Hole, HoleCause, Item, Moment, Paused, Window};
 use warptape_replay::verify;
 use warptape_report::{EventKind, Gathering, Kind, Verdict};
 use warptape_schemas::journal::{AutoscaleConfig, Decision, Input, JournalEntry, Pause, Woke};
@@ -219,6 +219,27 @@ fn a_pause_counts_within_the_window_alone() {
         let of_slots: u64 = found.slots.iter().flatten().filter_map(|slot| slot.paused.get(&3)).sum();
         assert_eq!((found.paused[&3], of_slots), (expected, expected), "{from:?}");
     }
+}
+
+/// A process that stood still and a log that took nothing are events; one that had nothing to do is not.
+#[test]
+fn holes_of_the_journal_are_events_where_something_was_due() {
+    let at = |at_ms: i64| Moment { sequence: at_ms, at_ns: at_ms * 1_000_000 };
+    let mut gathering = Gathering::new(Window::default());
+    for (from, cause) in [(0, HoleCause::Silence), (10_000, HoleCause::StoodStill), (20_000, HoleCause::Log)]
+    {
+        let hole = Hole { from: at(from), until: at(from + 2_000), cause };
+        gathering.see(Seen::Item(&Item::Hole(hole)));
+    }
+    let found = gathering.finish(Slowest::default());
+    let events: Vec<_> =
+        found.events.iter().map(|((at_ns, ..), words)| (at_ns / 1_000_000, words.as_str())).collect();
+    let [(12_000, stood_still), (22_000, log)] = events[..] else { panic!("{events:?}") };
+    assert!(
+        stood_still.contains("recorded nothing for 2000 ms") && stood_still.contains("SIGSTOP"),
+        "{stood_still}"
+    );
+    assert!(log.contains("write lock"), "{log}");
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! One line of JSON output: a record of a topic, or a tick of it, and where it stands.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+use warptape_eventlog::Record;
+use warptape_schemas::Describer;
+
+use super::readable::{iso, readable};
+use super::rows::Row;
+
+/// The line.
+#[derive(Clone, Serialize)]
+pub struct JsonLine<'a> {
+    topic: &'a str,
+    /// Partition of the record.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// Its time, ns since the epoch.
+    pub timestamp_ns: i64,
+    /// The same as text.
+    timestamp: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+impl<'a> JsonLine<'a> {
+    /// The line of a record, without what it holds.
+    pub fn new(topic: &'a str, partition: i32, record: &Record) -> Self {
+        let Record { offset, timestamp_ns, .. } = *record;
+        let timestamp = iso(timestamp_ns);
+        let (index, schema, record, error) = (None, None, None, None);
+        Self { topic, partition, offset, timestamp_ns, timestamp, index, schema, record, error }
+    }
+
+    /// The line of a record that cannot be decoded.
+    pub fn with_error(&self, error: &'a str) -> Self {
+        Self { error: Some(error), ..self.clone() }
+    }
+
+    /// Writes the line with a row of the record. A tick that is a record by itself is its row 0.
+    pub fn write_row(&self, row: &Row, describer: &Describer, output: &mut impl Write) -> io::Result<()> {
+        let index = row.index.or((row.schema == "Tick").then_some(0));
+        let record = Some(readable(row.schema, &row.fields, describer));
+        JsonLine { index, schema: Some(row.schema), record, ..self.clone() }.write(output)
+    }
+
+    /// Writes the line.
+    pub fn write(&self, output: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *output, self)?;
+        output.write_all(b"\n")
+    }
+}

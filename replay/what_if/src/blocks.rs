@@ -1,0 +1,111 @@
+//! The recorded run cut into blocks of time: how far they are apart tells how well the run repeats itself.
+//!
+//! The fit of the model within the run says nothing of that: a model may follow one overloaded minute closely, and the next minute of the same
+//! load is another one.
+
+use std::collections::VecDeque;
+
+use hdrhistogram::Histogram;
+use warptape_simulator::interval;
+
+use crate::figures::{Figures, latencies};
+
+/// Blocks that are kept; of more, pairs become one.
+const BLOCKS_MAX: usize = 16;
+/// Fewer blocks tell nothing.
+const BLOCKS_MIN: usize = 4;
+/// Length of the first blocks.
+const BLOCK_NS_MIN: i64 = 1_000_000;
+/// By how much of the first half's mean latency the second half's may be more, before the run counts as overloaded.
+const GROWTH_MAX: f64 = 2.0;
+/// Rows that each half must have for that.
+const HALF_ROWS_MIN: u64 = 100;
+
+/// Latencies of rows by when they came.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    begin_ns: Option<i64>,
+    length_ns: i64,
+    blocks: VecDeque<Histogram<u64>>,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self { begin_ns: None, length_ns: BLOCK_NS_MIN, blocks: VecDeque::new() }
+    }
+}
+
+impl Blocks {
+    /// Rows that came at a time were done after so long.
+    pub(crate) fn rows_done(&mut self, since_ns: i64, rows: i64, latency_ns: i64) {
+        let begin_ns = *self.begin_ns.get_or_insert(since_ns);
+        // Rows that came before the first ones done belong to the first block.
+        let after_ns = since_ns.saturating_sub(begin_ns).max(0);
+        while after_ns / self.length_ns >= BLOCKS_MAX as i64 {
+            self.halve();
+        }
+        let block = (after_ns / self.length_ns) as usize;
+        while self.blocks.len() <= block {
+            self.blocks.push_back(latencies());
+        }
+        Figures::record(&mut self.blocks[block], rows, latency_ns);
+    }
+
+    /// Makes one block of each pair.
+    fn halve(&mut self) {
+        let mut blocks = std::mem::take(&mut self.blocks).into_iter();
+        while let Some(mut first) = blocks.next() {
+            if let Some(second) = blocks.next() {
+                first.add(second).expect("the bounds are the same");
+            }
+            self.blocks.push_back(first);
+        }
+        self.length_ns = self.length_ns.saturating_mul(2);
+    }
+
+    /// Half of the 95 % interval of a figure's mean over blocks; `None` where there are too few that have rows.
+    pub(crate) fn half_95(&self, figure: impl Fn(&Histogram<u64>) -> f64) -> Option<f64> {
+        let values: Vec<f64> = self.blocks.iter().filter(|block| !block.is_empty()).map(figure).collect();
+        (values.len() >= BLOCKS_MIN).then(|| interval(&values).half)
+    }
+
+    /// Whether the rows of the second half took so much longer than those of the first that the run did not hold its load: what is measured
+    /// then depends on when the recording ended.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        let middle = self.blocks.len() / 2;
+        let mut halves = [latencies(), latencies()];
+        for (index, block) in self.blocks.iter().enumerate() {
+            halves[usize::from(index >= middle)].add(block).expect("the bounds are the same");
+        }
+        let [first, second] = &halves;
+        first.len().min(second.len()) >= HALF_ROWS_MIN && second.mean() > GROWTH_MAX * first.mean()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn blocks(count: i64, latency_ms: impl Fn(i64) -> i64) -> Blocks {
+        let mut blocks = Blocks::default();
+        (0..count).for_each(|number| blocks.rows_done(number * 10 * MS, 3, latency_ms(number) * MS));
+        blocks
+    }
+
+    #[test]
+    fn a_steady_run_repeats_itself_and_a_growing_backlog_does_not() {
+        let mean = |block: &Histogram<u64>| block.mean() / 1e6;
+        let steady = blocks(1_000, |number| 20 + number % 3);
+        assert!((8..=BLOCKS_MAX).contains(&steady.blocks.len()), "{}", steady.blocks.len());
+        assert_eq!(steady.blocks.iter().map(Histogram::len).sum::<u64>(), 3_000);
+        assert!(steady.half_95(mean).is_some_and(|half| half < 0.1), "{:?}", steady.half_95(mean));
+        assert!(!steady.is_overloaded());
+        let growing = blocks(1_000, |number| 20 + number);
+        assert!(growing.half_95(mean).is_some_and(|half| half > 100.0), "{:?}", growing.half_95(mean));
+        assert!(growing.is_overloaded());
+        assert!(!blocks(1_000, |number| 1_020 - number).is_overloaded(), "a backlog that is worked off");
+        assert_eq!(blocks(3, |_| 1).half_95(mean), None);
+    }
+}
