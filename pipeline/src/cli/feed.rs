@@ -31,7 +31,7 @@ pub enum FeedSource {
     BinanceCapture(BinanceCaptureArgs),
     /// CSV files: Binance's trade and aggTrade dumps, known by their names, and any others with --map
     Csv(CsvArgs),
-    /// Databento files (trades, mbp-1, tbbo), plain or zstd
+    /// Databento files (trades; mbp-1, mbp-10, tbbo, bbo; cmbp-1, tcbbo, cbbo), plain or zstd
     Dbn(DbnArgs),
     /// A synthetic market
     Synth(SynthArgs),
@@ -65,7 +65,8 @@ fn parse_batch(text: &str) -> Result<NonZeroUsize, String> {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 A line is the time of receipt in nanoseconds, a blank, and the JSON. Read are trade, aggTrade and bookTicker; a symbol's trades come \
-from trade or aggTrade, whichever is first. Several files are merged by the time at which they were received. The same ticker \
+from trade or aggTrade, whichever is first. Counted and left out are trades of price or size 0, a futures market's transfers (X is \
+INSURANCE_FUND, ADL or NA), which aggTrade has not either, and all else. Several files are merged by the time at which they were received. The same ticker \
 on two venues is two symbols.
 
 Example: warptape feed binance-capture BINANCE=spot.txt.gz BINANCE-USDM=perp.txt.gz")]
@@ -159,7 +160,11 @@ pub struct CsvArgs {
 
 /// Arguments of `warptape feed dbn`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: warptape feed dbn es-trades.dbn.zst --venue GLBX")]
+#[command(after_help = "\
+Of mbp-10 the first level is read, of bbo and cbbo the book at the end of each interval. Trades of size 0 are counted and left out. A trade's \
+id is its sequence. Each publisher of a data set of several is a venue of its own, such as DBEQ.BASIC.XCHI; consolidated books are the data set's.
+
+Example: warptape feed dbn es-trades.dbn.zst --venue GLBX")]
 pub struct DbnArgs {
     /// Files
     #[arg(required = true, value_name = "FILE")]

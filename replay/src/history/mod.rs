@@ -195,7 +195,15 @@ impl History {
         // A life that begins has no entries before it.
         let Some(last) = self.last.filter(|_| !matches!(input, Input::Started(_))) else { return };
         let has_work = self.lanes.values().any(|lane| lane.rows > 0) || self.tasks.has_open_slices();
-        let is_committing = self.has_outcomes && self.transaction.is_some();
+        // A transaction of entries alone is not sealed: its outcome says how long the log had it.
+        let with_log_ns = match input {
+            Input::CommitEnded(ended) => {
+                ended.ended_ns.min(at.at_ns).saturating_sub(ended.sent_ns.max(last.at_ns))
+            }
+            _ => 0,
+        };
+        let is_explained = with_log_ns > at.at_ns.saturating_sub(last.at_ns) / 2;
+        let is_committing = is_explained || self.has_outcomes && self.transaction.is_some();
         self.items.extend(self.due.hole(last, at, has_work, is_committing).map(Item::Hole));
     }
 

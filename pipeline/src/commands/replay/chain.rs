@@ -240,7 +240,7 @@ fn sentence(chain: &Chain, step: Step) -> String {
             chain.process.node
         ),
         Step::LogHeld => {
-            "the log took nothing of the process: its write lock was held, or its disk or broker was slow"
+            "the log took nothing of the process: its write lock was held, its disk or broker was slow, or the process was stopped"
                 .to_owned()
         }
         Step::Preparation | Step::TaskQueue | Step::Slices | Step::Conclusion => cause(step).to_owned(),

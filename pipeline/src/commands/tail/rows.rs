@@ -47,11 +47,22 @@ fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<Row> {
                 }
                 _ => values.get(index),
             };
-            fields.insert(column.clone(), value.cloned().unwrap_or_default());
+            let is_empty = values.as_array().is_some_and(Vec::is_empty);
+            let default = if is_empty { default_of(column) } else { Value::Null };
+            fields.insert(column.clone(), value.cloned().unwrap_or(default));
         }
         Row { schema, index: Some(index), fields: Value::Object(fields) }
     };
     symbols.iter().enumerate().map(row).collect()
+}
+
+/// What each tick has of a column that its record leaves empty; null for those that no record may.
+fn default_of(column: &str) -> Value {
+    match column {
+        "kind" | "event_time_ns" => Value::Null,
+        "side" => "NONE".into(),
+        _ => 0.into(),
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +87,16 @@ mod tests {
                 (Some(2), json!({"symbol": "B:Y", "kind": "TRADE", "price_e9": 3})),
             ]
         );
+    }
+
+    #[test]
+    fn a_column_that_is_left_empty_has_its_default_in_every_row() {
+        let batch = json!({
+            "symbols": ["A:X"], "symbol": [0], "kind": [], "side": [], "trade_id": [], "price_e9": [7],
+        });
+        let rows: Vec<_> = rows("TickBatch", batch).into_iter().map(|row| row.fields).collect();
+        let expected = json!({"symbol": "A:X", "kind": null, "side": "NONE", "trade_id": 0, "price_e9": 7});
+        assert_eq!(rows, [expected]);
     }
 
     #[test]
