@@ -42,6 +42,30 @@ pub enum FeedLedgerError {
         /// The second one.
         path: PathBuf,
     },
+    /// The same file was fed in another order.
+    #[error(
+        "{}: {ticks} ticks of it are in the log, which were fed {}: in another order all would count twice; publish all of it with --again",
+        path.display(),
+        if *were_sorted { "sorted (--sort)" } else { "in the order of its rows (--keep-order)" }
+    )]
+    OtherOrder {
+        /// The file.
+        path: PathBuf,
+        /// Ticks of it that are in the log.
+        ticks: i64,
+        /// Whether they were sorted.
+        were_sorted: bool,
+    },
+    /// A file that was fed sorted has grown.
+    #[error(
+        "{}: was fed sorted, and has grown since: its new rows may lie between those that are in the log; feed them as a file of their \
+         own, or publish all of it with --again",
+        path.display()
+    )]
+    SortedGrew {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file that was not fed to its end has changed since.
     #[error(
         "{}: was fed before, up to tick {ticks} and not to its end, and has changed since: what both have in common would count \
@@ -63,6 +87,10 @@ pub struct FeedInput {
     pub source: String,
     /// The file; `None` where the source says all.
     pub path: Option<PathBuf>,
+    /// Whether ticks come in another order than the file's.
+    pub is_sorted: bool,
+    /// The source that reads the same ticks of the file in another order.
+    pub other_order: Option<String>,
 }
 
 /// How far the inputs of a feed are in the log.
@@ -96,6 +124,9 @@ impl FeedLedger {
                 (None, _) => Some(synthetic(input, &known)),
                 (Some(path), Some(own)) => {
                     let feed = of_file(input, path, &known, own);
+                    if !again {
+                        check_order(input, path, &known, own)?;
+                    }
                     // Files of the same name are told apart by what they hold.
                     let is_any = |feed: &Feed| beginnings.iter().flatten().any(|file| file.hold(feed));
                     match changed(path, &feed, &known).filter(|feed| !again && !is_any(feed)) {
@@ -172,7 +203,7 @@ pub fn claim(
     inputs: &[FeedInput],
 ) -> Result<Vec<Box<dyn Send>>, FeedLedgerError> {
     let mut names = BTreeSet::new();
-    for FeedInput { source, path } in inputs {
+    for FeedInput { source, path, .. } in inputs {
         let mut hasher = blake3::Hasher::new();
         hasher.update(topic.as_bytes()).update(&[0]).update(source.as_bytes()).update(&[0]);
         if let Some(path) = path {
@@ -244,7 +275,9 @@ impl Beginnings {
         if !is_file(path)? {
             return Ok(None);
         }
-        let of_source = known.iter().filter(|feed| feed.source == input.source);
+        let is_source =
+            |source: &String| *source == input.source || Some(source) == input.other_order.as_ref();
+        let of_source = known.iter().filter(|feed| is_source(&feed.source));
         let sizes: BTreeSet<u64> = of_source.map(|feed| feed.size_bytes.unsigned_abs()).collect();
         let failed = |source| FeedLedgerError::File { path: path.clone(), source };
         let content = Content::open(path).map_err(failed)?;
@@ -277,6 +310,29 @@ impl Beginnings {
         };
         longest(&self.digests).or_else(|| longest(&self.packed))
     }
+}
+
+/// Refuses a file of which the log has ticks in another order, or some that others may lie between.
+fn check_order(
+    input: &FeedInput,
+    path: &Path,
+    known: &[Feed],
+    beginnings: &Beginnings,
+) -> Result<(), FeedLedgerError> {
+    let holds = |feed: &&Feed| {
+        feed.ticks > 0 && feed.size_bytes > 0 && beginnings.digests.iter().any(|digest| is_of(digest, feed))
+    };
+    let other = |feed: &&Feed| Some(&feed.source) == input.other_order.as_ref();
+    if let Some(feed) = known.iter().filter(other).find(holds) {
+        let (ticks, were_sorted) = (feed.ticks, !input.is_sorted);
+        return Err(FeedLedgerError::OtherOrder { path: path.to_owned(), ticks, were_sorted });
+    }
+    let grew = |feed: &&Feed| feed.source == input.source && holds(feed);
+    let is_whole = beginnings.before(known).is_some_and(|(_, is_whole)| is_whole);
+    if input.is_sorted && !is_whole && known.iter().any(|feed| grew(&feed)) {
+        return Err(FeedLedgerError::SortedGrew { path: path.to_owned() });
+    }
+    Ok(())
 }
 
 fn is_of((size, digest): &(u64, String), feed: &Feed) -> bool {

@@ -18,7 +18,7 @@ pub fn signal_params() -> SignalParams {
 pub fn short_params() -> IndicatorParams {
     IndicatorParams::from_values(|parameter| match parameter.key {
         "momentum" => 1.0,
-        "bollinger_width" => 1.5,
+        "bollinger_width" => 2.0,
         "ema_fast" | "macd_fast" | "vwap" => 3.0,
         "sma" | "atr" | "roc" => 5.0,
         "bollinger" | "macd_slow" => 6.0,

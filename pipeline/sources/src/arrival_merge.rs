@@ -4,11 +4,18 @@
 //! side by side. The merge holds one tick per file.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use warptape_events::tick::Tick;
 
-use super::SourceError;
+use super::price_scales::PriceScales;
+use super::{FieldProblem, SourceError};
+
+/// One of the files.
+pub(super) trait TickInput: Iterator<Item = Result<Tick, SourceError>> {
+    /// Leaves out the tick that the input gave last, which no record can hold.
+    fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError>;
+}
 
 /// Merges inputs by arrival: receive time where it is known, else event time. Ties go to the earlier input, and the
 /// order within one input is never changed. After an error it yields nothing more.
@@ -23,15 +30,35 @@ pub(super) struct ArrivalMerge<I> {
     to_read: Vec<usize>,
     /// Ticks of each input that are still left out.
     left: Vec<u64>,
+    /// By which time inputs are merged.
+    time_ns: fn(&Tick) -> i64,
+    scales: PriceScales,
     failed: bool,
 }
 
-impl<I: Iterator<Item = Result<Tick, SourceError>>> ArrivalMerge<I> {
+impl<I: TickInput> ArrivalMerge<I> {
     pub(super) fn new(inputs: Vec<I>) -> ArrivalMerge<I> {
         let heads = inputs.iter().map(|_| None).collect();
         let to_read = (0..inputs.len()).collect();
         let left = vec![0; inputs.len()];
-        ArrivalMerge { inputs, heads, order: BinaryHeap::new(), to_read, left, failed: false }
+        let scales = PriceScales::default();
+        let time_ns = arrival_ns;
+        ArrivalMerge { inputs, heads, order: BinaryHeap::new(), to_read, left, time_ns, scales, failed: false }
+    }
+
+    /// Merges by event time, whenever ticks were received.
+    pub(super) fn by_event_time(inputs: Vec<I>) -> ArrivalMerge<I> {
+        ArrivalMerge { time_ns: |tick| tick.event_time_ns, ..ArrivalMerge::new(inputs) }
+    }
+
+    /// Symbols that had prices of another scale than nine decimals.
+    pub(super) fn scaled_symbols(&self) -> &BTreeSet<String> {
+        self.scales.others()
+    }
+
+    /// Notes the scale that the prices of a symbol have already.
+    pub(super) fn know_scale(&mut self, symbol: &str, scale: u8) {
+        self.scales.know(symbol, scale);
     }
 
     /// The inputs, for their counts.
@@ -55,12 +82,16 @@ impl<I: Iterator<Item = Result<Tick, SourceError>>> ArrivalMerge<I> {
             while let Some(input) = self.to_read.pop() {
                 self.heads[input] = self.inputs[input].next().transpose()?;
                 if let Some(tick) = &self.heads[input] {
-                    self.order.push(Reverse((arrival_ns(tick), input)));
+                    self.order.push(Reverse(((self.time_ns)(tick), input)));
                 }
             }
             let Some(Reverse((_, input))) = self.order.pop() else { return Ok(None) };
             self.to_read.push(input);
             let tick = self.heads[input].take();
+            if let Some(Err(problem)) = tick.as_ref().map(|tick| self.scales.check(tick)) {
+                self.inputs[input].leave_out(problem)?;
+                continue;
+            }
             match self.left[input].checked_sub(1) {
                 Some(left) => self.left[input] = left,
                 None => return Ok(tick),
@@ -69,7 +100,7 @@ impl<I: Iterator<Item = Result<Tick, SourceError>>> ArrivalMerge<I> {
     }
 }
 
-impl<I: Iterator<Item = Result<Tick, SourceError>>> Iterator for ArrivalMerge<I> {
+impl<I: TickInput> Iterator for ArrivalMerge<I> {
     type Item = Result<Tick, SourceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -90,6 +121,12 @@ fn arrival_ns(tick: &Tick) -> i64 {
 mod tests {
     use super::*;
     use crate::test_ticks::tick;
+
+    impl TickInput for std::vec::IntoIter<Result<Tick, SourceError>> {
+        fn leave_out(&mut self, _: FieldProblem) -> Result<(), SourceError> {
+            Ok(())
+        }
+    }
 
     fn merged(inputs: &[&[i64]]) -> Vec<(i64, i64)> {
         let inputs = inputs.iter().enumerate().map(|(input, times)| {

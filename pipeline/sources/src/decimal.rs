@@ -14,14 +14,19 @@ pub enum DecimalError {
     /// No digit at all.
     #[error("a decimal number such as 61837.63")]
     Empty,
-    /// Something other than digits and one point: signs, exponents, NaN, inf, spaces.
+    /// Something other than digits and one point: signs, NaN, inf, spaces; exponents where no file of CSV has them.
     #[error(
-        "digits with at most one decimal point (no exponent, NaN or inf; a minus sign where a mapping says `signed=yes`)"
+        "digits with at most one decimal point, such as 61837.63 (no NaN or inf; a minus sign where a mapping says `signed=yes`, other \
+         marks where it says `decimal` or `thousands`)"
     )]
     NotDecimal,
+    /// A number above 0 of which rounding leaves nothing.
+    #[error("a number that rounding leaves above 0: keep more decimals")]
+    RoundsToZero,
     /// More digits behind the point, or in all, than a 64-bit integer has.
     #[error(
-        "a number that 64 bits hold with all its digits, up to 9223372036854775806 without its point: a price with up to 18 decimals, a size with up to 9"
+        "a number that 64 bits hold with all its digits, up to 9223372036854775806 without its point: a price with up to 18 decimals, a size \
+         with up to 9; for CSV files, --round 9 rounds to nine"
     )]
     DoesNotFit,
 }

@@ -85,6 +85,42 @@ pub enum SourceError {
         /// What the system said.
         source: io::Error,
     },
+    /// Rows that are not in the order of their times, before any of them was published.
+    #[error(
+        "{}: {found}: `run` takes such ticks for late or wrong, so that nothing is published; --sort feeds the rows in the order of their \
+         times, --keep-order as they stand",
+        path.display()
+    )]
+    OutOfOrder {
+        /// The file.
+        path: PathBuf,
+        /// How many rows lie where, in words.
+        found: String,
+    },
+    /// Numbers that no tick can hold, before any was published.
+    #[error(
+        "{}: {count} lines have numbers that no tick can hold, the first is line {line}: {problem}; nothing is published: round \
+         prices and sizes with --round, or leave the lines out with --skip-bad",
+        path.display()
+    )]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// How many lines.
+        count: u64,
+        /// The first of them, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Rows could not be sorted.
+    #[error("cannot sort {}: {source}; rows are put aside in the folder that TMPDIR names", path.display())]
+    Sort {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A DBN file that cannot be decoded.
     #[error("{}: {source} (after record {record}); is it a whole .dbn or .dbn.zst file?", path.display())]
     Dbn {

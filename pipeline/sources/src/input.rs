@@ -1,7 +1,7 @@
-//! Files read line by line, plain or gzipped, with bounded memory.
+//! Files read line by line, plain or packed (gzip, Zstandard, zip), in UTF-8 or UTF-16, with bounded memory.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::utf16::{Utf16, Utf16Reader};
+use super::zip_entry::{ZIP_MAGIC, ZipEntry};
 use super::{Progress, ProgressUnit, SourceError};
 
 /// Bytes asked of the system at once.
@@ -52,6 +54,15 @@ impl CountedFile {
     }
 }
 
+impl CountedFile {
+    /// Reads on from another place.
+    fn go_to(&mut self, place: u64) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(place))?;
+        self.read_bytes.store(place, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 impl Read for CountedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
@@ -86,14 +97,90 @@ pub fn unpacked(path: &Path) -> io::Result<Option<Box<dyn Read>>> {
             let unpacked = dbn::decode::DynReader::inferred_with_buffer(file).map_err(io::Error::other)?;
             Some(Box::new(unpacked))
         }
+        _ if beginning.starts_with(&ZIP_MAGIC) => {
+            let entry = ZipEntry::find(path)?;
+            let mut archive = File::open(path)?;
+            archive.seek(SeekFrom::Start(entry.start))?;
+            Some(entry.unpack(BufReader::with_capacity(READ_BYTES, archive)))
+        }
         _ => None,
     })
 }
 
-/// Lines of a text file, gzipped or not (told by its first bytes).
+/// The text of a file, unpacked; its first bytes tell the format, whatever its name.
+fn unpacked_text(path: &Path, mut file: BufReader<CountedFile>) -> io::Result<Box<dyn BufRead + Send>> {
+    let beginning = file.fill_buf()?;
+    let buffered =
+        |unpacked: Box<dyn Read + Send>| Box::new(BufReader::with_capacity(READ_BYTES, unpacked)) as Box<_>;
+    Ok(match beginning {
+        _ if beginning.starts_with(&GZIP_MAGIC) => buffered(Box::new(MultiGzDecoder::new(file))),
+        _ if beginning.starts_with(&ZSTD_MAGIC) => {
+            let unpacked = dbn::decode::DynReader::inferred_with_buffer(file).map_err(io::Error::other)?;
+            buffered(Box::new(unpacked))
+        }
+        _ if beginning.starts_with(&ZIP_MAGIC) => {
+            let mut archive = file.into_inner();
+            if !archive.file.metadata()?.is_file() {
+                let found = "a zip archive from a pipe: unpack it";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, found));
+            }
+            let entry = ZipEntry::find(path)?;
+            archive.go_to(entry.start)?;
+            buffered(entry.unpack(BufReader::with_capacity(READ_BYTES, archive)))
+        }
+        _ => Box::new(file),
+    })
+}
+
+/// Text in UTF-8, which its first bytes tell from UTF-16 when they are read.
+enum Text {
+    Unread(Option<Box<dyn BufRead + Send>>),
+    Utf8(Box<dyn BufRead + Send>),
+    Utf16(Box<BufReader<Utf16Reader<Box<dyn BufRead + Send>>>>),
+}
+
+impl Read for Text {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Text {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if let Text::Unread(reader) = self {
+            let order = match reader {
+                Some(reader) => Utf16::of(reader.fill_buf()?),
+                None => None,
+            };
+            if let Some(reader) = reader.take() {
+                *self = match order {
+                    Some(order) => Text::Utf16(Box::new(BufReader::new(Utf16Reader::new(reader, order)))),
+                    None => Text::Utf8(reader),
+                };
+            }
+        }
+        match self {
+            Text::Unread(_) => Ok(&[]),
+            Text::Utf8(reader) => reader.fill_buf(),
+            Text::Utf16(reader) => reader.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self {
+            Text::Unread(_) => {}
+            Text::Utf8(reader) => reader.consume(count),
+            Text::Utf16(reader) => reader.consume(count),
+        }
+    }
+}
+
+/// Lines of a text file, packed or not.
 pub(super) struct Lines {
     path: PathBuf,
-    reader: Box<dyn BufRead + Send>,
+    reader: Text,
     progress: FileProgress,
     line: Vec<u8>,
     number: u64,
@@ -101,14 +188,9 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn open(path: &Path) -> Result<Lines, SourceError> {
-        let (mut file, progress) = CountedFile::open(path)?;
+        let (file, progress) = CountedFile::open(path)?;
         let failed = |source| SourceError::Open { path: path.to_owned(), source };
-        let gzipped = file.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
-        let reader: Box<dyn BufRead + Send> = if gzipped {
-            Box::new(BufReader::with_capacity(READ_BYTES, MultiGzDecoder::new(file)))
-        } else {
-            Box::new(file)
-        };
+        let reader = Text::Unread(Some(unpacked_text(path, file).map_err(failed)?));
         Ok(Lines { path: path.to_owned(), reader, progress, line: Vec::new(), number: 0 })
     }
 
@@ -134,9 +216,7 @@ impl Lines {
 
     /// The line just read, without its end (`\n` or `\r\n`).
     pub(super) fn line(&self) -> &[u8] {
-        let line = self.raw();
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        line.strip_suffix(b"\r").unwrap_or(line)
+        without_end(self.raw())
     }
 
     /// The line just read, byte for byte.
@@ -156,6 +236,12 @@ impl Lines {
     pub(super) fn progress(&self) -> &FileProgress {
         &self.progress
     }
+}
+
+/// A line without its end.
+pub(super) fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 #[cfg(test)]

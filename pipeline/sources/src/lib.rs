@@ -20,9 +20,12 @@ mod decimal;
 mod error;
 mod input;
 mod partition;
+mod price_scales;
 mod symbol;
 pub mod synth;
 mod time_unit;
+mod utf16;
+mod zip_entry;
 
 #[cfg(test)]
 mod test_ticks;
@@ -35,6 +38,7 @@ pub use self::partition::partition_of;
 pub use self::time_unit::TimeUnit;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use warptape_events::tick::Tick;
 
@@ -147,14 +151,19 @@ const KINDS_MAX: usize = 32;
 const KIND_BYTES_MAX: usize = 64;
 /// What is counted of numbers that no tick can hold.
 const DOES_NOT_FIT: &str = "tick with a price or size beyond 64 bits";
-/// What a trade of price or size 0 is counted as, whichever source tells it: a marker and no execution.
-const EMPTY_TRADE: &str = "trade of price or size 0";
+/// What is counted of trades that are none, whatever the source: markers of a venue.
+pub const ZERO_TRADE: &str = "trade of price or size 0";
 /// Lines of a file with such numbers that are named one by one.
 const NAMED_MAX: u64 = 10;
 /// What further kinds are counted as.
 const FURTHER_KINDS: &str = "something else";
 
 impl PassedOver {
+    /// Ticks with numbers that no tick can hold, which were left out.
+    pub fn unfit(&self) -> u64 {
+        self.ignored.get(DOES_NOT_FIT).copied().unwrap_or(0)
+    }
+
     /// Counts one input of a kind.
     fn ignore(&mut self, kind: &str) {
         self.ignore_all(kind, 1);
@@ -173,7 +182,11 @@ impl PassedOver {
 
 /// Says of the first lines with a number that no tick can hold where they are; the others are counted.
 fn warn_of(lines: &Lines, problem: &FieldProblem, before: u64) {
-    let (path, line) = (lines.path().display(), lines.number());
+    warn_at(lines.path(), lines.number(), problem, before);
+}
+
+fn warn_at(path: &Path, line: u64, problem: &FieldProblem, before: u64) {
+    let path = path.display();
     match before + 1 {
         ..NAMED_MAX => tracing::warn!(%path, line, %problem, "a tick is left out"),
         NAMED_MAX => {

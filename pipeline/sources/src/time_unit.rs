@@ -37,6 +37,17 @@ impl TimeUnit {
         }
     }
 
+    /// The name of the unit in a mapping.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Seconds => "s",
+            TimeUnit::Milliseconds | TimeUnit::Binance => "ms",
+            TimeUnit::Microseconds => "us",
+            TimeUnit::Nanoseconds => "ns",
+            TimeUnit::Rfc3339 => "rfc3339",
+        }
+    }
+
     /// What a field of this unit should look like, for error messages.
     pub(super) fn expected(self) -> &'static str {
         match self {

@@ -44,7 +44,13 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     }
     if matches!(
         error.downcast_ref::<FeedLedgerError>(),
-        Some(FeedLedgerError::Twice { .. } | FeedLedgerError::Changed { .. } | FeedLedgerError::File { .. })
+        Some(
+            FeedLedgerError::Twice { .. }
+                | FeedLedgerError::Changed { .. }
+                | FeedLedgerError::OtherOrder { .. }
+                | FeedLedgerError::SortedGrew { .. }
+                | FeedLedgerError::File { .. }
+        )
     ) {
         return UNUSABLE;
     }

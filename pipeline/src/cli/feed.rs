@@ -134,22 +134,43 @@ fn parse_venue(text: &str) -> Result<String, String> {
 /// Arguments of `warptape feed csv`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A map gives columns by name, or by number from 1, and constants in single quotes; the unit of a time (s, ms, us, ns, rfc3339) \
-stands after a colon. Fields: symbol, time, receive_time, price, size, trade_id, side, buyer_is_maker, bid_price, \
-bid_size, ask_price, ask_size, kind, delimiter, header, signed (yes: prices may be 0 or below). A tick needs a symbol, a time, and a price and size or a quote.
+A map gives columns by name, or by number from 1, and constants in single quotes. Fields: symbol, time, receive_time, date, price, size, \
+trade_id, side, buyer_is_maker, bid_price, bid_size, ask_price, ask_size, kind, only, except. A tick needs a symbol, a time, and a price \
+and size or a quote; docs/feeds.md has a map for each of many vendors.
+  time=ts:ms                                 the unit of a time: s, ms, us, ns, rfc3339, or a format as strptime has it
+  date=1:'%Y.%m.%d',time=2:'%H:%M:%S',zone=America/New_York   date and time apart, in a zone
+  price=px:e9                                prices in units of 1e-9
+  side=s,buy='B|1',sell='S|-1'               other words for the aggressor
+  only=type:'4|5', except=flag:'X'           lines that are read, or are not
+  delimiter=';', decimal=comma, thousands=dot, header=no
+  empty=last                                 an empty side of a quote is the one before
+  signed=yes                                 prices may be 0 or below
+  round=9                                    as --round
+What is not in the order of its times is refused before anything is published, and so are numbers that no tick can hold. Trades of price or \
+size 0 are none: they are counted.
 
-Example: warptape feed csv BTCUSDT-trades-2024-08-08.csv --venue BINANCE
-         warptape feed csv ticks.csv --map \"symbol=sym,time=ts:ms,price=px,size=qty,side=side\"")]
+Example: warptape feed csv BTCUSDT-trades-2024-08-08.zip --venue BINANCE
+         warptape feed csv ticks.csv --map \"symbol=sym,time=ts:ms,price=px,size=qty,side=side\"
+         warptape feed csv trades.csv quotes.csv --map \"$TRADES\" --map \"$QUOTES\"")]
 pub struct CsvArgs {
-    /// Files, plain or gzip
+    /// Files, plain or packed (gzip, zstd, zip of one file), in UTF-8 or UTF-16
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Meaning of the columns: FIELD=COLUMN pairs, see below
+    /// Meaning of the columns: FIELD=COLUMN pairs, see below; one for all files, or one for each of them
     #[arg(long, value_name = "MAP")]
-    pub map: Option<String>,
+    pub map: Vec<String>,
     /// Venue of tickers that name none (default for Binance's dumps: BINANCE)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
+    /// Round prices and sizes to N decimals, half to even, such as 9 for what floats print (61686.299999999996)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=18))]
+    pub round: Option<u8>,
+    /// Feed the rows of each file in the order of their times
+    #[arg(long)]
+    pub sort: bool,
+    /// Feed the rows as they stand, although some are late
+    #[arg(long, conflicts_with = "sort")]
+    pub keep_order: bool,
     /// Count lines that do not parse and write them to FILE.bad, instead of ending at the first
     #[arg(long)]
     pub skip_bad: bool,

@@ -1,6 +1,9 @@
 //! `warptape feed`: ticks of a source into the log.
 
-use std::fmt::Write as _;
+mod csv;
+mod scales;
+mod summary;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +13,7 @@ use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::topics::ready_topics;
-use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt, SynthArgs, UsageError};
+use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt, SynthArgs};
 use crate::engine::Topics;
 use crate::feed_ledger::{FeedInput, FeedLedger, claim};
 use crate::open::{Purpose, open_log};
@@ -18,10 +21,12 @@ use crate::printable::stdout;
 use crate::publisher::Publisher;
 use crate::settings::Settings;
 use warptape_sources::binance_capture::BinanceCapture;
-use warptape_sources::csv::{BadLines, CsvConfig, CsvMapping, CsvSource};
+use warptape_sources::csv::{CsvMapping, unpacked_name};
 use warptape_sources::dbn::DbnSource;
 use warptape_sources::synth::{SynthConfig, SynthSource};
-use warptape_sources::{PassedOver, ProgressUnit, Source};
+use warptape_sources::{ProgressUnit, Source};
+
+use self::csv::CsvFeed;
 
 /// With a rate, ticks that are due wait for at most about this long before they are committed.
 const PACE_COMMIT: Duration = Duration::from_millis(100);
@@ -30,10 +35,10 @@ const LOOK_TICKS: u64 = 1_024;
 
 /// Publishes all ticks of the source that are not in the log, or those up to Ctrl-C.
 pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let Opened { mut source, inputs, common } = open(&args.source)?;
+    let interrupt = Interrupt::install()?;
+    let Opened { input: opened, inputs, common } = open(&args.source, settings, &interrupt)?;
     let log = open_log(settings, Purpose::Feed)?.log;
     let partitions = ready_topics(&*log, settings, Purpose::Feed)?;
-    let interrupt = Interrupt::install()?;
     let stopping = interrupt.clone();
     let topics = &settings.topics.names;
     let _claims = claim(&*log, &topics.feeds, &inputs)?;
@@ -49,45 +54,25 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, canonical, common.again)?;
     let before: Vec<u64> = ledger.ticks().collect();
     publisher.keep(ledger);
+    let mut source = match opened {
+        OpenedSource::Ready(source) => source,
+        OpenedSource::Csv(csv) => Source::Csv(csv.open(&*log, &topics.ticks, partitions, &interrupt)?),
+    };
     for (input, &ticks) in before.iter().enumerate() {
         source.leave(input, ticks);
     }
     let bar = progress_bar(&source);
     let started = Instant::now();
-    let fed = feed(
-        &mut source,
-        &mut publisher,
-        before.iter().any(|ticks| *ticks > 0),
-        common.rate,
-        &interrupt,
-        &bar,
-    );
+    let leaves_out = before.iter().any(|ticks| *ticks > 0);
+    let fed = feed(&mut source, &mut publisher, leaves_out, common.rate, &interrupt, &bar);
     bar.finish_and_clear();
     let published = publisher.published();
     fed.with_context(|| stopped(published.ticks, publisher.in_doubt_ticks()))?;
 
-    let seconds = started.elapsed().as_secs_f64();
-    let mut summary = String::new();
-    write!(
-        summary,
-        "published {} ticks in {} records to {} in {seconds:.2} s ({} ticks/s)",
-        HumanCount(published.ticks),
-        HumanCount(published.records),
-        log.url(),
-        HumanCount((published.ticks as f64 / seconds.max(1e-9)) as u64),
-    )?;
-    let passed_over = source.passed_over();
-    if !passed_over.ignored.is_empty() {
-        write!(summary, ", {}", ignored(&passed_over))?;
-    }
-    if passed_over.bad > 0 {
-        write!(summary, ", skipped {} bad lines", HumanCount(passed_over.bad))?;
-    }
-    if interrupt.is_set() {
-        summary.push_str(", interrupted");
-    }
     let mut stdout = stdout();
-    writeln!(stdout, "{summary}")?;
+    let first = summary::published(published, &log.url(), started.elapsed());
+    let interrupted = if interrupt.is_set() { ", interrupted" } else { "" };
+    writeln!(stdout, "{first}{}{interrupted}", summary::passed_over(&source.passed_over()))?;
     for (input, &ticks) in inputs.iter().zip(&before).filter(|(_, ticks)| **ticks > 0) {
         let name =
             input.path.as_ref().map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
@@ -98,28 +83,10 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         )?;
     }
     if let Source::Csv(csv) = &source {
-        for path in csv.aside_paths() {
-            writeln!(stdout, "bad lines are in {}", path.display())?;
-        }
+        summary::write_csv(&mut stdout, csv)?;
     }
+    summary::refuse_unfit(&source.passed_over())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Refuses an input that has lines and no tick: it is not what the user meant.
-fn refuse_nothing(passed_over: &PassedOver) -> Result<(), UsageError> {
-    if passed_over.ignored.is_empty() {
-        return Ok(());
-    }
-    Err(UsageError(format!(
-        "no tick in the whole input: {}; feed what has trades or quotes",
-        ignored(passed_over)
-    )))
-}
-
-/// Numbers of messages that make no ticks, by their kind.
-fn ignored(passed_over: &PassedOver) -> String {
-    let kinds = passed_over.ignored.iter().map(|(kind, count)| format!("{}×{kind}", HumanCount(*count)));
-    format!("ignored {}", kinds.collect::<Vec<_>>().join(", "))
 }
 
 fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
@@ -135,7 +102,7 @@ fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
 fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     let mut parts: Vec<_> = inputs
         .iter()
-        .map(|FeedInput { source, path }| {
+        .map(|FeedInput { source, path, .. }| {
             (source, path.as_deref().and_then(Path::file_name).unwrap_or_default())
         })
         .collect();
@@ -154,8 +121,10 @@ fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
 /// The prefixes of a mapping and of a dump's name in the words for a source of CSV files.
 const MAP: &str = " map=";
 const DUMP: &str = " dump=";
+/// The end of the words for a source whose rows are sorted.
+const SORTED: &str = " sorted";
 
-/// The words for a source that are the same for all that reads alike: a mapping in whatever order, a dump gzipped or not. Versions before wrote
+/// The words for a source that are the same for all that reads alike: a mapping in whatever order, a dump packed or not. Versions before wrote
 /// both as they were given.
 pub fn canonical(source: &str) -> String {
     if let Some((rest, map)) = source.split_once(MAP)
@@ -164,20 +133,39 @@ pub fn canonical(source: &str) -> String {
         return format!("{rest} mapping={}", mapping.canonical());
     }
     match source.split_once(DUMP) {
-        Some((rest, name)) => format!("{rest}{DUMP}{}", name.strip_suffix(".gz").unwrap_or(name)),
+        Some((rest, dump)) => {
+            // Names of dumps have no blanks.
+            let (name, options) = dump.split_at(dump.find(' ').unwrap_or(dump.len()));
+            format!("{rest}{DUMP}{}{options}", unpacked_name(name))
+        }
         None => source.to_owned(),
     }
 }
 
 /// A source, and what it is made of.
 struct Opened<'a> {
-    source: Source,
+    input: OpenedSource,
     inputs: Vec<FeedInput>,
     common: &'a FeedCommon,
 }
 
-fn open(source: &FeedSource) -> anyhow::Result<Opened<'_>> {
-    let file = |source: String, path: &Path| FeedInput { source, path: Some(path.to_owned()) };
+enum OpenedSource {
+    Ready(Source),
+    /// Files that were looked at, and are opened to be fed once the log is known.
+    Csv(CsvFeed),
+}
+
+fn open<'a>(
+    source: &'a FeedSource,
+    settings: &Settings,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Opened<'a>> {
+    let file = |source: String, path: &Path| FeedInput {
+        source,
+        path: Some(path.to_owned()),
+        is_sorted: false,
+        other_order: None,
+    };
     Ok(match source {
         FeedSource::BinanceCapture(args) => {
             let files = args.venues()?;
@@ -185,37 +173,20 @@ fn open(source: &FeedSource) -> anyhow::Result<Opened<'_>> {
                 |(venue, path): &(String, PathBuf)| file(format!("binance-capture venue={venue}"), path);
             Opened {
                 inputs: files.iter().map(input).collect(),
-                source: Source::BinanceCapture(BinanceCapture::open(&files)?),
+                input: OpenedSource::Ready(Source::BinanceCapture(BinanceCapture::open(&files)?)),
                 common: &args.common,
             }
         }
         FeedSource::Csv(args) => {
-            let config = CsvConfig {
-                venue: args.venue.clone(),
-                mapping: args.map.as_deref().map(str::parse).transpose()?,
-                bad_lines: if args.skip_bad { BadLines::Aside { folder: None } } else { BadLines::Stop },
-            };
-            let venue = args.venue.as_deref().unwrap_or_default();
-            // The name of a dump says what its ticks are of.
-            let input = |path: &PathBuf| match &args.map {
-                Some(map) => file(canonical(&format!("csv venue={venue}{MAP}{map}")), path),
-                None => {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    file(canonical(&format!("csv venue={venue}{DUMP}{name}")), path)
-                }
-            };
-            Opened {
-                inputs: args.files.iter().map(input).collect(),
-                source: Source::Csv(CsvSource::open(&args.files, &config)?),
-                common: &args.common,
-            }
+            let csv = CsvFeed::look_at(args, &settings.stages, interrupt)?;
+            Opened { inputs: csv.inputs(), input: OpenedSource::Csv(csv), common: &args.common }
         }
         FeedSource::Dbn(args) => {
             let venue = args.venue.as_deref();
             let input = |path: &PathBuf| file(format!("dbn venue={}", venue.unwrap_or_default()), path);
             Opened {
                 inputs: args.files.iter().map(input).collect(),
-                source: Source::Dbn(DbnSource::open(&args.files, venue)?),
+                input: OpenedSource::Ready(Source::Dbn(DbnSource::open(&args.files, venue)?)),
                 common: &args.common,
             }
         }
@@ -223,9 +194,10 @@ fn open(source: &FeedSource) -> anyhow::Result<Opened<'_>> {
             let &SynthArgs { symbols, ticks, seed, .. } = args;
             let config = SynthConfig { symbols, seed, ..SynthConfig::default() };
             let source = format!("synth symbols={symbols} seed={seed}");
+            let synth = Source::Synth(Box::new(SynthSource::new(config)?.first(ticks)));
             Opened {
-                inputs: vec![FeedInput { source, path: None }],
-                source: Source::Synth(Box::new(SynthSource::new(config)?.first(ticks))),
+                inputs: vec![FeedInput { source, path: None, is_sorted: false, other_order: None }],
+                input: OpenedSource::Ready(synth),
                 common: &args.common,
             }
         }
@@ -253,7 +225,7 @@ fn feed(
         match source.next() {
             None => {
                 if taken == 0 && !leaves_out {
-                    refuse_nothing(&source.passed_over())?;
+                    summary::refuse_nothing(source)?;
                 }
                 return Ok(publisher.finish()?);
             }
@@ -325,9 +297,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_dump_is_one_source_however_it_is_packed() {
+        let dump = "csv venue= dump=BTCUSDT-trades-2024-08-08";
+        for packed in [".csv", ".csv.gz", ".csv.zst", ".zip", ".csv.zip"] {
+            assert_eq!(canonical(&format!("{dump}{packed}")), format!("{dump}.csv"));
+            assert_eq!(canonical(&format!("{dump}{packed} round=9 sorted")), format!("{dump}.csv round=9 sorted"));
+        }
+        let new = "csv venue=V mapping=symbol='A:B',time=1:Nanoseconds sorted";
+        assert_eq!(canonical(new), new);
+    }
+
+    #[test]
     fn a_feed_has_one_name_in_whatever_order_its_files_are_named() {
-        let input =
-            |name: &str| FeedInput { source: "dbn venue=".to_owned(), path: Some(PathBuf::from(name)) };
+        let input = |name: &str| FeedInput {
+            source: "dbn venue=".to_owned(),
+            path: Some(PathBuf::from(name)),
+            is_sorted: false,
+            other_order: None,
+        };
         let name = |inputs: &[&str]| {
             publisher_name(&Topics::new("t."), &inputs.iter().map(|name| input(name)).collect::<Vec<_>>())
         };

@@ -14,6 +14,7 @@ mod chain;
 mod command_line;
 mod control;
 mod crash;
+mod csv_feeds;
 mod damaged_copy;
 mod dead_letters;
 mod debugger;

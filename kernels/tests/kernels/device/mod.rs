@@ -79,7 +79,7 @@ fn extreme(seed: u64, mut rows: Rows) -> Rows {
                 rows.price_e9[row] = QUIET_E9;
             } else if seed % 3 == 2 {
                 // Few prices, so that closes lie on lines.
-                rows.price_e9[row] = QUIET_E9 + row as i64 * 7 % 4 * 100_000_000;
+                rows.price_e9[row] = QUIET_E9 + row as i64 * 7_919 / 13 % 4 * 100_000_000;
             }
         }
     }
@@ -344,7 +344,7 @@ fn batches_beside_each_other_are_as_one_by_one() {
 }
 
 /// A text of a source, and one with another meaning.
-const FAULTS: [(&str, &str, &str); 53] = [
+const FAULTS: [(&str, &str, &str); 52] = [
     ("bars.cu", "exponent > 0; --exponent", "exponent > 1; --exponent"),
     ("bars.cu", "u64 price = high > low ?", "u64 price = high < low ?"),
     ("bars.cu", "upper >> 63 ?", "upper >> 100 ?"),
@@ -389,7 +389,6 @@ const FAULTS: [(&str, &str, &str); 53] = [
     ("ties.cuh", "of_close == of_line", "false"),
     ("ties.cuh", "per * per + units * units", "per * per"),
     ("ties.cuh", "digits == DIGITS", "digits == 1"),
-    ("ties.cuh", "fabs(product) < WHOLE_MAX ? rounded(product) : product", "product"),
     ("signals.cu", "before != ZONE_NONE && ", ""),
     ("signals.cu", "value < lower", "value <= lower"),
     ("compaction.cu", "if (lane >= delta)", "if (lane > delta)"),

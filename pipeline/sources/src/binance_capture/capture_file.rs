@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use warptape_events::tick::{Side, Tick, TickKind};
 
 use super::message::{self, CaptureEvent, TradeStream};
+use crate::arrival_merge::TickInput;
 use crate::input::{FileProgress, Lines};
 use crate::symbol::join_symbol;
-use crate::{DOES_NOT_FIT, EMPTY_TRADE, FieldProblem, PassedOver, SourceError, warn_of};
+use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, ZERO_TRADE, warn_of};
 
 /// The stream that each symbol's trades are taken from, which is the first that told one: all files know it, so that no trade
 /// comes as itself and within an aggregate.
@@ -63,7 +64,7 @@ impl CaptureFile {
         };
         Ok(match message.event {
             CaptureEvent::Trade { price: 0, .. } | CaptureEvent::Trade { size: 0, .. } => {
-                self.passed_over.ignore(EMPTY_TRADE);
+                self.passed_over.ignore(ZERO_TRADE);
                 None
             }
             CaptureEvent::NoMarketTrade(order_type) => {
@@ -147,17 +148,28 @@ impl Iterator for CaptureFile {
             match self.tick() {
                 Ok(Some(tick)) => return Some(Ok(tick)),
                 Ok(None) => {}
-                Err(problem) if problem.does_not_fit => {
-                    let before = self.passed_over.ignored.get(DOES_NOT_FIT).copied().unwrap_or(0);
-                    warn_of(&self.lines, &problem, before);
-                    self.passed_over.ignore(DOES_NOT_FIT);
-                }
+                Err(problem) if problem.does_not_fit => self.count_unfit(&problem),
                 Err(problem) => {
                     let path = self.lines.path().to_owned();
                     return Some(Err(SourceError::BadLine { path, line: self.lines.number(), problem }));
                 }
             }
         }
+    }
+}
+
+impl CaptureFile {
+    /// Counts the tick of the current line, whose numbers no tick can hold.
+    fn count_unfit(&mut self, problem: &FieldProblem) {
+        warn_of(&self.lines, problem, self.passed_over.unfit());
+        self.passed_over.ignore(DOES_NOT_FIT);
+    }
+}
+
+impl TickInput for CaptureFile {
+    fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
+        self.count_unfit(&problem);
+        Ok(())
     }
 }
 

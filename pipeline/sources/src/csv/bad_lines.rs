@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::SourceError;
+use crate::{FieldProblem, SourceError};
 
 /// What happens to a line that does not parse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(super) struct AsideFile {
     path: PathBuf,
     writer: Option<BufWriter<File>>,
     count: u64,
+    /// The number of the first bad line, and what is wrong with it.
+    first: Option<(u64, String)>,
 }
 
 impl AsideFile {
@@ -37,11 +39,11 @@ impl AsideFile {
             Some(folder) => folder.join(name),
             None => csv_path.with_file_name(name),
         };
-        Some(AsideFile { path, writer: None, count: 0 })
+        Some(AsideFile { path, writer: None, count: 0, first: None })
     }
 
     /// Appends a line with whatever ends it.
-    pub(super) fn write(&mut self, raw: &[u8]) -> Result<(), SourceError> {
+    pub(super) fn write(&mut self, raw: &[u8], line: u64, problem: &FieldProblem) -> Result<(), SourceError> {
         let writer = match self.writer.take() {
             Some(writer) => Ok(writer),
             None => File::create(&self.path).map(BufWriter::new),
@@ -51,8 +53,14 @@ impl AsideFile {
             Ok(self.writer.insert(writer))
         });
         written.map_err(|source| SourceError::Aside { path: self.path.clone(), source })?;
-        self.count += 1;
+        self.count_only(line, problem);
         Ok(())
+    }
+
+    /// Counts a line without writing it.
+    pub(super) fn count_only(&mut self, line: u64, problem: &FieldProblem) {
+        self.first.get_or_insert_with(|| (line, problem.to_string()));
+        self.count += 1;
     }
 
     /// Writes what is buffered: called at the end of the CSV file, where an error can still be told.
@@ -63,6 +71,11 @@ impl AsideFile {
 
     pub(super) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// The number of the first bad line, and what is wrong with it.
+    pub(super) fn first(&self) -> Option<&(u64, String)> {
+        self.first.as_ref()
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -6,29 +6,36 @@
 //! | `BTCUSDT-aggTrades-2024-08-08.csv` | aggregate id, price, quantity, first id, last id, time, buyer is maker[, best match] |
 //! | `BTCUSDT-bookTicker-2024-08-08.csv` | update id, bid price, bid quantity, ask price, ask quantity, transaction time, event time |
 //!
-//! Also of months (`-2024-08.csv`) and gzipped (`.csv.gz`). Spot dumps have no header, those of futures have one since
+//! Also of months (`-2024-08.csv`) and packed (`.csv.gz`, `.csv.zst`, and `.zip` without `.csv`, as they are served). Spot dumps have no header, those of futures have one since
 //! 2022. Times are milliseconds, in spot dumps from 2025 on microseconds: the two are told apart by magnitude.
 
 use std::path::Path;
 
-use super::row_plan::{Column, KindRule, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns};
+use super::number_format::NumberFormat;
+use super::row_plan::{
+    Column, KindRule, NumberColumn, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns,
+};
+use super::time_rule::{TimeRule, Written};
 use crate::time_unit::TimeUnit;
 
 /// Venue of dumps where none is given.
 pub(super) const DEFAULT_VENUE: &str = "BINANCE";
 
 /// The plan of a dump; nothing where the file is not named like one.
-pub(super) fn plan(path: &Path, venue: Option<&str>) -> Option<RowPlan> {
+pub(super) fn plan(path: &Path, venue: Option<&str>, round: Option<u8>) -> Option<RowPlan> {
     let (ticker, kind) = parse_name(path.file_name()?.to_str()?)?;
     let column = |number: usize, name: &str| Column::new(number - 1, name);
-    let time = |number: usize, name: &str| (column(number, name), TimeUnit::Binance);
+    let number = |place: usize, name: &str| NumberColumn { column: column(place, name), unit: 0 };
+    let time = |place: usize, name: &str| TimeRule {
+        column: column(place, name),
+        written: Written::Number(TimeUnit::Binance),
+    };
     let trades = |trade_id: &str, side_column: usize| {
         KindRule::Trades(TradeColumns {
             trade_id: Some(column(1, trade_id)),
-            price: column(2, "price"),
-            size: column(3, "quantity"),
+            price: number(2, "price"),
+            size: number(3, "quantity"),
             side: SideRule::BuyerIsMaker(column(side_column, "buyer is maker")),
-            signed: false,
         })
     };
     let (event_time, kind) = match kind {
@@ -36,18 +43,26 @@ pub(super) fn plan(path: &Path, venue: Option<&str>) -> Option<RowPlan> {
         "aggTrades" => (time(6, "time"), trades("aggregate id", 7)),
         "bookTicker" => {
             let quotes = KindRule::Quotes(QuoteColumns {
-                bid_price: column(2, "bid price"),
-                bid_size: column(3, "bid quantity"),
-                ask_price: column(4, "ask price"),
-                ask_size: column(5, "ask quantity"),
-                signed: false,
+                bid_price: number(2, "bid price"),
+                bid_size: Some(number(3, "bid quantity")),
+                ask_price: number(4, "ask price"),
+                ask_size: Some(number(5, "ask quantity")),
+                empty_is_last: false,
             });
             (time(6, "transaction time"), quotes)
         }
         _ => return None,
     };
     let symbol = SymbolRule::Constant(format!("{}:{ticker}", venue.unwrap_or(DEFAULT_VENUE)));
-    Some(RowPlan { symbol, event_time, receive_time: None, kind })
+    Some(RowPlan {
+        filters: Vec::new(),
+        symbol,
+        event_time,
+        receive_time: None,
+        kind,
+        numbers: NumberFormat { round, ..NumberFormat::default() },
+        signed: false,
+    })
 }
 
 /// Whether the first field of a dump's first line says that the line is a header: data begins with a number.
@@ -55,9 +70,19 @@ pub(super) fn is_header(first_field: &[u8]) -> bool {
     first_field.first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// Ticker and kind of `TICKER-kind-YYYY-MM[-DD].csv[.gz]`.
+/// The name of a dump without what says how it is packed; the same for a dump and its packed copies.
+pub fn unpacked_name(name: &str) -> String {
+    match name.strip_suffix(".zip") {
+        Some(stem) => format!("{}.csv", stem.strip_suffix(".csv").unwrap_or(stem)),
+        None => name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(name).to_owned(),
+    }
+}
+
+/// Ticker and kind of `TICKER-kind-YYYY-MM[-DD].csv`, packed or not.
 fn parse_name(name: &str) -> Option<(&str, &str)> {
-    let stem = name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".csv")?;
+    let stem = ["", ".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)?.strip_suffix(".csv"));
+    let stem = stem.or_else(|| name.strip_suffix(".zip"))?;
+    let stem = stem.strip_suffix(".csv").unwrap_or(stem);
     let (ticker, rest) = stem.split_once('-')?;
     let (kind, date) = rest.split_once('-')?;
     let is_ticker = !ticker.is_empty()
@@ -83,14 +108,19 @@ mod tests {
             parse_name("1000PEPEUSDT-bookTicker-2024-01-31.csv"),
             Some(("1000PEPEUSDT", "bookTicker"))
         );
+        assert_eq!(parse_name("BTCUSDT-trades-2024-08-08.zip"), Some(("BTCUSDT", "trades")));
+        assert_eq!(parse_name("BTCUSDT-trades-2024-08-08.csv.zst"), Some(("BTCUSDT", "trades")));
+        let dump = "BTCUSDT-trades-2024-08-08.csv";
+        for packed in ["BTCUSDT-trades-2024-08-08.zip", &format!("{dump}.zip"), &format!("{dump}.gz"), dump] {
+            assert_eq!(unpacked_name(packed), dump);
+        }
         for name in [
             "trades.csv",
-            "BTCUSDT-trades-2024-08-08.zip",
             "btc-trades-2024-08-08.csv",
             "BTC-trades-24-08.csv",
         ] {
             assert_eq!(parse_name(name), None, "{name}");
         }
-        assert!(plan(Path::new("BTCUSDT-klines-2024-08-08.csv"), None).is_none());
+        assert!(plan(Path::new("BTCUSDT-klines-2024-08-08.csv"), None, None).is_none());
     }
 }

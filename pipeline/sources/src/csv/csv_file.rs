@@ -1,5 +1,6 @@
 //! One CSV file: its lines to ticks, by its plan.
 
+use std::io;
 use std::path::Path;
 
 use warptape_events::tick::Tick;
@@ -7,37 +8,93 @@ use warptape_events::tick::Tick;
 use super::bad_lines::AsideFile;
 use super::fields::FieldSplitter;
 use super::mapping::FileHead;
-use super::row_plan::RowPlan;
-use super::{CsvConfig, binance_dump};
-use crate::input::{FileProgress, Lines};
-use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, warn_of};
+use super::row_order::RowOrder;
+use super::row_plan::{Row, RowMemory, RowPlan};
+use super::sorted_rows::{RowSorter, SortedRows};
+use super::survey::{FileSurvey, Noted};
+use super::time_rule;
+use super::{CsvConfig, CsvMapping, binance_dump};
+use crate::arrival_merge::TickInput;
+use crate::input::{FileProgress, Lines, without_end};
+use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, ZERO_TRADE, warn_at};
 
-/// Ticks of one file, in the order of its lines.
+/// What is counted of lines that a mapping leaves out.
+const LEFT_OUT: &str = "line that `only` or `except` leaves out";
+/// Rows of a file at most in which prices in units of 1e-9 are looked for.
+const FIXED_POINT_ROWS: u64 = 1_000;
+
+/// Ticks of one file, in the order of its lines or of their times.
 pub(super) struct CsvFile {
-    lines: Lines,
+    rows: Rows,
     fields: FieldSplitter,
     plan: RowPlan,
+    memory: RowMemory,
     aside: Option<AsideFile>,
+    /// Whether the file is only looked at: nothing is written aside or said.
+    is_survey: bool,
+    /// How the rows are to be sorted before the first tick is given: with the newest row first, or not.
+    to_sort: Option<bool>,
+    now_ns: Option<i64>,
     /// Whether the current line was read by `open` and is data.
     line_waits: bool,
     empty_lines: u64,
+    zero_trades: u64,
+    left_out: u64,
     /// Lines with numbers that no tick can hold, where bad lines are not written aside.
-    does_not_fit: u64,
+    unfit: Noted,
+    /// Lines whose time lies before files have ticks.
+    early: Noted,
+    fixed_point: Noted,
+    order: RowOrder,
+}
+
+/// The rows of a file, as they stand in it or sorted.
+struct Rows {
+    file: Lines,
+    sorted: Option<SortedRows>,
+}
+
+impl Rows {
+    fn advance(&mut self) -> Result<bool, SourceError> {
+        match &mut self.sorted {
+            None => self.file.advance(),
+            Some(rows) => rows.advance().map_err(|source| sorting(self.file.path(), source)),
+        }
+    }
+
+    /// The row, byte for byte.
+    fn raw(&self) -> &[u8] {
+        self.sorted.as_ref().map_or_else(|| self.file.raw(), SortedRows::row)
+    }
+
+    fn number(&self) -> u64 {
+        self.sorted.as_ref().map_or_else(|| self.file.number(), SortedRows::line)
+    }
+
+    /// The row without its end, and without the mark that some programs write before the first one.
+    fn line(&self) -> &[u8] {
+        let line = without_end(self.raw());
+        if self.number() == 1 { without_mark(line) } else { line }
+    }
 }
 
 impl CsvFile {
     /// Opens the file, reads its header where it has one, and finds what its columns mean.
-    pub(super) fn open(path: &Path, config: &CsvConfig) -> Result<CsvFile, SourceError> {
-        let mut lines = Lines::open(path)?;
-        let delimiter = config.mapping.as_ref().map_or(b',', |mapping| mapping.delimiter);
+    pub(super) fn open(
+        path: &Path,
+        mapping: Option<&CsvMapping>,
+        config: &CsvConfig,
+    ) -> Result<CsvFile, SourceError> {
+        let mut rows = Rows { file: Lines::open(path)?, sorted: None };
+        let delimiter = mapping.map_or(b',', |mapping| mapping.delimiter);
         let mut fields = FieldSplitter::new(delimiter);
-        let has_line = lines.advance()?;
-        let first_line = fields.split(without_mark(lines.line()));
+        let has_line = rows.advance()?;
+        let first_line = fields.split(rows.line());
         let venue = config.venue.as_deref();
-        let (plan, has_header) = match &config.mapping {
+        let (plan, has_header) = match mapping {
             Some(mapping) => {
                 if mapping.header {
-                    first_line.map_err(|problem| bad_line(&lines, problem))?;
+                    first_line.map_err(|problem| bad_line(&rows, problem))?;
                 }
                 let header = if mapping.header { fields.texts() } else { Vec::new() };
                 (mapping.plan(&FileHead { path, header: &header, venue })?, mapping.header)
@@ -45,60 +102,160 @@ impl CsvFile {
             None => {
                 let unknown = || SourceError::UnknownDump { path: path.to_owned() };
                 let has_header = fields.get(0).is_some_and(binance_dump::is_header);
-                (binance_dump::plan(path, venue).ok_or_else(unknown)?, has_header)
+                (binance_dump::plan(path, venue, config.round).ok_or_else(unknown)?, has_header)
             }
         };
-        let line_waits = has_line && !has_header;
-        let aside = AsideFile::of(path, &config.bad_lines);
-        Ok(CsvFile { lines, fields, plan, aside, line_waits, empty_lines: 0, does_not_fit: 0 })
+        Ok(CsvFile {
+            rows,
+            fields,
+            plan,
+            memory: RowMemory::default(),
+            aside: AsideFile::of(path, &config.bad_lines),
+            is_survey: false,
+            to_sort: None,
+            now_ns: config.now_ns,
+            line_waits: has_line && !has_header,
+            empty_lines: 0,
+            zero_trades: 0,
+            left_out: 0,
+            unfit: Noted::default(),
+            early: Noted::default(),
+            fixed_point: Noted::default(),
+            order: RowOrder::new(config.limits),
+        })
+    }
+
+    /// The file is only looked at.
+    pub(super) fn for_survey(mut self) -> CsvFile {
+        self.is_survey = true;
+        self
+    }
+
+    /// The rows are sorted before the first tick is given.
+    pub(super) fn sorted(mut self, is_newest_first: bool) -> CsvFile {
+        self.to_sort = Some(is_newest_first);
+        self
     }
 
     pub(super) fn progress(&self) -> &FileProgress {
-        self.lines.progress()
+        self.rows.file.progress()
     }
 
     pub(super) fn passed_over(&self) -> PassedOver {
         let bad = self.aside.as_ref().map_or(0, AsideFile::count);
         let mut passed_over = PassedOver { bad, ..PassedOver::default() };
-        if self.empty_lines > 0 {
-            passed_over.ignore_all("empty line", self.empty_lines);
-        }
-        if self.does_not_fit > 0 {
-            passed_over.ignore_all(DOES_NOT_FIT, self.does_not_fit);
+        let counts = [
+            ("empty line", self.empty_lines),
+            (DOES_NOT_FIT, self.unfit.count),
+            (ZERO_TRADE, self.zero_trades),
+            (LEFT_OUT, self.left_out),
+        ];
+        for (kind, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            passed_over.ignore_all(kind, count);
         }
         passed_over
     }
 
-    pub(super) fn aside_path(&self) -> Option<&Path> {
-        self.aside.as_ref().filter(|aside| aside.count() > 0).map(AsideFile::path)
+    /// Bad lines, where there are some.
+    pub(super) fn aside(&self) -> Option<&AsideFile> {
+        self.aside.as_ref().filter(|aside| aside.count() > 0)
+    }
+
+    /// What the file is found to be like so far.
+    pub(super) fn survey(&self) -> FileSurvey<'_> {
+        FileSurvey {
+            path: self.rows.file.path(),
+            order: &self.order,
+            unfit: &self.unfit,
+            early: &self.early,
+            fixed_point: &self.fixed_point,
+            has_hashed_ids: self.memory.has_hashed_ids,
+        }
     }
 
     /// The next tick, past empty lines and those written aside.
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
         loop {
-            if !std::mem::take(&mut self.line_waits) && !self.lines.advance()? {
+            if !std::mem::take(&mut self.line_waits) && !self.rows.advance()? {
                 self.aside.as_mut().map_or(Ok(()), AsideFile::finish)?;
                 return Ok(None);
             }
-            let mut line = self.lines.line();
-            if self.lines.number() == 1 {
-                line = without_mark(line);
-            }
-            if line.is_empty() {
-                self.empty_lines += 1;
-                continue;
-            }
-            let tick = self.fields.split(line).and_then(|()| self.plan.tick(&self.fields));
-            match (tick, &mut self.aside) {
-                (Ok(tick), _) => return Ok(Some(tick)),
-                (Err(_), Some(aside)) => aside.write(self.lines.raw())?,
-                (Err(problem), None) if problem.does_not_fit => {
-                    warn_of(&self.lines, &problem, self.does_not_fit);
-                    self.does_not_fit += 1;
-                }
-                (Err(problem), None) => return Err(bad_line(&self.lines, problem)),
+            match self.read_row() {
+                Ok(Some(tick)) => return Ok(Some(tick)),
+                Ok(None) => {}
+                Err(problem) => self.leave_out_row(problem)?,
             }
         }
+    }
+
+    /// The tick of the current row; none where it is counted as something else.
+    fn read_row(&mut self) -> Result<Option<Tick>, FieldProblem> {
+        let line = self.rows.line();
+        if line.is_empty() {
+            self.empty_lines += 1;
+            return Ok(None);
+        }
+        self.fields.split(line)?;
+        let tick = match self.plan.read(&self.fields, &mut self.memory)? {
+            Row::Tick(tick) => tick,
+            Row::ZeroTrade => {
+                self.zero_trades += 1;
+                return Ok(None);
+            }
+            Row::LeftOut => {
+                self.left_out += 1;
+                return Ok(None);
+            }
+        };
+        if self.plan.check_times(&tick, &self.fields, self.now_ns)? {
+            self.early.add(self.rows.number(), || time_rule::shown(tick.event_time_ns));
+        }
+        if self.order.rows < FIXED_POINT_ROWS
+            && let Some((price, column)) = self.plan.fixed_point_price(&self.fields)
+        {
+            let text = || format!("{} in column `{column}`", String::from_utf8_lossy(price));
+            self.fixed_point.add(self.rows.number(), text);
+        }
+        self.order.add(self.rows.number(), &tick.symbol, tick.event_time_ns);
+        Ok(Some(tick))
+    }
+
+    /// Writes the current row aside, counts it, or stops at it.
+    fn leave_out_row(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
+        match &mut self.aside {
+            Some(aside) if self.is_survey => aside.count_only(self.rows.number(), &problem),
+            Some(aside) => return aside.write(self.rows.raw(), self.rows.number(), &problem),
+            None if problem.does_not_fit => {
+                if !self.is_survey {
+                    warn_at(self.rows.file.path(), self.rows.number(), &problem, self.unfit.count);
+                }
+                self.unfit.add(self.rows.number(), || problem.to_string());
+            }
+            None => return Err(bad_line(&self.rows, problem)),
+        }
+        Ok(())
+    }
+
+    /// Puts all rows that make ticks into the order of their times.
+    fn sort(&mut self, is_newest_first: bool) -> Result<(), SourceError> {
+        let mut sorter = RowSorter::new(is_newest_first);
+        while let Some(tick) = self.pull()? {
+            let pushed = sorter.push(tick.event_time_ns, self.rows.number(), self.rows.raw());
+            pushed.map_err(|source| sorting(self.rows.file.path(), source))?;
+        }
+        let sorted = sorter.finish().map_err(|source| sorting(self.rows.file.path(), source))?;
+        self.rows.sorted = Some(sorted);
+        self.order = self.order.again();
+        self.memory.forget_books();
+        (self.early, self.fixed_point) = (Noted::default(), Noted::default());
+        Ok(())
+    }
+
+    fn next_tick(&mut self) -> Result<Option<Tick>, SourceError> {
+        if let Some(is_newest_first) = self.to_sort.take() {
+            self.sort(is_newest_first)?;
+        }
+        self.pull()
     }
 }
 
@@ -106,12 +263,22 @@ impl Iterator for CsvFile {
     type Item = Result<Tick, SourceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.pull().transpose()
+        self.next_tick().transpose()
     }
 }
 
-fn bad_line(lines: &Lines, problem: FieldProblem) -> SourceError {
-    SourceError::BadLine { path: lines.path().to_owned(), line: lines.number(), problem }
+impl TickInput for CsvFile {
+    fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
+        self.leave_out_row(problem)
+    }
+}
+
+fn bad_line(rows: &Rows, problem: FieldProblem) -> SourceError {
+    SourceError::BadLine { path: rows.file.path().to_owned(), line: rows.number(), problem }
+}
+
+fn sorting(path: &Path, source: io::Error) -> SourceError {
+    SourceError::Sort { path: path.to_owned(), source }
 }
 
 /// A first line without the byte order mark that some programs write.

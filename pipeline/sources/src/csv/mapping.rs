@@ -9,32 +9,46 @@
 //!
 //! | key | value |
 //! | --- | --- |
-//! | `symbol` | column, or a constant in single quotes; `VENUE:TICKER`, or a ticker that gets `--venue` |
-//! | `time`, `receive_time` | column and unit: `:s`, `:ms`, `:us`, `:ns` or `:rfc3339` |
-//! | `price`, `size` | columns of a trade |
-//! | `trade_id` | column, digits (optional) |
+//! | `symbol` | column, or a constant; `VENUE:TICKER`, or a ticker that gets `--venue` |
+//! | `time`, `receive_time` | column and unit: `:s`, `:ms`, `:us`, `:ns`, `:rfc3339`, or a format in quotes, as `strptime` has it |
+//! | `date` | column and format (`%Y-%m-%d` without one), or a constant `'2024-08-08'`; `time` is then one of that day |
+//! | `zone` | `UTC`, `America/New_York` or `+02:00`: whose time it is, where times have no offset |
+//! | `price`, `size` | columns of a trade; a unit `:e9` divides by 10^9 |
+//! | `trade_id` | column; what is no integer is hashed (optional) |
 //! | `side` | column of the aggressor: buy, sell, … (optional) |
+//! | `buy`, `sell` | other words for sides, as in `buy='B\|1'` |
 //! | `buyer_is_maker` | column: true where the seller was the aggressor (instead of `side`) |
-//! | `bid_price`, `bid_size`, `ask_price`, `ask_size` | columns of a quote; an empty field is an absent side |
+//! | `bid_price`, `bid_size`, `ask_price`, `ask_size` | columns of a quote; sizes may be missing, and units be given |
+//! | `empty` | `absent` (the default) or `last`: what an empty side of a quote is |
 //! | `kind` | column: trade or quote; needed where columns of both are mapped |
-//! | `delimiter` | `comma` (the default), `semicolon`, `tab` or `pipe` |
+//! | `only`, `except` | column and values, as in `type:'4\|5'`: lines that are read, or are not |
+//! | `delimiter` | `comma` (the default), `semicolon`, `tab`, `pipe`, `space`, or a character in quotes |
+//! | `decimal`, `thousands` | marks in numbers: `dot`, `comma`, `space`, `apostrophe`, or a character in quotes |
+//! | `round` | decimals to which prices and sizes are rounded, half to even |
 //! | `signed` | `yes` or `no` (the default): whether prices may be 0 or below, as those of spreads and energy are |
 //! | `header` | `yes` or `no`; by default yes where a column is named and no where all are numbered |
 //!
-//! A column whose name holds a comma or a colon, or is a number, is given by its number.
+//! Constants stand in single quotes. A column whose name holds a comma or a colon, or is a number, is given by its number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
+use jiff::civil::Date;
+
 use super::mapping_reader::MappingReader;
-use super::row_plan::{Column, KindRule, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns};
+use super::number_format::NumberFormat;
+use super::row_plan::{
+    Column, Filter, KindRule, NumberColumn, QuoteColumns, RowPlan, SideRule, SideWords, SymbolRule,
+    TradeColumns,
+};
+use super::time_rule::{DateRule, TimeOfDay, TimeRule, Written, Zone};
 use crate::SourceError;
 use crate::symbol::{check_symbol, join_symbol};
 use crate::time_unit::TimeUnit;
 
 /// A parsed `--map`; see the module's page for what can be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CsvMapping {
     pub(super) symbol: SymbolSource,
     /// Columns by their key, other than the symbol's.
@@ -44,6 +58,11 @@ pub struct CsvMapping {
     pub(super) header: bool,
     /// Whether prices may be 0 or below.
     pub(super) signed: bool,
+    pub(super) numbers: NumberFormat,
+    pub(super) zone: Option<Zone>,
+    pub(super) side_words: SideWords,
+    /// Whether an empty side of a quote is that of the quote before.
+    pub(super) empty_is_last: bool,
 }
 
 /// Where the symbol comes from.
@@ -57,8 +76,19 @@ pub(super) enum SymbolSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ColumnSource {
     pub(super) place: Place,
-    /// Of times only.
-    pub(super) unit: Option<TimeUnit>,
+    pub(super) unit: Option<ColumnUnit>,
+}
+
+/// What stands behind the colon of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ColumnUnit {
+    Time(TimeUnit),
+    /// Of times and dates.
+    Format(String),
+    /// Numbers are divided by this power of ten.
+    Power(u8),
+    /// Of filters.
+    Values(Vec<String>),
 }
 
 /// Which column.
@@ -67,7 +97,11 @@ pub(super) enum Place {
     Name(String),
     /// Counted from 0.
     Index(usize),
+    Constant(String),
 }
+
+/// The format of dates without one.
+const DATE_FORMAT: &str = "%Y-%m-%d";
 
 impl FromStr for CsvMapping {
     type Err = SourceError;
@@ -86,9 +120,15 @@ pub(super) struct FileHead<'a> {
 }
 
 impl CsvMapping {
+    /// The mapping, with prices and sizes rounded to so many decimals unless it says so itself.
+    pub fn rounded(mut self, round: Option<u8>) -> CsvMapping {
+        self.numbers.round = self.numbers.round.or(round);
+        self
+    }
+
     /// The mapping as one text, whatever the order in which it was given: two mappings that read alike have one.
     pub fn canonical(&self) -> String {
-        let Self { symbol, columns, delimiter, header, signed } = self;
+        let Self { symbol, columns, delimiter, header, signed, numbers, zone, side_words, empty_is_last } = self;
         let yes = |is: bool| if is { "yes" } else { "no" };
         let symbol = match symbol {
             SymbolSource::Constant(constant) => format!("'{constant}'"),
@@ -97,7 +137,29 @@ impl CsvMapping {
         let columns: String =
             columns.iter().map(|(key, column)| format!(",{key}={}", column.canonical())).collect();
         let (delimiter, header, signed) = (char::from(*delimiter), yes(*header), yes(*signed));
-        format!("symbol={symbol}{columns},delimiter={delimiter:?},header={header},signed={signed}")
+        let mut text =
+            format!("symbol={symbol}{columns},delimiter={delimiter:?},header={header},signed={signed}");
+        // What versions before did not have is named where it is not as they had it.
+        let NumberFormat { decimal, thousands, round } = numbers;
+        if *decimal != b'.' {
+            text += &format!(",decimal={:?}", char::from(*decimal));
+        }
+        if let Some(mark) = thousands {
+            text += &format!(",thousands={mark:?}");
+        }
+        if let Some(round) = round {
+            text += &format!(",round={round}");
+        }
+        if let Some(zone) = zone {
+            text += &format!(",zone={}", zone.name);
+        }
+        if *side_words != SideWords::default() {
+            text += &format!(",buy={:?},sell={:?}", side_words.buy, side_words.sell);
+        }
+        if *empty_is_last {
+            text += ",empty=last";
+        }
+        text
     }
 
     /// The plan for a file.
@@ -106,28 +168,28 @@ impl CsvMapping {
     /// Names the first column that the header lacks, or says that the venue is missing.
     pub(super) fn plan(&self, file: &FileHead) -> Result<RowPlan, SourceError> {
         let find = |key| self.columns.get(key).map(|source| source.find(file)).transpose();
-        let find_time = |key| {
-            let source: Option<&ColumnSource> = self.columns.get(key);
-            let timed = source.and_then(|source| Some((source, source.unit?)));
-            timed.map(|(source, unit)| Ok::<_, SourceError>((source.find(file)?, unit))).transpose()
-        };
+        let number = |key| self.columns.get(key).map(|source| source.number(file)).transpose();
         // What must be there was checked when the mapping was parsed.
         const CHECKED: &str = "the mapping was checked to have it when it was parsed";
-        let trades = match (find("price")?, find("size")?) {
+        let trades = match (number("price")?, number("size")?) {
             (Some(price), Some(size)) => {
                 let side = match (find("side")?, find("buyer_is_maker")?) {
-                    (Some(column), _) => SideRule::Aggressor(column),
+                    (Some(column), _) => SideRule::Aggressor { column, words: self.side_words.clone() },
                     (None, Some(column)) => SideRule::BuyerIsMaker(column),
                     (None, None) => SideRule::Unknown,
                 };
-                Some(TradeColumns { trade_id: find("trade_id")?, price, size, side, signed: self.signed })
+                Some(TradeColumns { trade_id: find("trade_id")?, price, size, side })
             }
             _ => None,
         };
-        let quotes = match (find("bid_price")?, find("bid_size")?, find("ask_price")?, find("ask_size")?) {
-            (Some(bid_price), Some(bid_size), Some(ask_price), Some(ask_size)) => {
-                Some(QuoteColumns { bid_price, bid_size, ask_price, ask_size, signed: self.signed })
-            }
+        let quotes = match (number("bid_price")?, number("ask_price")?) {
+            (Some(bid_price), Some(ask_price)) => Some(QuoteColumns {
+                bid_price,
+                bid_size: number("bid_size")?,
+                ask_price,
+                ask_size: number("ask_size")?,
+                empty_is_last: self.empty_is_last,
+            }),
             _ => None,
         };
         let kind = match (trades, quotes, find("kind")?) {
@@ -137,9 +199,51 @@ impl CsvMapping {
             (Some(trades), None, _) => KindRule::Trades(trades),
             (None, quotes, _) => KindRule::Quotes(quotes.expect(CHECKED)),
         };
-        let event_time = find_time("time")?.expect(CHECKED);
-        let symbol = self.symbol.rule(file)?;
-        Ok(RowPlan { symbol, event_time, receive_time: find_time("receive_time")?, kind })
+        let filter = |key, keeps| {
+            let source: Option<&ColumnSource> = self.columns.get(key);
+            let filter = |source: &ColumnSource| {
+                let Some(ColumnUnit::Values(values)) = &source.unit else { unreachable!("{CHECKED}") };
+                Ok::<_, SourceError>(Filter { column: source.find(file)?, values: values.clone(), keeps })
+            };
+            source.map(filter).transpose()
+        };
+        let filters = [filter("only", true)?, filter("except", false)?];
+        let receive_time = self.columns.get("receive_time");
+        Ok(RowPlan {
+            filters: filters.into_iter().flatten().collect(),
+            symbol: self.symbol.rule(file)?,
+            event_time: self.time(self.columns.get("time").expect(CHECKED), true, file)?,
+            receive_time: receive_time.map(|source| self.time(source, false, file)).transpose()?,
+            kind,
+            numbers: self.numbers.clone(),
+            signed: self.signed,
+        })
+    }
+
+    /// The rule of a time; `is_of_date` where the date may stand elsewhere.
+    fn time(
+        &self,
+        source: &ColumnSource,
+        is_of_date: bool,
+        file: &FileHead,
+    ) -> Result<TimeRule, SourceError> {
+        let column = source.find(file)?;
+        let date = self.columns.get("date").filter(|_| is_of_date);
+        let written = match (date, source.unit.clone(), self.zone.clone()) {
+            (Some(date), unit, Some(zone)) => {
+                let time = match unit {
+                    Some(ColumnUnit::Format(format)) => TimeOfDay::Format(format),
+                    Some(ColumnUnit::Time(unit)) => TimeOfDay::Number(unit),
+                    _ => unreachable!("a time was checked to have its unit"),
+                };
+                Written::OfDay { date: date.date(file)?, time, zone }
+            }
+            (_, Some(ColumnUnit::Time(TimeUnit::Rfc3339)), zone) => Written::Rfc3339(zone),
+            (_, Some(ColumnUnit::Time(unit)), _) => Written::Number(unit),
+            (_, Some(ColumnUnit::Format(format)), zone) => Written::Civil { format, zone },
+            _ => unreachable!("a time was checked to have its unit, and a date its zone"),
+        };
+        Ok(TimeRule { column, written })
     }
 }
 
@@ -148,9 +252,53 @@ impl ColumnSource {
         let place = match &self.place {
             Place::Name(name) => format!("{name:?}"),
             Place::Index(index) => (index + 1).to_string(),
+            Place::Constant(constant) => format!("'{constant}'"),
         };
-        let unit = self.unit.map_or(String::new(), |unit| format!(":{unit:?}"));
+        let unit = match &self.unit {
+            None => String::new(),
+            Some(ColumnUnit::Time(unit)) => format!(":{unit:?}"),
+            Some(ColumnUnit::Format(format)) => format!(":'{format}'"),
+            Some(ColumnUnit::Power(power)) => format!(":e{power}"),
+            Some(ColumnUnit::Values(values)) => format!(":{values:?}"),
+        };
         place + &unit
+    }
+
+    fn number(&self, file: &FileHead) -> Result<NumberColumn, SourceError> {
+        let unit = if let Some(ColumnUnit::Power(power)) = self.unit { power } else { 0 };
+        Ok(NumberColumn { column: self.find(file)?, unit })
+    }
+
+    fn date(&self, file: &FileHead) -> Result<DateRule, SourceError> {
+        if let Place::Constant(date) = &self.place {
+            let date: Result<Date, _> = date.parse();
+            return Ok(DateRule::Constant(date.expect("the date was checked when the mapping was parsed")));
+        }
+        let format = match &self.unit {
+            Some(ColumnUnit::Format(format)) => format.clone(),
+            _ => DATE_FORMAT.to_owned(),
+        };
+        Ok(DateRule::Column { column: self.find(file)?, format })
+    }
+
+    fn find(&self, file: &FileHead) -> Result<Column, SourceError> {
+        match &self.place {
+            Place::Constant(constant) => {
+                let column = Column::new(0, format!("'{constant}'"));
+                Ok(Column { constant: Some(constant.clone()), ..column })
+            }
+            Place::Index(index) => {
+                let number = (index + 1).to_string();
+                Ok(Column::new(*index, file.header.get(*index).cloned().unwrap_or(number)))
+            }
+            Place::Name(name) => match file.header.iter().position(|column| column == name) {
+                Some(index) => Ok(Column::new(index, name)),
+                None => {
+                    let (path, header) = (file.path.to_owned(), file.header.to_vec());
+                    Err(SourceError::MissingColumn { path, column: name.clone(), header })
+                }
+            },
+        }
     }
 }
 
@@ -175,24 +323,6 @@ impl SymbolSource {
     }
 }
 
-impl ColumnSource {
-    fn find(&self, file: &FileHead) -> Result<Column, SourceError> {
-        match &self.place {
-            Place::Index(index) => {
-                let number = (index + 1).to_string();
-                Ok(Column::new(*index, file.header.get(*index).cloned().unwrap_or(number)))
-            }
-            Place::Name(name) => match file.header.iter().position(|column| column == name) {
-                Some(index) => Ok(Column::new(index, name)),
-                None => {
-                    let (path, header) = (file.path.to_owned(), file.header.to_vec());
-                    Err(SourceError::MissingColumn { path, column: name.clone(), header })
-                }
-            },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,12 +339,14 @@ mod tests {
     fn columns_are_found_in_the_header() {
         let map = "symbol=sym,time=ts:ms,price=4,size=qty";
         let found = plan(map, &["qty", "sym", "ts", "px"], Some("V")).expect("all there");
-        assert_eq!(found.event_time, (Column::new(2, "ts"), TimeUnit::Milliseconds));
+        let written = Written::Number(TimeUnit::Milliseconds);
+        assert_eq!(found.event_time, TimeRule { column: Column::new(2, "ts"), written });
         assert_eq!(
             found.symbol,
             SymbolRule::Column { column: Column::new(1, "sym"), venue: Some("V".to_owned()) }
         );
-        assert!(matches!(found.kind, KindRule::Trades(TradeColumns { price: Column { index: 3, .. }, .. })));
+        let KindRule::Trades(TradeColumns { price, .. }) = found.kind else { panic!("of trades") };
+        assert_eq!(price, NumberColumn { column: Column::new(3, "px"), unit: 0 });
         let missing = plan(map, &["sym", "ts", "px"], None).expect_err("no qty");
         assert_eq!(missing, "a.csv: no column `qty` in the header; it has: sym, ts, px");
     }

@@ -2,15 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::mapping::{ColumnSource, CsvMapping, Place, SymbolSource};
+use jiff::civil::Date;
+use warptape_events::tick::Scales;
+
+use super::mapping::{ColumnSource, ColumnUnit, CsvMapping, Place, SymbolSource};
+use super::number_format::NumberFormat;
+use super::row_plan::SideWords;
+use super::time_rule::{Gives, Zone, check_format, tells_offset};
 use crate::SourceError;
 use crate::time_unit::TimeUnit;
 
 /// Keys whose value is a column.
-const COLUMN_KEYS: [&str; 13] = [
+const COLUMN_KEYS: [&str; 16] = [
     "symbol",
     "time",
     "receive_time",
+    "date",
     "price",
     "size",
     "trade_id",
@@ -21,9 +28,20 @@ const COLUMN_KEYS: [&str; 13] = [
     "ask_price",
     "ask_size",
     "kind",
+    "only",
+    "except",
 ];
+/// Keys whose value is no column.
+const SETTING_KEYS: [&str; 10] =
+    ["delimiter", "header", "signed", "decimal", "thousands", "round", "zone", "buy", "sell", "empty"];
+/// Columns that may be a constant.
+const CONSTANT_KEYS: [&str; 6] = ["symbol", "date", "size", "bid_size", "ask_size", "side"];
+/// Columns that may have a unit.
+const NUMBER_KEYS: [&str; 6] = ["price", "size", "bid_price", "bid_size", "ask_price", "ask_size"];
 const TRADE_KEYS: [&str; 2] = ["price", "size"];
 const QUOTE_KEYS: [&str; 4] = ["bid_price", "bid_size", "ask_price", "ask_size"];
+/// Columns of a quote that must be there.
+const QUOTE_KEYS_NEEDED: [&str; 2] = ["bid_price", "ask_price"];
 
 /// Entries between commas outside single quotes.
 fn split_entries(text: &str) -> Vec<&str> {
@@ -35,15 +53,33 @@ fn split_entries(text: &str) -> Vec<&str> {
     .collect()
 }
 
+/// What stands in single quotes.
+fn quoted(text: &str) -> Option<&str> {
+    text.strip_prefix('\'')?.strip_suffix('\'')
+}
+
+/// The values of `'a|b'`.
+fn values(text: &str) -> Option<Vec<String>> {
+    Some(quoted(text)?.split('|').map(str::to_owned).collect())
+}
+
 /// Gathers entries and every mistake in them.
 #[derive(Default)]
 pub(super) struct MappingReader {
     symbol: Option<SymbolSource>,
     columns: BTreeMap<&'static str, ColumnSource>,
-    delimiter: Option<u8>,
-    header: Option<bool>,
-    signed: Option<bool>,
+    /// Settings by their key, checked.
+    settings: BTreeMap<&'static str, Setting>,
     problems: Vec<String>,
+}
+
+/// The value of a key that names no column.
+enum Setting {
+    YesNo(bool),
+    Mark(char),
+    Round(u8),
+    Zone(Zone),
+    Words(Vec<String>),
 }
 
 impl MappingReader {
@@ -60,34 +96,15 @@ impl MappingReader {
         let Some((key, value)) = entry.split_once('=') else {
             return self.problems.push(format!("`{entry}` is not key=column"));
         };
-        let seen_before = match key {
-            "delimiter" => {
-                let delimiter = match value {
-                    "comma" => Some(b','),
-                    "semicolon" => Some(b';'),
-                    "tab" => Some(b'\t'),
-                    "pipe" => Some(b'|'),
-                    _ => None,
-                };
-                if delimiter.is_none() {
-                    self.problems
-                        .push(format!("delimiter `{value}`: allowed are comma, semicolon, tab, pipe"));
+        let seen_before = match SETTING_KEYS.into_iter().find(|known| *known == key) {
+            Some(key) => match read_setting(key, value) {
+                Ok(setting) => self.settings.insert(key, setting).is_some(),
+                Err(allowed) => {
+                    self.problems.push(format!("{key} `{value}`: allowed are {allowed}"));
+                    false
                 }
-                std::mem::replace(&mut self.delimiter, delimiter).is_some()
-            }
-            "header" | "signed" => {
-                let answer = match value {
-                    "yes" => Some(true),
-                    "no" => Some(false),
-                    _ => None,
-                };
-                if answer.is_none() {
-                    self.problems.push(format!("{key} `{value}`: allowed are yes, no"));
-                }
-                let of_key = if key == "header" { &mut self.header } else { &mut self.signed };
-                std::mem::replace(of_key, answer).is_some()
-            }
-            _ => self.read_column(key, value),
+            },
+            None => self.read_column(key, value),
         };
         if seen_before {
             self.problems.push(format!("`{key}` is given twice"));
@@ -97,24 +114,36 @@ impl MappingReader {
     /// Whether the key was seen before.
     fn read_column(&mut self, key: &str, value: &str) -> bool {
         let Some(key) = COLUMN_KEYS.into_iter().find(|known| *known == key) else {
-            let allowed = COLUMN_KEYS.join(", ");
-            self.problems
-                .push(format!("unknown key `{key}`: allowed are {allowed}, delimiter, header, signed"));
+            let allowed = [&COLUMN_KEYS[..], &SETTING_KEYS].concat().join(", ");
+            self.problems.push(format!("unknown key `{key}`: allowed are {allowed}"));
             return false;
         };
-        if let Some(constant) = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
-            if key != "symbol" || constant.is_empty() {
-                self.problems
-                    .push(format!("{key}={value}: only the symbol can be a constant, and not an empty one"));
-                return false;
+        let source = match quoted(value) {
+            Some(constant) => self.constant(key, constant),
+            None => self.column_source(key, value),
+        };
+        let Some(source) = source else { return false };
+        match (key, source) {
+            ("symbol", ColumnSource { place: Place::Constant(constant), .. }) => {
+                self.symbol.replace(SymbolSource::Constant(constant)).is_some()
             }
-            return self.symbol.replace(SymbolSource::Constant(constant.to_owned())).is_some();
+            ("symbol", source) => self.symbol.replace(SymbolSource::Column(source)).is_some(),
+            (_, source) => self.columns.insert(key, source).is_some(),
         }
-        let Some(source) = self.column_source(key, value) else { return false };
-        match key {
-            "symbol" => self.symbol.replace(SymbolSource::Column(source)).is_some(),
-            _ => self.columns.insert(key, source).is_some(),
+    }
+
+    fn constant(&mut self, key: &str, constant: &str) -> Option<ColumnSource> {
+        if !CONSTANT_KEYS.contains(&key) || constant.is_empty() {
+            let allowed = CONSTANT_KEYS.join(", ");
+            self.problems
+                .push(format!("{key}='{constant}': constants are for {allowed}, and not empty ones"));
+            return None;
         }
+        if key == "date" && constant.parse::<Date>().is_err() {
+            self.problems.push(format!("date='{constant}': a date is written as '2024-08-08'"));
+            return None;
+        }
+        Some(ColumnSource { place: Place::Constant(constant.to_owned()), unit: None })
     }
 
     fn column_source(&mut self, key: &str, value: &str) -> Option<ColumnSource> {
@@ -122,16 +151,10 @@ impl MappingReader {
             Some((name, unit)) => (name, Some(unit)),
             None => (value, None),
         };
-        let is_time = matches!(key, "time" | "receive_time");
-        let unit = match (is_time, unit.map(TimeUnit::by_name)) {
-            (true, Some(Some(unit))) => Some(unit),
-            (false, None) => None,
-            (true, _) => {
-                self.problems.push(format!("{key}={value}: a time needs its unit, as in {name}:ms; allowed are s, ms, us, ns, rfc3339"));
-                return None;
-            }
-            (false, Some(_)) => {
-                self.problems.push(format!("{key}={value}: only times have a unit; give a column whose name holds a colon by its number"));
+        let unit = match column_unit(key, name, unit) {
+            Ok(unit) => unit,
+            Err(problem) => {
+                self.problems.push(format!("{key}={value}: {problem}"));
                 return None;
             }
         };
@@ -156,10 +179,25 @@ impl MappingReader {
         }
     }
 
-    fn finish(mut self) -> Result<CsvMapping, SourceError> {
+    fn is_yes(&self, key: &str) -> Option<bool> {
+        if let Some(Setting::YesNo(answer)) = self.settings.get(key) { Some(*answer) } else { None }
+    }
+
+    fn mark(&self, key: &str) -> Option<char> {
+        if let Some(Setting::Mark(mark)) = self.settings.get(key) { Some(*mark) } else { None }
+    }
+
+    fn words(&self, key: &str) -> Vec<String> {
+        if let Some(Setting::Words(words)) = self.settings.get(key) { words.clone() } else { Vec::new() }
+    }
+
+    /// Notes what a mapping of these columns lacks or has too much.
+    fn check_columns(&mut self) {
         let has = |key: &&str| self.columns.contains_key(*key);
         let (trades, quotes) = (TRADE_KEYS.iter().any(has), QUOTE_KEYS.iter().any(has));
         let (kind, two_sides) = (has(&"kind"), has(&"side") && has(&"buyer_is_maker"));
+        let names_sides = self.settings.contains_key("buy") || self.settings.contains_key("sell");
+        let no_side = names_sides && !has(&"side");
         if self.symbol.is_none() {
             self.problems.push("a tick needs symbol".to_owned());
         }
@@ -168,7 +206,7 @@ impl MappingReader {
             self.require(&TRADE_KEYS, "a trade");
         }
         if quotes {
-            self.require(&QUOTE_KEYS, "a quote");
+            self.require(&QUOTE_KEYS_NEEDED, "a quote");
         }
         if trades && quotes {
             self.require(&["kind"], "a mapping of both trades and quotes");
@@ -176,13 +214,52 @@ impl MappingReader {
             self.problems.push("kind is for mappings of both trades and quotes".to_owned());
         }
         if !trades && !quotes {
-            self.problems.push(
-                "a tick needs price and size, or bid_price, bid_size, ask_price and ask_size".to_owned(),
-            );
+            self.problems.push("a tick needs price and size, or bid_price and ask_price".to_owned());
         }
         if two_sides {
             self.problems.push("side and buyer_is_maker say the same: give one".to_owned());
         }
+        if no_side {
+            self.problems.push("buy and sell are words of side: say which column that is".to_owned());
+        }
+        self.check_times();
+        let (decimal, thousands) = (self.mark("decimal").unwrap_or('.'), self.mark("thousands"));
+        if thousands == Some(decimal) {
+            self.problems.push("decimal and thousands are the same mark".to_owned());
+        }
+    }
+
+    /// Notes formats of times that give no time, and civil times without a zone.
+    fn check_times(&mut self) {
+        let has_zone = self.settings.contains_key("zone");
+        let has_date = self.columns.contains_key("date");
+        let mut problems = Vec::new();
+        for (key, source) in &self.columns {
+            let (gives, is_zoned) = match *key {
+                "date" => (Gives::Date, true),
+                "time" if has_date => (Gives::TimeOfDay, true),
+                "time" | "receive_time" => (Gives::Both, false),
+                _ => continue,
+            };
+            if let Some(ColumnUnit::Format(format)) = &source.unit {
+                if let Err(problem) = check_format(format, gives) {
+                    problems.push(format!("{key}: the format '{format}': {problem}"));
+                } else if !has_zone && !is_zoned && !tells_offset(format) {
+                    problems.push(format!("{key}: say whose time it is, {ZONES}"));
+                }
+            }
+            if *key == "time" && has_date && source.unit == Some(ColumnUnit::Time(TimeUnit::Rfc3339)) {
+                problems.push("time: rfc3339 has its date; leave out `date`, or give a format".to_owned());
+            }
+        }
+        if has_date && !has_zone {
+            problems.push(format!("date: say whose time it is, {ZONES}"));
+        }
+        self.problems.append(&mut problems);
+    }
+
+    fn finish(mut self) -> Result<CsvMapping, SourceError> {
+        self.check_columns();
         let names_columns = self
             .columns
             .values()
@@ -191,20 +268,134 @@ impl MappingReader {
                 _ => None,
             })
             .any(|source| matches!(source.place, Place::Name(_)));
-        if names_columns && self.header == Some(false) {
+        if names_columns && self.is_yes("header") == Some(false) {
             self.problems.push("header=no, but columns are named: give their numbers".to_owned());
         }
-        let header = self.header.unwrap_or(names_columns);
+        // Marks of one byte were checked to be ASCII.
+        let byte = |mark: Option<char>, default: u8| mark.map_or(default, |mark| mark as u8);
+        let round = if let Some(Setting::Round(round)) = self.settings.get("round") { Some(*round) } else { None };
+        let zone = match self.settings.get("zone") {
+            Some(Setting::Zone(zone)) => Some(zone.clone()),
+            _ => None,
+        };
+        let numbers = NumberFormat {
+            decimal: byte(self.mark("decimal"), b'.'),
+            thousands: self.mark("thousands"),
+            round,
+        };
+        let side_words = SideWords { buy: self.words("buy"), sell: self.words("sell") };
+        let delimiter = byte(self.mark("delimiter"), b',');
+        let header = self.is_yes("header").unwrap_or(names_columns);
+        let (signed, empty_is_last) = (self.is_yes("signed"), self.is_yes("empty"));
         match (self.symbol, self.problems.is_empty()) {
             (Some(symbol), true) => Ok(CsvMapping {
                 symbol,
                 columns: self.columns,
-                delimiter: self.delimiter.unwrap_or(b','),
+                delimiter,
                 header,
-                signed: self.signed.unwrap_or(false),
+                signed: signed.unwrap_or(false),
+                numbers,
+                zone,
+                side_words,
+                empty_is_last: empty_is_last.unwrap_or(false),
             }),
             _ => Err(SourceError::BadMapping { problems: self.problems }),
         }
+    }
+}
+
+const ZONES: &str = "as in zone=UTC, zone=America/New_York or zone=+02:00";
+
+/// A setting; else what is allowed.
+fn read_setting(key: &str, value: &str) -> Result<Setting, String> {
+    let mark = || {
+        let named = match value {
+            "dot" => Some('.'),
+            "comma" => Some(','),
+            "semicolon" => Some(';'),
+            "tab" => Some('\t'),
+            "pipe" => Some('|'),
+            "space" => Some(' '),
+            "apostrophe" => Some('\''),
+            _ => None,
+        };
+        let of_quotes = quoted(value).and_then(|text| {
+            let mut characters = text.chars();
+            characters.next().filter(|_| characters.next().is_none())
+        });
+        named.or(of_quotes).filter(|mark| mark.is_ascii() && !mark.is_ascii_alphanumeric())
+    };
+    let in_number = |mark: &char| !matches!(mark, '-' | '+' | '"') && !mark.is_control();
+    match key {
+        "delimiter" => mark()
+            .filter(|mark| !matches!(mark, '"' | '\n' | '\r' | '\0'))
+            .map(Setting::Mark)
+            .ok_or("comma, semicolon, tab, pipe, space, or a character in single quotes".to_owned()),
+        "decimal" => mark()
+            .filter(in_number)
+            .map(Setting::Mark)
+            .ok_or("dot, comma, or a character in single quotes".to_owned()),
+        "thousands" => mark()
+            .filter(in_number)
+            .map(Setting::Mark)
+            .ok_or("dot, comma, space, apostrophe, or a character in single quotes".to_owned()),
+        "round" => {
+            let decimals = value.parse().ok().filter(|decimals| *decimals <= Scales::MAX);
+            decimals.map(Setting::Round).ok_or(format!("decimals from 0 to {}", Scales::MAX))
+        }
+        "zone" => Zone::by_name(quoted(value).unwrap_or(value))
+            .map(Setting::Zone)
+            .ok_or("UTC, a name such as America/New_York, an offset such as +02:00".to_owned()),
+        "buy" | "sell" => {
+            let words = values(value).filter(|words| words.iter().all(|word| !word.is_empty()));
+            words.map(Setting::Words).ok_or("words in single quotes, as in 'B' or 'B|1'".to_owned())
+        }
+        "empty" => match value {
+            "last" => Ok(Setting::YesNo(true)),
+            "absent" => Ok(Setting::YesNo(false)),
+            _ => Err("absent, last".to_owned()),
+        },
+        _ => match value {
+            "yes" => Ok(Setting::YesNo(true)),
+            "no" => Ok(Setting::YesNo(false)),
+            _ => Err("yes, no".to_owned()),
+        },
+    }
+}
+
+/// What stands behind the colon of a column; else what is wrong with it.
+fn column_unit(key: &str, name: &str, unit: Option<&str>) -> Result<Option<ColumnUnit>, String> {
+    match (key, unit) {
+        ("time" | "receive_time", unit) => {
+            let format = || unit.and_then(quoted).map(|format| ColumnUnit::Format(format.to_owned()));
+            let unit = unit.and_then(TimeUnit::by_name).map(ColumnUnit::Time).or_else(format);
+            unit.map(Some).ok_or_else(|| {
+                format!(
+                    "a time needs its unit, as in {name}:ms; allowed are s, ms, us, ns, rfc3339, and a format in single \
+                     quotes, as in {name}:'%d.%m.%Y %H:%M:%S'"
+                )
+            })
+        }
+        ("date", None) => Ok(None),
+        ("date", Some(unit)) => match quoted(unit) {
+            Some(format) => Ok(Some(ColumnUnit::Format(format.to_owned()))),
+            None => Err(format!("a date has a format in single quotes, as in {name}:'%d.%m.%Y'")),
+        },
+        ("only" | "except", unit) => match unit.and_then(values) {
+            Some(values) => Ok(Some(ColumnUnit::Values(values))),
+            None => Err(format!("a filter has values in single quotes, as in {name}:'4|5'")),
+        },
+        (_, None) => Ok(None),
+        (key, Some(unit)) if NUMBER_KEYS.contains(&key) => {
+            let power = unit.strip_prefix('e').and_then(|power| power.parse().ok());
+            let power = power.filter(|power| *power <= Scales::MAX);
+            power.map(|power| Some(ColumnUnit::Power(power))).ok_or_else(|| {
+                format!("the unit of a number is a power of ten by which it is divided, e0 to e{}, as in {name}:e9; \
+                         give a column whose name holds a colon by its number", Scales::MAX)
+            })
+        }
+        (_, Some(_)) => Err("only times, dates and numbers have a unit; give a column whose name holds a colon by its number"
+            .to_owned()),
     }
 }
 
@@ -232,14 +423,14 @@ mod tests {
         check_refused("symbol=s,time=t:hours,price=p,size=q", &["allowed are s, ms", "needs time"]);
         check_refused(
             "symbol=s,time=t:ms,price=p:ms,size=q",
-            &["only times have a unit", "a trade needs price"],
+            &["the unit of a number", "a trade needs price"],
         );
         check_refused("symbol=s,time=t:ms,price=p", &["a trade needs size"]);
-        check_refused("symbol=s,time=t:ms,bid_price=b", &["a quote needs bid_size, ask_price, ask_size"]);
+        check_refused("symbol=s,time=t:ms,bid_price=b", &["a quote needs ask_price"]);
         check_refused("symbol=s,time=0:ms,price=p,size=q", &["its number from 1", "needs time"]);
         check_refused(
             "symbol='',time=t:ms,price='5',size=q",
-            &["not an empty one", "only the symbol", "needs symbol", "needs price"],
+            &["not empty ones", "constants are for", "needs symbol", "needs price"],
         );
         check_refused("symbol=s,time=t:ms,price=p,size=q,kind=k", &["kind is for"]);
         check_refused(

@@ -1,10 +1,12 @@
 //! CSV files: Binance's public dumps, known by their names, and any other through a mapping of columns.
 //!
-//! A record is one line; fields may be quoted, lines may end in `\r\n`, files may be gzipped. Several files are merged
-//! by receive time where one is mapped, else by event time, so that the days of several symbols go side by side.
+//! A record is one line; fields may be quoted, lines may end in `\r\n`, files may be packed (gzip, Zstandard, zip) and be in UTF-16.
+//! Several files are merged by receive time where one is mapped, else by event time, so that the days of several symbols, or the trades
+//! and quotes of one venue, go side by side.
 //!
 //! A line that does not parse stops the source with file, line and column, or is written aside byte for byte and
-//! counted, as [`BadLines`] says.
+//! counted, as [`BadLines`] says. A look at the files before they are fed ([`CsvSource::open_to_survey`]) finds rows that are not in the
+//! order of their times, and numbers that no tick can hold.
 
 mod bad_lines;
 mod binance_dump;
@@ -12,9 +14,15 @@ mod csv_file;
 mod fields;
 mod mapping;
 mod mapping_reader;
+mod number_format;
+mod row_order;
 mod row_plan;
+mod sorted_rows;
+mod survey;
+mod time_rule;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use warptape_events::tick::Tick;
 
@@ -24,22 +32,41 @@ use super::input::FileProgress;
 use super::{PassedOver, Progress, SourceError};
 
 pub use self::bad_lines::BadLines;
+pub use self::binance_dump::unpacked_name;
 pub use self::mapping::CsvMapping;
+pub use self::row_order::OrderLimits;
+pub use self::survey::{AsideSummary, FeedOrder, FileOrder};
 
 /// How CSV files are read.
 #[derive(Clone, Debug, Default)]
 pub struct CsvConfig {
     /// Venue put before tickers that name none. Binance dumps without one are of venue `BINANCE`.
     pub venue: Option<String>,
-    /// What the columns mean; without one, files must be named like Binance dumps.
-    pub mapping: Option<CsvMapping>,
+    /// What the columns mean: one mapping for all files, or one for each; without any, files must be named like Binance dumps.
+    pub mappings: Vec<CsvMapping>,
     /// What happens to lines that do not parse.
     pub bad_lines: BadLines,
+    /// Decimals to which prices and sizes of dumps are rounded, half to even; mappings have their own.
+    pub round: Option<u8>,
+    /// The time by the caller's clock: rows ahead of it are bad.
+    pub now_ns: Option<i64>,
+    /// What of the order of rows is let pass.
+    pub limits: OrderLimits,
+    /// What becomes of rows that are not in order.
+    pub order: FeedOrder,
+}
+
+impl CsvConfig {
+    /// The mapping of a file, by its place among all.
+    pub fn mapping(&self, file: usize) -> Option<&CsvMapping> {
+        self.mappings.get(file).or_else(|| self.mappings.first())
+    }
 }
 
 /// Ticks of one or more CSV files.
 pub struct CsvSource {
     merge: ArrivalMerge<CsvFile>,
+    order: FeedOrder,
 }
 
 impl CsvSource {
@@ -48,12 +75,85 @@ impl CsvSource {
     /// # Errors
     /// If there is none, one cannot be opened, is not named like a dump and has no mapping, or lacks a mapped column.
     pub fn open(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
+        Self::open_each(paths, config, |file, _| file)
+    }
+
+    /// Opens the files to be looked at: nothing is written aside.
+    ///
+    /// # Errors
+    /// As [`CsvSource::open`].
+    pub fn open_to_survey(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
+        Self::open_each(paths, config, |file, _| file.for_survey())
+    }
+
+    /// Opens the files, and sorts those that are to be sorted when the first tick is taken.
+    ///
+    /// # Errors
+    /// As [`CsvSource::open`].
+    pub fn open_in_order(
+        paths: &[PathBuf],
+        config: &CsvConfig,
+        orders: &[FileOrder],
+    ) -> Result<CsvSource, SourceError> {
+        Self::open_each(paths, config, |file, number| match orders.get(number) {
+            Some(FileOrder { is_sorted: true, is_newest_first }) => file.sorted(*is_newest_first),
+            _ => file,
+        })
+    }
+
+    fn open_each(
+        paths: &[PathBuf],
+        config: &CsvConfig,
+        prepare: impl Fn(CsvFile, usize) -> CsvFile,
+    ) -> Result<CsvSource, SourceError> {
         if paths.is_empty() {
             return Err(SourceError::NoFiles);
         }
-        let files: Result<Vec<CsvFile>, SourceError> =
-            paths.iter().map(|path: &PathBuf| CsvFile::open(path, config)).collect();
-        Ok(CsvSource { merge: ArrivalMerge::new(files?) })
+        let maps = config.mappings.len();
+        if maps > 1 && maps != paths.len() {
+            let found = format!(
+                "{maps} maps for {} files: give one for all files, or one for each of them in their order",
+                paths.len()
+            );
+            return Err(SourceError::BadMapping { problems: vec![found] });
+        }
+        let open = |(number, path): (usize, &PathBuf)| {
+            Ok(prepare(CsvFile::open(path, config.mapping(number), config)?, number))
+        };
+        let files = paths.iter().enumerate().map(open).collect::<Result<_, SourceError>>()?;
+        let merge = match config.order {
+            FeedOrder::Sorted => ArrivalMerge::by_event_time(files),
+            FeedOrder::Checked | FeedOrder::Kept => ArrivalMerge::new(files),
+        };
+        Ok(CsvSource { merge, order: config.order })
+    }
+
+    /// How the rows of each file are given, as far as they were read.
+    ///
+    /// # Errors
+    /// If rows are not in order, or hold numbers that no tick can hold.
+    pub fn file_orders(&self) -> Result<Vec<FileOrder>, SourceError> {
+        self.merge.inputs().iter().map(|file| file.survey().check(self.order)).collect()
+    }
+
+    /// What is worth to be known of the files, as far as they were read.
+    pub fn remarks(&self) -> Vec<String> {
+        self.merge.inputs().iter().flat_map(|file| file.survey().remarks(self.order)).collect()
+    }
+
+    /// Whether trade ids were no integers and are kept as hashes.
+    pub fn has_hashed_ids(&self) -> bool {
+        self.merge.inputs().iter().any(|file| file.survey().has_hashed_ids)
+    }
+
+    /// Symbols with prices of another scale than nine decimals, as far as they were read.
+    pub fn scaled_symbols(&self) -> &BTreeSet<String> {
+        self.merge.scaled_symbols()
+    }
+
+    /// Tells the scale that the prices of a symbol have in the log. To be called before the first tick is taken.
+    pub fn know_scale(&mut self, symbol: &str, scale: u8) {
+        self.merge.know_scale(symbol, scale);
     }
 
     /// Bytes read of all files.
@@ -77,8 +177,13 @@ impl CsvSource {
     }
 
     /// Where bad lines were written, for each file that has some.
-    pub fn aside_paths(&self) -> Vec<&Path> {
-        self.merge.inputs().iter().filter_map(CsvFile::aside_path).collect()
+    pub fn asides(&self) -> Vec<AsideSummary> {
+        let summary = |file: &CsvFile| {
+            let aside = file.aside()?;
+            let (first_line, problem) = aside.first()?.clone();
+            Some(AsideSummary { path: aside.path().to_owned(), count: aside.count(), first_line, problem })
+        };
+        self.merge.inputs().iter().filter_map(summary).collect()
     }
 }
 
@@ -92,3 +197,5 @@ impl Iterator for CsvSource {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vendors;

@@ -1,11 +1,24 @@
 //! What the columns of one file mean: a line's fields to a tick.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use warptape_events::tick::{Scales, Side, Tick, TickKind};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::fields::FieldSplitter;
+use super::number_format::NumberFormat;
+use super::time_rule::TimeRule;
 use crate::symbol::{check_symbol, join_symbol};
-use crate::time_unit::{TimeUnit, parse_integer};
+use crate::time_unit::parse_integer;
 use crate::{DecimalError, FieldProblem, Scaled, parse_prices, parse_sizes};
+
+/// Most symbols of a file whose empty sides are those of the quote before.
+const LAST_BOOKS_MAX: usize = 1 << 20;
+/// Most decimals of a size.
+const SIZE_DECIMALS_MAX: u8 = Scales::E9.size;
+/// A whole number of this many digits is far above any price, and usual for prices in units of 1e-9.
+const FIXED_POINT_DIGITS_MIN: usize = 10;
 
 /// A column of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,15 +27,66 @@ pub(super) struct Column {
     pub(super) index: usize,
     /// Its name in the header, or its number from 1: for messages.
     pub(super) name: String,
+    /// What stands in all lines instead, where the mapping says so.
+    pub(super) constant: Option<String>,
+}
+
+/// A column of numbers, in units of 10^-`unit`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NumberColumn {
+    pub(super) column: Column,
+    pub(super) unit: u8,
 }
 
 /// How a line becomes a tick.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct RowPlan {
+    pub(super) filters: Vec<Filter>,
     pub(super) symbol: SymbolRule,
-    pub(super) event_time: (Column, TimeUnit),
-    pub(super) receive_time: Option<(Column, TimeUnit)>,
+    pub(super) event_time: TimeRule,
+    pub(super) receive_time: Option<TimeRule>,
     pub(super) kind: KindRule,
+    pub(super) numbers: NumberFormat,
+    /// Whether prices may be 0 or below.
+    pub(super) signed: bool,
+}
+
+/// What a line holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Row {
+    Tick(Tick),
+    /// A trade of price or size 0, which is none.
+    ZeroTrade,
+    /// A line that the mapping leaves out.
+    LeftOut,
+}
+
+/// What a file is remembered for while its lines are read.
+#[derive(Debug, Default)]
+pub(super) struct RowMemory {
+    /// The last book of each symbol, where empty fields stand for it.
+    last_books: HashMap<String, LastBook>,
+    /// Whether a trade id was no integer.
+    pub(super) has_hashed_ids: bool,
+}
+
+/// Texts of the last price and size of both sides.
+#[derive(Clone, Debug)]
+struct LastBook([Vec<u8>; 4]);
+
+impl Default for LastBook {
+    fn default() -> LastBook {
+        LastBook(std::array::from_fn(|_| b"0".to_vec()))
+    }
+}
+
+/// Which lines are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    pub(super) column: Column,
+    pub(super) values: Vec<String>,
+    /// Whether lines of these values are read, or all others.
+    pub(super) keeps: bool,
 }
 
 /// Where the symbol comes from.
@@ -51,11 +115,9 @@ pub(super) enum KindRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TradeColumns {
     pub(super) trade_id: Option<Column>,
-    pub(super) price: Column,
-    pub(super) size: Column,
+    pub(super) price: NumberColumn,
+    pub(super) size: NumberColumn,
     pub(super) side: SideRule,
-    /// Whether a price may be 0 or below.
-    pub(super) signed: bool,
 }
 
 /// Where the aggressor comes from.
@@ -63,32 +125,53 @@ pub(super) struct TradeColumns {
 pub(super) enum SideRule {
     Unknown,
     /// The aggressor's side.
-    Aggressor(Column),
+    Aggressor { column: Column, words: SideWords },
     /// True where the buyer waited, so that the seller was the aggressor.
     BuyerIsMaker(Column),
 }
 
-/// The columns of a quote; an empty field is an absent side of the book.
+/// The words for sides, where the mapping names them; else the usual ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SideWords {
+    pub(super) buy: Vec<String>,
+    pub(super) sell: Vec<String>,
+}
+
+/// The columns of a quote; an empty price is an absent side of the book, or the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QuoteColumns {
-    pub(super) bid_price: Column,
-    pub(super) bid_size: Column,
-    pub(super) ask_price: Column,
-    pub(super) ask_size: Column,
-    /// Whether a price may be below 0.
-    pub(super) signed: bool,
+    /// Price and size of the bid, price and size of the ask. A side whose size is in no column has size 1.
+    pub(super) bid_price: NumberColumn,
+    pub(super) bid_size: Option<NumberColumn>,
+    pub(super) ask_price: NumberColumn,
+    pub(super) ask_size: Option<NumberColumn>,
+    /// Whether an empty side is that of the quote before.
+    pub(super) empty_is_last: bool,
+}
+
+impl LastBook {
+    /// Price and size of bid and ask.
+    fn sides(&self) -> [(&[u8], &[u8]); 2] {
+        let [bid_price, bid_size, ask_price, ask_size] = &self.0;
+        [(bid_price, bid_size), (ask_price, ask_size)]
+    }
 }
 
 impl RowPlan {
     /// The tick of a line.
-    pub(super) fn tick(&self, fields: &FieldSplitter) -> Result<Tick, FieldProblem> {
-        let (event_column, event_unit) = &self.event_time;
+    pub(super) fn read(&self, fields: &FieldSplitter, memory: &mut RowMemory) -> Result<Row, FieldProblem> {
+        for filter in &self.filters {
+            let found = filter.column.field(fields)?;
+            if filter.values.iter().any(|value| value.as_bytes() == found) != filter.keeps {
+                return Ok(Row::LeftOut);
+            }
+        }
         let mut tick = Tick {
             symbol: self.symbol.read(fields)?,
             kind: TickKind::Trade,
-            event_time_ns: event_column.time_ns(fields, *event_unit)?,
+            event_time_ns: self.event_time.time_ns(fields, &self.numbers)?,
             receive_time_ns: match &self.receive_time {
-                Some((column, unit)) => column.time_ns(fields, *unit)?,
+                Some(rule) => rule.time_ns(fields, &self.numbers)?,
                 None => 0,
             },
             trade_id: 0,
@@ -101,15 +184,205 @@ impl RowPlan {
             ask_size_e9: 0,
             scales: Scales::E9,
         };
-        match &self.kind {
-            KindRule::Trades(columns) => columns.fill(fields, &mut tick)?,
-            KindRule::Quotes(columns) => columns.fill(fields, &mut tick)?,
+        let (trades, quotes) = match &self.kind {
+            KindRule::Trades(columns) => (Some(columns), None),
+            KindRule::Quotes(columns) => (None, Some(columns)),
             KindRule::Column { column, trades, quotes } => match column.kind(fields)? {
-                TickKind::Trade => trades.fill(fields, &mut tick)?,
-                TickKind::Quote => quotes.fill(fields, &mut tick)?,
+                TickKind::Trade => (Some(trades), None),
+                TickKind::Quote => (None, Some(quotes)),
             },
+        };
+        if let Some(columns) = trades
+            && !self.fill_trade(columns, fields, memory, &mut tick)?
+        {
+            return Ok(Row::ZeroTrade);
         }
-        Ok(tick)
+        if let Some(columns) = quotes {
+            self.fill_quote(columns, fields, memory, &mut tick)?;
+        }
+        Ok(Row::Tick(tick))
+    }
+
+    /// `false` for a trade of price or size 0.
+    fn fill_trade(
+        &self,
+        columns: &TradeColumns,
+        fields: &FieldSplitter,
+        memory: &mut RowMemory,
+        tick: &mut Tick,
+    ) -> Result<bool, FieldProblem> {
+        let TradeColumns { trade_id, price, size, side } = columns;
+        tick.kind = TickKind::Trade;
+        let found = price.column.field(fields)?;
+        ([tick.price_e9], tick.scales.price) = self.prices([price], [found])?;
+        let found = size.column.field(fields)?;
+        ([tick.size_e9], tick.scales.size) = self.sizes([Some(size)], [found])?;
+        if tick.size_e9 == 0 || tick.price_e9 == 0 && !self.signed {
+            return Ok(false);
+        }
+        if let Some(column) = trade_id {
+            let found = column.field(fields)?;
+            tick.trade_id = parse_integer(found).unwrap_or_else(|| {
+                memory.has_hashed_ids |= !found.is_empty();
+                hashed_id(found)
+            });
+        }
+        tick.side = match side {
+            SideRule::Unknown => Side::None,
+            SideRule::Aggressor { column, words } => column.side(fields, words)?,
+            SideRule::BuyerIsMaker(column) if column.boolean(fields)? => Side::Sell,
+            SideRule::BuyerIsMaker(_) => Side::Buy,
+        };
+        Ok(true)
+    }
+
+    fn fill_quote(
+        &self,
+        columns: &QuoteColumns,
+        fields: &FieldSplitter,
+        memory: &mut RowMemory,
+        tick: &mut Tick,
+    ) -> Result<(), FieldProblem> {
+        tick.kind = TickKind::Quote;
+        let QuoteColumns { bid_price, bid_size, ask_price, ask_size, empty_is_last } = columns;
+        let bid = side_texts(bid_price, bid_size.as_ref(), fields)?;
+        let ask = side_texts(ask_price, ask_size.as_ref(), fields)?;
+        const ABSENT: (&[u8], &[u8]) = (b"0", b"0");
+        let before = if *empty_is_last { Some(memory.last_book(&tick.symbol, bid_price)?.clone()) } else { None };
+        let [before_bid, before_ask] = before.as_ref().map_or([ABSENT; 2], LastBook::sides);
+        let (bid, ask) = (bid.unwrap_or(before_bid), ask.unwrap_or(before_ask));
+        ([tick.bid_price_e9, tick.ask_price_e9], tick.scales.price) =
+            self.prices([bid_price, ask_price], [bid.0, ask.0])?;
+        ([tick.bid_size_e9, tick.ask_size_e9], tick.scales.size) =
+            self.sizes([bid_size.as_ref(), ask_size.as_ref()], [bid.1, ask.1])?;
+        // A side of price 0 is absent, and has no size that nobody has written.
+        if bid_size.is_none() && tick.bid_price_e9 == 0 && !self.signed {
+            tick.bid_size_e9 = 0;
+        }
+        if ask_size.is_none() && tick.ask_price_e9 == 0 && !self.signed {
+            tick.ask_size_e9 = 0;
+        }
+        if *empty_is_last {
+            let book = LastBook([bid.0, bid.1, ask.0, ask.1].map(<[u8]>::to_vec));
+            memory.last_books.insert(tick.symbol.clone(), book);
+        }
+        Ok(())
+    }
+
+    fn prices<const N: usize>(
+        &self,
+        columns: [&NumberColumn; N],
+        texts: [&[u8]; N],
+    ) -> Result<Scaled<N>, FieldProblem> {
+        let problem = |number: usize, error| columns[number].column.number_problem(texts[number], error);
+        let mut plain = [const { Cow::Borrowed(&[] as &[u8]) }; N];
+        for number in 0..N {
+            let unit = columns[number].unit.into();
+            let read = self.numbers.plain(texts[number], unit, self.numbers.round);
+            plain[number] = read.map_err(|error| problem(number, error))?;
+        }
+        parse_prices(plain.each_ref().map(AsRef::as_ref), self.signed)
+            .map_err(|(number, error)| problem(number, error))
+    }
+
+    fn sizes<const N: usize>(
+        &self,
+        columns: [Option<&NumberColumn>; N],
+        texts: [&[u8]; N],
+    ) -> Result<Scaled<N>, FieldProblem> {
+        let problem = |number: usize, error| match columns[number] {
+            Some(size) => size.column.number_problem(texts[number], error),
+            None => FieldProblem::of_number("size", texts[number], error),
+        };
+        let round = self.numbers.round.map(|round| round.min(SIZE_DECIMALS_MAX));
+        let mut plain = [const { Cow::Borrowed(&[] as &[u8]) }; N];
+        for number in 0..N {
+            // A size without a column is a plain 1.
+            let Some(size) = columns[number] else {
+                plain[number] = Cow::Borrowed(texts[number]);
+                continue;
+            };
+            let read = self.numbers.plain(texts[number], size.unit.into(), round);
+            plain[number] = read.map_err(|error| problem(number, error))?;
+        }
+        parse_sizes(plain.each_ref().map(AsRef::as_ref)).map_err(|(number, error)| problem(number, error))
+    }
+
+    /// Whether a time of the tick lies before what files have ticks of.
+    ///
+    /// # Errors
+    /// If one is ahead of the clock, or is plausible in another unit only.
+    pub(super) fn check_times(
+        &self,
+        tick: &Tick,
+        fields: &FieldSplitter,
+        now_ns: Option<i64>,
+    ) -> Result<bool, FieldProblem> {
+        let times = [(Some(&self.event_time), tick.event_time_ns), (self.receive_time.as_ref(), tick.receive_time_ns)];
+        let mut is_early = false;
+        for (rule, time_ns) in times {
+            let Some(rule) = rule else { continue };
+            if !super::time_rule::is_plausible(time_ns, now_ns) {
+                rule.check_plausible(fields, &self.numbers, time_ns, now_ns)?;
+                is_early = true;
+            }
+        }
+        Ok(is_early)
+    }
+
+    /// A price of a line that looks like a number of units of 1e-9, with its column.
+    pub(super) fn fixed_point_price<'a>(&'a self, fields: &'a FieldSplitter) -> Option<(&'a [u8], &'a str)> {
+        let prices = match &self.kind {
+            KindRule::Trades(trades) | KindRule::Column { trades, .. } => [Some(&trades.price), None],
+            KindRule::Quotes(quotes) => [Some(&quotes.bid_price), Some(&quotes.ask_price)],
+        };
+        prices.into_iter().flatten().find_map(|NumberColumn { column, unit }| {
+            let found = column.field(fields).ok()?;
+            let is_long = found.len() >= FIXED_POINT_DIGITS_MIN && found.iter().all(u8::is_ascii_digit);
+            (*unit == 0 && is_long).then_some((found, &*column.name))
+        })
+    }
+}
+
+/// Price and size of a side of the book; none where its price is empty.
+fn side_texts<'a>(
+    price: &'a NumberColumn,
+    size: Option<&'a NumberColumn>,
+    fields: &'a FieldSplitter,
+) -> Result<Option<(&'a [u8], &'a [u8])>, FieldProblem> {
+    let price = price.column.field(fields)?;
+    let size = match size {
+        Some(size) => size.column.field(fields)?,
+        // A size of 0 stands for an absent side.
+        None => b"1",
+    };
+    Ok(match (price, size) {
+        (b"", _) => None,
+        (price, b"") => Some((price, b"0")),
+        side => Some(side),
+    })
+}
+
+/// A trade id that is no integer as one: the lower 63 bits of XXH3-64.
+fn hashed_id(text: &[u8]) -> i64 {
+    if text.is_empty() { 0 } else { (xxh3_64(text) & i64::MAX.unsigned_abs()) as i64 }
+}
+
+impl RowMemory {
+    /// The file begins anew.
+    pub(super) fn forget_books(&mut self) {
+        self.last_books.clear();
+    }
+
+    fn last_book(&mut self, symbol: &str, column: &NumberColumn) -> Result<&LastBook, FieldProblem> {
+        if !self.last_books.contains_key(symbol) {
+            if self.last_books.len() >= LAST_BOOKS_MAX {
+                let expected = format!("at most {LAST_BOOKS_MAX} symbols in a file with `empty=last`");
+                return Err(column.column.problem(symbol, &expected));
+            }
+            self.last_books.insert(symbol.to_owned(), LastBook::default());
+        }
+        Ok(&self.last_books[symbol])
     }
 }
 
@@ -130,92 +403,22 @@ impl SymbolRule {
     }
 }
 
-impl TradeColumns {
-    fn fill(&self, fields: &FieldSplitter, tick: &mut Tick) -> Result<(), FieldProblem> {
-        tick.kind = TickKind::Trade;
-        ([tick.price_e9], tick.scales.price) = prices(fields, [&self.price], self.signed)?;
-        ([tick.size_e9], tick.scales.size) = sizes(fields, [&self.size])?;
-        if tick.price_e9 == 0 && !self.signed {
-            return Err(self
-                .price
-                .problem("0", "a trade's price above 0; `signed=yes` in the mapping takes any"));
-        }
-        if tick.size_e9 == 0 {
-            return Err(self.size.problem("0", "a trade's size above 0"));
-        }
-        if let Some(column) = &self.trade_id {
-            let found = column.field(fields)?;
-            tick.trade_id = parse_integer(found).ok_or_else(|| column.problem(found, "an integer"))?;
-        }
-        tick.side = match &self.side {
-            SideRule::Unknown => Side::None,
-            SideRule::Aggressor(column) => column.side(fields)?,
-            SideRule::BuyerIsMaker(column) if column.boolean(fields)? => Side::Sell,
-            SideRule::BuyerIsMaker(_) => Side::Buy,
-        };
-        Ok(())
-    }
-}
-
-impl QuoteColumns {
-    fn fill(&self, fields: &FieldSplitter, tick: &mut Tick) -> Result<(), FieldProblem> {
-        tick.kind = TickKind::Quote;
-        let columns = [&self.bid_price, &self.ask_price];
-        ([tick.bid_price_e9, tick.ask_price_e9], tick.scales.price) = prices(fields, columns, self.signed)?;
-        let columns = [&self.bid_size, &self.ask_size];
-        ([tick.bid_size_e9, tick.ask_size_e9], tick.scales.size) = sizes(fields, columns)?;
-        Ok(())
-    }
-}
-
-fn prices<const N: usize>(
-    fields: &FieldSplitter,
-    columns: [&Column; N],
-    signed: bool,
-) -> Result<Scaled<N>, FieldProblem> {
-    let texts = texts(fields, columns)?;
-    parse_prices(texts, signed)
-        .map_err(|(number, error)| columns[number].number_problem(texts[number], error))
-}
-
-fn sizes<const N: usize>(fields: &FieldSplitter, columns: [&Column; N]) -> Result<Scaled<N>, FieldProblem> {
-    let texts = texts(fields, columns)?;
-    parse_sizes(texts).map_err(|(number, error)| columns[number].number_problem(texts[number], error))
-}
-
-/// The fields of prices or sizes. One that is empty is an absent side of the book, which a trade does not have.
-fn texts<'a, const N: usize>(
-    fields: &'a FieldSplitter,
-    columns: [&Column; N],
-) -> Result<[&'a [u8]; N], FieldProblem> {
-    let mut texts = [&b"0"[..]; N];
-    for (text, column) in texts.iter_mut().zip(columns) {
-        let found = column.field(fields)?;
-        if !found.is_empty() || N == 1 {
-            *text = found;
-        }
-    }
-    Ok(texts)
-}
-
 impl Column {
     /// A column by its place from 0.
     pub(super) fn new(index: usize, name: impl Into<String>) -> Column {
-        Column { index, name: name.into() }
+        Column { index, name: name.into(), constant: None }
     }
 
-    fn field<'a>(&self, fields: &'a FieldSplitter) -> Result<&'a [u8], FieldProblem> {
+    pub(super) fn field<'a>(&'a self, fields: &'a FieldSplitter) -> Result<&'a [u8], FieldProblem> {
+        if let Some(constant) = &self.constant {
+            return Ok(constant.as_bytes());
+        }
         let missing = || self.problem("nothing", &format!("a line of at least {} columns", self.index + 1));
         fields.get(self.index).map(<[u8]>::trim_ascii).ok_or_else(missing)
     }
 
-    fn problem(&self, found: impl AsRef<[u8]>, expected: &str) -> FieldProblem {
+    pub(super) fn problem(&self, found: impl AsRef<[u8]>, expected: &str) -> FieldProblem {
         FieldProblem::new(&self.name, found, expected)
-    }
-
-    fn time_ns(&self, fields: &FieldSplitter, unit: TimeUnit) -> Result<i64, FieldProblem> {
-        let found = self.field(fields)?;
-        unit.parse_ns(found).ok_or_else(|| self.problem(found, unit.expected()))
     }
 
     fn number_problem(&self, found: &[u8], error: DecimalError) -> FieldProblem {
@@ -231,15 +434,28 @@ impl Column {
         }
     }
 
-    fn side(&self, fields: &FieldSplitter) -> Result<Side, FieldProblem> {
+    fn side(&self, fields: &FieldSplitter, words: &SideWords) -> Result<Side, FieldProblem> {
         let found = self.field(fields)?;
+        let is_any = |words: &[String]| words.iter().any(|word| word.as_bytes() == found);
+        if is_any(&words.buy) {
+            return Ok(Side::Buy);
+        }
+        if is_any(&words.sell) {
+            return Ok(Side::Sell);
+        }
+        let names_own = !words.buy.is_empty() || !words.sell.is_empty();
         match found.to_ascii_lowercase().as_slice() {
+            b"" | b"none" | b"n" | b"unknown" => Ok(Side::None),
+            _ if names_own => {
+                let named = [&*words.buy, &*words.sell].concat().join(", ");
+                Err(self.problem(found, &format!("{named}, as the mapping says, or nothing")))
+            }
             b"buy" | b"b" | b"bid" => Ok(Side::Buy),
             b"sell" | b"s" | b"ask" | b"a" => Ok(Side::Sell),
-            b"" | b"none" | b"n" | b"unknown" => Ok(Side::None),
             _ => Err(self.problem(
                 found,
-                "the aggressor: buy, b or bid; sell, s, ask or a; none, n, unknown or nothing",
+                "the aggressor: buy, b or bid; sell, s, ask or a; none, n, unknown or nothing; other words by the \
+                 mapping, as in buy='1',sell='-1'",
             )),
         }
     }

@@ -15,7 +15,7 @@ fn read(name: &str, bytes: impl AsRef<[u8]>, config: &CsvConfig) -> Result<Vec<T
 }
 
 fn mapped(map: &str) -> CsvConfig {
-    CsvConfig { mapping: Some(map.parse().expect("a good mapping")), ..CsvConfig::default() }
+    CsvConfig { mappings: vec![map.parse().expect("a good mapping")], ..CsvConfig::default() }
 }
 
 fn trade(symbol: &str, event_time_ns: i64, trade_id: i64, price_e9: i64, size_e9: i64, side: Side) -> Tick {
@@ -156,10 +156,10 @@ fn mistakes_name_file_line_and_column() {
         ("1,2.5", "x1,2.5", "id"),
         ("2.5", "NaN", "price"),
         ("2.5", "-2.5", "price"),
-        ("2.5", "0", "price"),
-        (",4,", ",1e3,", "quantity"),
+        (",4,", ",1e3e,", "quantity"),
         ("1723075200001", "0", "time"),
         ("1723075200001", "soon", "time"),
+        ("1723075200001", "17230752000000000000", "time"),
         ("true,true", "maybe,true", "buyer is maker"),
         ("1723075200001,true,true", "", "time"),
     ] {
@@ -228,7 +228,8 @@ fn bad_lines_are_written_aside_byte_for_byte() {
             source.passed_over(),
             PassedOver { ignored: [("empty line".to_owned(), 1)].into(), bad: 4 }
         );
-        assert_eq!(source.aside_paths(), [&expected_path]);
+        let asides = source.asides();
+        assert_eq!((&asides[0].path, asides[0].count, asides[0].first_line), (&expected_path, 4, 2));
         assert_eq!(std::fs::read(&expected_path).expect("written"), bad.concat());
     }
 }
@@ -241,7 +242,7 @@ fn nothing_is_written_aside_where_all_is_well() {
     config.bad_lines = BadLines::Aside { folder: None };
     let mut source = CsvSource::open(std::slice::from_ref(&path), &config).expect("opens");
     assert_eq!((&mut source).count(), 1);
-    assert!(source.aside_paths().is_empty());
+    assert!(source.asides().is_empty());
     assert!(!folder.path().join("a.csv.bad").exists());
     // Where bad lines cannot be written, that is the error.
     std::fs::write(&path, "bad\n").expect("can be written");
@@ -250,4 +251,328 @@ fn nothing_is_written_aside_where_all_is_well() {
     let error = source.next().expect("not the end").expect_err("cannot be written");
     assert!(matches!(error, SourceError::Aside { .. }), "{error}");
     assert!(source.next().is_none());
+}
+
+/// Ticks of a file, and what made none.
+fn read_all(name: &str, bytes: impl AsRef<[u8]>, config: &CsvConfig) -> (Vec<Tick>, PassedOver) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write_file(&folder, name, bytes);
+    let mut source = CsvSource::open(&[path], config).expect("opens");
+    let ticks = (&mut source).map(|tick| tick.expect("a good line")).collect();
+    (ticks, source.passed_over())
+}
+
+fn ignored(kind: &str, count: u64) -> PassedOver {
+    PassedOver { ignored: [(kind.to_owned(), count)].into(), bad: 0 }
+}
+
+#[test]
+fn trades_of_price_or_size_0_are_none() {
+    let dump = "id,price,qty,quote_qty,time,is_buyer_maker\n1,2.2,10,22,1723075200000,true\n2,0,0,0,1723075200600,false\n\
+                3,2.3,0.0,0,1723075200700,false\n4,2.4,5,12,1723075209000,false\n";
+    let (ticks, passed_over) = read_all("XRPUSDT-trades-2024-08-08.csv", dump, &CsvConfig::default());
+    assert_eq!(ticks.iter().map(|tick| tick.trade_id).collect::<Vec<_>>(), [1, 4]);
+    assert_eq!(passed_over, ignored(crate::ZERO_TRADE, 2));
+    // Spreads trade at 0 and below, and not without a size.
+    let spread = mapped("symbol='V:S',time=1:ms,price=2,size=3,signed=yes");
+    let (ticks, passed_over) = read_all("a.csv", "1723075200000,0,1\n1723075200000,-1,1\n1723075200000,-1,0\n", &spread);
+    assert_eq!(ticks.iter().map(|tick| tick.price_e9).collect::<Vec<_>>(), [0, -E9]);
+    assert_eq!(passed_over, ignored(crate::ZERO_TRADE, 1));
+}
+
+#[test]
+fn numbers_as_programs_write_them() {
+    let map = "symbol='V:X',time=1:ms,price=2,size=3";
+    let prices = |map: &str, text: &str| -> Result<Vec<_>, String> {
+        let ticks = read("a.csv", text, &mapped(map))?;
+        Ok(ticks.iter().map(|tick| (tick.event_time_ns, tick.price_e9, tick.size_e9)).collect())
+    };
+    let ns = 1_723_075_200_000_000_000;
+    assert_eq!(
+        prices(map, "1.7230752E+12,1.23e-05,1e6\n1723075200000.0,1.24E-05,2.5e+06\n"),
+        Ok(vec![(ns, 12_300, 1_000_000 * E9), (ns, 12_400, 2_500_000 * E9)])
+    );
+    let rounded = "1723075200000,61686.299999999996,0.30000000000000004\n1723075200000,0.00031099999999999997,1\n";
+    assert_eq!(
+        prices(&format!("{map},round=9"), rounded),
+        Ok(vec![(ns, 61_686_300_000_000, 300_000_000), (ns, 311_000, E9)])
+    );
+    let too_small = prices(&format!("{map},round=9"), "1723075200000,1e-12,1\n").expect_err("0");
+    assert!(too_small.contains("rounding leaves above 0"), "{too_small}");
+    let grouped = format!("{map},delimiter=';',decimal=',',thousands='.'");
+    assert_eq!(prices(&grouped, "1723075200000;1.234,5;1.000\n"), Ok(vec![(ns, 1_234_500_000_000, 1_000 * E9)]));
+    let wrong = prices(&grouped, "1723075200000;1234.5;1\n").expect_err("a point for decimals");
+    assert!(wrong.contains("`decimal` or `thousands`"), "{wrong}");
+}
+
+#[test]
+fn prices_have_the_decimals_of_their_symbols_first_one() {
+    let noise = "t,s,p,q\n1723075200000,V:A,61686.2,1\n1723075201000,V:A,61686.299999999996,1\n1723075202000,V:A,61686.4,1\n\
+                 1723075202000,V:A,0.00000000012,1\n";
+    let map = "symbol=s,time=t:ms,price=p,size=q";
+    let (ticks, passed_over) = read_all("a.csv", noise, &mapped(map));
+    assert_eq!((ticks.len(), passed_over.unfit()), (2, 2));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write_file(&folder, "a.csv", noise);
+    let mut survey = CsvSource::open_to_survey(std::slice::from_ref(&path), &mapped(map)).expect("opens");
+    assert_eq!((&mut survey).count(), 2);
+    let refused = survey.file_orders().expect_err("refused").to_string();
+    for expected in ["2 lines have numbers that no tick can hold", "line 3", "61686.299999999996", "--round 9", "--skip-bad"] {
+        assert!(refused.contains(expected), "{refused}");
+    }
+    // Bad lines that go aside are no reason.
+    let aside = CsvConfig { bad_lines: BadLines::Aside { folder: None }, ..mapped(map) };
+    let mut survey = CsvSource::open_to_survey(std::slice::from_ref(&path), &aside).expect("opens");
+    assert_eq!(((&mut survey).count(), survey.passed_over().bad), (2, 2));
+    survey.file_orders().expect("lines go aside");
+    assert!(!folder.path().join("a.csv.bad").exists(), "a survey writes nothing");
+    // What the log has decides before what the file has.
+    let mut source = CsvSource::open(&[path], &aside).expect("opens");
+    source.know_scale("V:A", 0);
+    assert_eq!(((&mut source).count(), source.passed_over().bad), (0, 4));
+    // With digits to spare from the first price on, all fit that have 64 bits.
+    let fine = "t,s,p,q\n1723075200000,V:A,0.0000123456789,1\n1723075201000,V:A,1000.5,1\n1723075202000,V:A,20000000000,1\n";
+    let (ticks, passed_over) = read_all("a.csv", fine, &mapped(map));
+    assert_eq!((ticks.len(), passed_over.unfit()), (2, 1));
+}
+
+#[test]
+fn words_rows_and_ids_of_vendors() {
+    let map = "symbol='V:X',time=1:ms,price=2,size=3,side=4,buy='-1',sell='1|S',trade_id=5,only=6:'4|5',except=7:'X'";
+    let text = "1723075200000,1,1,-1,7,4,\n1723075200000,1,1,1,abc,5,\n1723075200000,1,1,S,,5,\nno,row,of,the,map,1,\n\
+                1723075200000,1,1,S,9,5,X\n1723075200000,1,1,none,9,5,\n";
+    let (ticks, passed_over) = read_all("a.csv", text, &mapped(map));
+    let found: Vec<_> = ticks.iter().map(|tick| (tick.side, tick.trade_id)).collect();
+    // XXH3-64 of "abc" is 0x78af5f94892f3950.
+    let hash = 0x78af_5f94_892f_3950;
+    assert_eq!(found, [(Side::Buy, 7), (Side::Sell, hash), (Side::Sell, 0), (Side::None, 9)]);
+    assert_eq!(passed_over, ignored("line that `only` or `except` leaves out", 2));
+    let wrong = read("a.csv", "1723075200000,1,1,buy,7,4,\n", &mapped(map)).expect_err("no word of the map");
+    assert!(wrong.contains("expected -1, 1, S, as the mapping says"), "{wrong}");
+}
+
+#[test]
+fn quotes_without_sizes_and_with_sides_that_stay() {
+    let quotes = |map: &str, text: &str| -> Vec<[i64; 4]> {
+        let ticks = read("a.csv", text, &mapped(map)).expect("good lines");
+        ticks.iter().map(|tick| [tick.bid_price_e9, tick.bid_size_e9, tick.ask_price_e9, tick.ask_size_e9]).collect()
+    };
+    let text = "1723075200000,1,2\n1723075200000,,3\n1723075200000,0,4\n";
+    let map = "symbol='V:X',time=1:ms,bid_price=2,ask_price=3";
+    assert_eq!(quotes(map, text), [[E9, E9, 2 * E9, E9], [0, 0, 3 * E9, E9], [0, 0, 4 * E9, E9]]);
+    let last = format!("{map},empty=last");
+    assert_eq!(quotes(&last, text), [[E9, E9, 2 * E9, E9], [E9, E9, 3 * E9, E9], [0, 0, 4 * E9, E9]]);
+    let constant = format!("{map},bid_size='100',ask_size='100'");
+    assert_eq!(quotes(&constant, "1723075200000,1,\n"), [[E9, 100 * E9, 0, 0]]);
+}
+
+#[test]
+fn times_of_civil_clocks() {
+    let time = |map: &str, text: &str| -> Result<i64, String> {
+        let map = format!("symbol='V:X',price=2,size=3,{map}");
+        Ok(read("a.csv", format!("{text},1,1\n"), &mapped(&map))?[0].event_time_ns)
+    };
+    let midnight = 1_723_075_200 * E9;
+    let new_york = "time=1:'%Y-%m-%d %H:%M:%S%.f',zone=America/New_York";
+    assert_eq!(time(new_york, "2024-08-07 20:00:00"), Ok(midnight));
+    assert_eq!(time(new_york, "2024-08-07 20:00:00.000000001"), Ok(midnight + 1));
+    assert_eq!(time("time=1:rfc3339,zone=UTC", "2024-08-08 00:00:00.5"), Ok(midnight + E9 / 2));
+    assert_eq!(time("time=1:rfc3339,zone=UTC", "2024-08-08T02:00:00+02:00"), Ok(midnight));
+    assert_eq!(time("time=1:'%d/%b/%Y:%H:%M:%S %z'", "08/Aug/2024:02:00:00 +0200"), Ok(midnight));
+    assert_eq!(time("date='2024-08-08',time=1:ms,zone=+02:00", "7200000"), Ok(midnight));
+    assert_eq!(time("date='2024-08-08',time=1:'%I:%M:%S %p',zone=UTC", "12:00:01 AM"), Ok(midnight + E9));
+    // An hour that comes twice is the first of both, and one that never comes is a mistake.
+    let first = time(new_york, "2024-11-03 01:30:00").expect("the first of both");
+    assert_eq!(first, time("time=1:rfc3339", "2024-11-03T01:30:00-04:00").expect("a time"));
+    let never = time(new_york, "2024-03-10 02:30:00").expect_err("clocks pass over it");
+    assert!(never.contains("America/New_York, whose clocks pass over"), "{never}");
+    let unzoned = time("time=1:rfc3339", "2024-08-08 00:00:00").expect_err("whose time?");
+    assert!(unzoned.contains("zone=UTC"), "{unzoned}");
+    let other = time(new_york, "08.08.2024 00:00:00").expect_err("another format");
+    assert!(other.contains("a time written as %Y-%m-%d %H:%M:%S%.f"), "{other}");
+    assert!(time("date='2024-08-08',time=1:s,zone=UTC", "86400").is_err(), "a day has 24 hours");
+}
+
+#[test]
+fn times_that_cannot_be_are_told_of_with_their_unit() {
+    let now_ns = Some(1_790_000_000 * E9);
+    let read = |map: &str, text: &str| {
+        let config = CsvConfig { now_ns, ..mapped(&format!("symbol='V:X',price=2,size=3,{map}")) };
+        read("a.csv", format!("{text},1,1\n"), &config)
+    };
+    let seconds = read("time=1:ms", "1723075200").expect_err("seconds");
+    for expected in ["a.csv:1", "as ms, it is 1970-01-20T22:37:55.2Z", "as s 2024-08-08T00:00:00Z: say 1:s"] {
+        assert!(seconds.contains(expected), "{seconds}");
+    }
+    for (map, text, unit) in [("s", "1723075200000", "ms"), ("us", "1723075200000", "ms"), ("ms", "1723075200000000", "us")] {
+        let wrong = read(&format!("time=1:{map}"), text).expect_err("another unit");
+        assert!(wrong.contains(&format!("as {unit} 2024-08-08T00:00:00Z: say 1:{unit}")), "{wrong}");
+    }
+    let ahead = read("time=1:s", "1790086401").expect_err("more than a day ahead");
+    assert!(ahead.contains("is ahead of this machine's clock"), "{ahead}");
+    assert!(read("time=1:s", "1790086400").is_ok());
+    // Times of another age are read, and told of.
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write_file(&folder, "a.csv", "1985-01-02T00:00:00Z,1,1\n2024-01-02T00:00:00Z,1,1\n");
+    let config = CsvConfig { now_ns, ..mapped("symbol='V:X',time=1:rfc3339,price=2,size=3") };
+    let mut source = CsvSource::open(&[path], &config).expect("opens");
+    assert_eq!((&mut source).count(), 2);
+    assert!(source.remarks()[0].contains("1 times lie before 1990, the first in line 1 (1985-01-02T00:00:00Z)"));
+}
+
+#[test]
+fn packed_files_and_utf16() {
+    let text = "0,2500.0,1,2500,1723075200000,true,true\n1,2500.1,1,2500,1723075201000,true,true\n";
+    let expected = read("ETHUSDT-trades-2024-08-08.csv", text, &CsvConfig::default());
+    assert_eq!(expected.as_ref().map(Vec::len), Ok(2));
+    let zipped = |deflate: bool, names: &[&str]| zip_archive(names, text.as_bytes(), deflate);
+    for deflate in [true, false] {
+        let archive = zipped(deflate, &["ETHUSDT-trades-2024-08-08.csv"]);
+        assert_eq!(read("ETHUSDT-trades-2024-08-08.zip", archive, &CsvConfig::default()), expected);
+    }
+    let refused = |archive: &[u8]| {
+        read("ETHUSDT-trades-2024-08-08.zip", archive, &CsvConfig::default()).expect_err("no archive of one file")
+    };
+    assert!(refused(&zipped(true, &["a", "b"])).contains("several files: unpack it"));
+    let mut damaged = zipped(false, &["a"]);
+    damaged[40] ^= 1;
+    assert!(refused(&damaged).contains("checksum"));
+    let cut = zipped(true, &["a"]);
+    refused(&cut[..cut.len() / 2]);
+    let wide: Vec<u8> = format!("\u{feff}sym\tts\tpx\tqty\r\nV:Ü\t1723075200000\t1.5\t2\r\n")
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let config = mapped("symbol=sym,time=ts:ms,price=px,size=qty,delimiter=tab");
+    let ticks = read("a.csv", wide, &config).expect("UTF-16");
+    assert_eq!((&*ticks[0].symbol, ticks[0].price_e9, ticks[0].size_e9), ("V:Ü", 1_500_000_000, 2 * E9));
+}
+
+/// An archive in which the same content has these names.
+fn zip_archive(names: &[&str], content: &[u8], deflate: bool) -> Vec<u8> {
+    use std::io::Write;
+    let packed = if deflate {
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(content).expect("memory");
+        encoder.finish().expect("memory")
+    } else {
+        content.to_vec()
+    };
+    let mut crc = flate2::Crc::new();
+    crc.update(content);
+    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    for name in names {
+        let mut common = Vec::new();
+        // Version, flags, method, time, date.
+        for field in [20_u16, 0, if deflate { 8 } else { 0 }, 0, 33] {
+            common.extend(field.to_le_bytes());
+        }
+        for field in [crc.sum(), packed.len() as u32, content.len() as u32] {
+            common.extend(field.to_le_bytes());
+        }
+        common.extend((name.len() as u16).to_le_bytes());
+        common.extend(0_u16.to_le_bytes());
+        let offset = archive.len() as u32;
+        archive.extend([b"PK\x03\x04", &common[..], name.as_bytes(), &packed].concat());
+        directory.extend([b"PK\x01\x02", &20_u16.to_le_bytes()[..], &common[..], &[0; 10]].concat());
+        directory.extend(offset.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let (start, length, count) = (archive.len() as u32, directory.len() as u32, names.len() as u16);
+    archive.extend(directory);
+    archive.extend([b"PK\x05\x06", &[0; 4][..], &count.to_le_bytes(), &count.to_le_bytes()].concat());
+    archive.extend([&length.to_le_bytes()[..], &start.to_le_bytes(), &[0; 2]].concat());
+    archive
+}
+
+const ORDER_MAP: &str = "symbol='V:X',time=1:s,price=2,size='1'";
+
+fn survey(text: &str, order: FeedOrder) -> (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, String>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write_file(&folder, "a.csv", text);
+    let limits = OrderLimits { lateness_ns: 2 * E9, ahead_ns_max: Some(4 * 86_400 * E9) };
+    let config = CsvConfig { limits, order, ..mapped(ORDER_MAP) };
+    let mut survey = CsvSource::open_to_survey(std::slice::from_ref(&path), &config).expect("opens");
+    (&mut survey).for_each(|tick| drop(tick.expect("a good line")));
+    let orders = survey.file_orders().map_err(|error| error.to_string());
+    (folder, path, config, orders)
+}
+
+#[test]
+fn rows_out_of_order_are_refused_or_sorted() {
+    let rows = |times: &[i64]| -> String {
+        times.iter().enumerate().map(|(row, time)| format!("{},{}\n", 1_723_075_200 + time, row + 1)).collect()
+    };
+    for (times, found, sorted) in [
+        (&[10, 11, 5, 12, 1][..], "2 of 5 rows lie more than 2 s behind those before them, the first in line 3, the farthest by 11 s in line 5", &[5, 3, 1, 2, 4][..]),
+        (&[30, 20, 20, 10, 1], "the newest of its 5 rows comes first", &[5, 4, 3, 2, 1]),
+    ] {
+        let (_folder, _, _, refused) = survey(&rows(times), FeedOrder::Checked);
+        let refused = refused.expect_err("out of order");
+        assert!(refused.contains(found) && refused.contains("--sort"), "{refused}");
+        let (_folder, path, config, orders) = survey(&rows(times), FeedOrder::Sorted);
+        let orders = orders.expect("rows are sorted");
+        let source = CsvSource::open_in_order(&[path], &config, &orders).expect("opens");
+        let prices: Vec<i64> = source.map(|tick| tick.expect("good").price_e9 / E9).collect();
+        assert_eq!(prices, sorted);
+        let (_folder, _, _, kept) = survey(&rows(times), FeedOrder::Kept);
+        assert!(!kept.expect("rows are kept")[0].is_sorted);
+    }
+    // What is in order is not sorted.
+    let (_folder, _, _, orders) = survey(&rows(&[1, 1, 2]), FeedOrder::Sorted);
+    assert!(!orders.expect("in order")[0].is_sorted);
+    let (_folder, _, _, orders) = survey(&rows(&[2, 1, 3]), FeedOrder::Checked);
+    orders.expect("within the lateness");
+}
+
+#[test]
+fn sorted_rows_are_counted_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write_file(&folder, "a.csv", "1723075210,3\nbad\n\n1723075200,0\n1723075205,2\n1723075201,1.0000000001\n");
+    let config = CsvConfig {
+        bad_lines: BadLines::Aside { folder: None },
+        order: FeedOrder::Sorted,
+        ..mapped(ORDER_MAP)
+    };
+    let order = FileOrder { is_sorted: true, is_newest_first: false };
+    let mut source = CsvSource::open_in_order(&[path], &config, &[order]).expect("opens");
+    // The first price in the order of times has ten decimals, and so have the others.
+    let times: Vec<i64> = (&mut source).map(|tick| tick.expect("good").event_time_ns / E9 - 1_723_075_200).collect();
+    assert_eq!(times, [1, 5, 10]);
+    let passed_over = source.passed_over();
+    assert_eq!((passed_over.bad, passed_over.ignored.len()), (1, 2), "{passed_over:?}");
+    assert_eq!(std::fs::read(folder.path().join("a.csv.bad")).expect("written"), b"bad\n");
+}
+
+#[test]
+fn files_have_maps_of_their_own() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trades = write_file(&folder, "trades.csv", "t,p,q\n1723075200,1,1\n1723075202,2,1\n");
+    let quotes = write_file(&folder, "quotes.csv", "t,b,a\n1723075201,1,2\n1723075203,2,3\n");
+    let mappings: Vec<CsvMapping> = ["symbol='V:X',time=t:s,price=p,size=q", "symbol='V:X',time=t:s,bid_price=b,ask_price=a"]
+        .map(|map| map.parse().expect("a good map"))
+        .into();
+    let config = CsvConfig { mappings, ..CsvConfig::default() };
+    let source = CsvSource::open(&[trades.clone(), quotes], &config).expect("opens");
+    let kinds: Vec<TickKind> = source.map(|tick| tick.expect("good").kind).collect();
+    assert_eq!(kinds, [TickKind::Trade, TickKind::Quote, TickKind::Trade, TickKind::Quote]);
+    let refused = CsvSource::open(&[trades], &config).err().expect("two maps for one file").to_string();
+    assert!(refused.contains("2 maps for 1 files"), "{refused}");
+}
+
+#[test]
+fn prices_in_small_units_are_told_of() {
+    let text = "1723075200000,3720250000000,5\n";
+    let prices = |map: &str| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = write_file(&folder, "a.csv", text);
+        let mut source = CsvSource::open(&[path], &mapped(map)).expect("opens");
+        let tick = source.next().expect("a row").expect("good");
+        ((tick.price_e9, tick.scales.price), source.remarks())
+    };
+    let (price, remarks) = prices("symbol='V:X',time=1:ms,price=2,size=3");
+    assert_eq!(price, (3_720_250_000_000, 0));
+    assert!(remarks[0].contains("3720250000000") && remarks[0].contains("price=COLUMN:e9"), "{remarks:?}");
+    let in_units = prices("symbol='V:X',time=1:ms,price=2:e9,size=3");
+    assert_eq!(in_units, ((3_720_250_000_000, 9), Vec::new()));
 }

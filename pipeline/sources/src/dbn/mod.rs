@@ -33,9 +33,9 @@ use warptape_events::tick::Tick;
 
 use self::record_reader::{RecordProblem, RecordReader};
 use self::whole_stream::WholeStream;
-use super::arrival_merge::ArrivalMerge;
+use super::arrival_merge::{ArrivalMerge, TickInput};
 use super::input::{CountedFile, FileProgress};
-use super::{PassedOver, Progress, SourceError};
+use super::{DOES_NOT_FIT, FieldProblem, PassedOver, Progress, SourceError};
 
 /// Ticks of one or more DBN files.
 pub struct DbnSource {
@@ -167,6 +167,14 @@ impl Iterator for DbnFile {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.pull().transpose()
+    }
+}
+
+impl TickInput for DbnFile {
+    fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
+        tracing::warn!(path = %self.path.display(), record = self.record, %problem, "a tick is left out");
+        self.passed_over.ignore(DOES_NOT_FIT);
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use warptape_events::tick::{Scales, Side, Tick, TickKind};
 use super::market_event::{Book, MarketEvent, Quotes};
 use super::publisher_venues::PublisherVenues;
 use crate::symbol::join_symbol;
-use crate::{EMPTY_TRADE, FieldProblem, PassedOver};
+use crate::{ZERO_TRADE, FieldProblem, PassedOver};
 
 /// Makes ticks of the records of one file.
 pub(super) struct RecordReader {
@@ -99,7 +99,7 @@ impl RecordReader {
         }
         let Some(trade) = event.trade else { return Ok(()) };
         if trade.size_e9() == 0 {
-            passed_over.ignore(EMPTY_TRADE);
+            passed_over.ignore(ZERO_TRADE);
             return Ok(());
         }
         // Trades of one message have its number in common; an id is of one trade.

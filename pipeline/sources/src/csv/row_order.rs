@@ -1,0 +1,252 @@
+//! Whether the rows of a file stand in the order of their times, as `run` will see it.
+//!
+//! A tick is late when it lies more than the allowed lateness behind the greatest time before it, and a dead letter when it lies
+//! more than `stages.future_max_ms` ahead. Each venue is looked at by itself, because one may be behind the others as a whole.
+
+use std::collections::HashMap;
+
+/// What of a file's order is let pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderLimits {
+    /// How far a tick may lie behind one before it.
+    pub lateness_ns: i64,
+    /// How far a tick may lie ahead of those before it.
+    pub ahead_ns_max: Option<i64>,
+}
+
+impl Default for OrderLimits {
+    /// Lets everything pass.
+    fn default() -> OrderLimits {
+        OrderLimits { lateness_ns: i64::MAX, ahead_ns_max: None }
+    }
+}
+
+/// Rows far ahead, one after another, that are followed as a jump of the market.
+const JUMP_ROWS: u64 = 8;
+/// Venues that are told apart; all others are taken for one.
+const VENUES_MAX: usize = 1_024;
+/// A file runs backwards where so many times more rows go back than forth.
+const BACKWARDS_RATIO: u64 = 9;
+
+/// Rows that lie too far from those before them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Apart {
+    pub(super) rows: u64,
+    pub(super) first_line: u64,
+    pub(super) greatest_ns: i64,
+    pub(super) greatest_line: u64,
+}
+
+impl Apart {
+    fn add(&mut self, line: u64, by_ns: i64) {
+        if self.rows == 0 {
+            self.first_line = line;
+        }
+        self.rows += 1;
+        if by_ns > self.greatest_ns {
+            (self.greatest_ns, self.greatest_line) = (by_ns, line);
+        }
+    }
+
+    fn add_all(&mut self, other: Apart) {
+        if self.rows == 0 {
+            self.first_line = other.first_line;
+        }
+        self.rows += other.rows;
+        if other.greatest_ns > self.greatest_ns {
+            (self.greatest_ns, self.greatest_line) = (other.greatest_ns, other.greatest_line);
+        }
+    }
+}
+
+/// The order of a file's rows so far.
+#[derive(Debug)]
+pub(super) struct RowOrder {
+    pub(super) limits: OrderLimits,
+    pub(super) rows: u64,
+    /// Greatest time of each venue that was not far ahead.
+    venues: HashMap<String, Venue>,
+    greatest_ns: i64,
+    previous_ns: i64,
+    rows_back: u64,
+    rows_forth: u64,
+    /// Rows behind others of their venue.
+    pub(super) late: Apart,
+    /// Rows behind others of another venue alone.
+    pub(super) behind_others: Apart,
+    ahead: Apart,
+}
+
+#[derive(Debug)]
+struct Venue {
+    greatest_ns: i64,
+    /// Rows far ahead since one that was not.
+    ahead: Apart,
+}
+
+impl RowOrder {
+    pub(super) fn new(limits: OrderLimits) -> RowOrder {
+        RowOrder {
+            limits,
+            rows: 0,
+            venues: HashMap::new(),
+            greatest_ns: i64::MIN,
+            previous_ns: i64::MIN,
+            rows_back: 0,
+            rows_forth: 0,
+            late: Apart::default(),
+            behind_others: Apart::default(),
+            ahead: Apart::default(),
+        }
+    }
+
+    /// The file begins anew.
+    pub(super) fn again(&self) -> RowOrder {
+        RowOrder::new(self.limits)
+    }
+
+    /// Looks at the next row.
+    pub(super) fn add(&mut self, line: u64, symbol: &str, time_ns: i64) {
+        self.rows += 1;
+        self.rows_back += u64::from(time_ns < self.previous_ns);
+        self.rows_forth += u64::from(time_ns > self.previous_ns && self.rows > 1);
+        self.previous_ns = time_ns;
+        let name = symbol.split_once(':').map_or("", |(venue, _)| venue);
+        let name = if self.venues.contains_key(name) || self.venues.len() < VENUES_MAX { name } else { "" };
+        if !self.venues.contains_key(name) {
+            let first = Venue { greatest_ns: time_ns, ahead: Apart::default() };
+            self.venues.insert(name.to_owned(), first);
+        }
+        let Some(venue) = self.venues.get_mut(name) else { return };
+        let ahead_ns = time_ns.saturating_sub(venue.greatest_ns);
+        if self.limits.ahead_ns_max.is_some_and(|max| ahead_ns > max) {
+            venue.ahead.add(line, ahead_ns);
+            if venue.ahead.rows < JUMP_ROWS {
+                return;
+            }
+            venue.ahead = Apart::default();
+        }
+        self.ahead.add_all(std::mem::take(&mut venue.ahead));
+        let behind_ns = -ahead_ns;
+        if behind_ns > self.limits.lateness_ns {
+            self.late.add(line, behind_ns);
+        } else {
+            let behind_ns = self.greatest_ns.saturating_sub(time_ns);
+            if behind_ns > self.limits.lateness_ns {
+                self.behind_others.add(line, behind_ns);
+            }
+        }
+        venue.greatest_ns = venue.greatest_ns.max(time_ns);
+        self.greatest_ns = self.greatest_ns.max(time_ns);
+    }
+
+    /// Rows far ahead of those before and after them.
+    pub(super) fn ahead(&self) -> Apart {
+        self.venues.values().fold(self.ahead, |mut all, venue| {
+            all.add_all(venue.ahead);
+            all
+        })
+    }
+
+    /// Whether the newest row comes first.
+    pub(super) fn is_backwards(&self) -> bool {
+        self.rows_back > 0 && self.rows_back >= self.rows_forth.saturating_mul(BACKWARDS_RATIO)
+    }
+
+    /// Whether rows go back at all, however little.
+    pub(super) fn is_sorted(&self) -> bool {
+        self.rows_back == 0
+    }
+
+    /// Whether `run` would not take all rows in this order.
+    pub(super) fn is_refused(&self) -> bool {
+        self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS
+    }
+}
+
+/// A length of time for people.
+pub(super) fn length_text(length_ns: i64) -> String {
+    const UNITS: [(i64, &str); 4] =
+        [(86_400_000_000_000, "days"), (3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s")];
+    let milliseconds = |unit: i64| (length_ns / (unit / 1_000), unit);
+    match UNITS.into_iter().find(|(unit, _)| length_ns >= 2 * unit) {
+        Some((unit, name)) => {
+            let (thousandths, _) = milliseconds(unit);
+            let text = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+            format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
+        }
+        None => format!("{} ms", length_ns / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+    const DAY: i64 = 86_400 * S;
+
+    fn order(rows: &[(&str, i64)]) -> RowOrder {
+        let mut order = RowOrder::new(OrderLimits { lateness_ns: 2 * S, ahead_ns_max: Some(4 * DAY) });
+        for (number, (symbol, time_ns)) in rows.iter().enumerate() {
+            order.add(number as u64 + 1, symbol, *time_ns);
+        }
+        order
+    }
+
+    #[test]
+    fn rows_within_the_lateness_pass() {
+        let times = [10, 12, 11, 10, 13].map(|time| ("V:A", time * S));
+        let found = order(&times);
+        assert!(!found.is_refused() && !found.is_sorted() && !found.is_backwards());
+        assert_eq!((found.late.rows, found.ahead().rows), (0, 0));
+    }
+
+    #[test]
+    fn late_rows_are_counted_with_the_greatest_step() {
+        let found = order(&[10, 13, 10, 20, 5, 21].map(|time| ("V:A", time * S)));
+        assert_eq!(found.late, Apart { rows: 2, first_line: 3, greatest_ns: 15 * S, greatest_line: 5 });
+        assert!(found.is_refused() && !found.is_backwards());
+    }
+
+    #[test]
+    fn newest_first_is_recognised() {
+        let found = order(&[20, 20, 16, 10, 10, 1].map(|time| ("V:A", time * S)));
+        assert!(found.is_refused() && found.is_backwards());
+    }
+
+    #[test]
+    fn a_venue_behind_another_one_is_in_order() {
+        let rows: Vec<_> = (0..20).flat_map(|s| [("A:X", (s + 3) * S), ("B:X", s * S)]).collect();
+        let found = order(&rows);
+        assert!(!found.is_refused());
+        assert_eq!((found.behind_others.rows, found.behind_others.greatest_ns), (20, 3 * S));
+    }
+
+    #[test]
+    fn a_wrong_time_is_no_disorder_and_many_are() {
+        let mut times: Vec<i64> = (0..100).map(|second| second * S).collect();
+        times[5] += 365 * DAY;
+        let rows: Vec<_> = times.iter().map(|time| ("V:A", *time)).collect();
+        let found = order(&rows);
+        assert!(!found.is_refused());
+        assert_eq!((found.ahead().rows, found.ahead().first_line), (1, 6));
+        let interleaved: Vec<_> = (0..10).flat_map(|s| [("V:A", s * S), ("V:A", s * S + 20 * DAY)]).collect();
+        assert_eq!(order(&interleaved).ahead().rows, 10);
+        assert!(order(&interleaved).is_refused());
+        // A market that goes on after weeks jumps.
+        let jump: Vec<_> = (0..20).map(|s| ("V:A", s * S + if s < 10 { 0 } else { 20 * DAY })).collect();
+        assert_eq!(order(&jump).ahead().rows, 0);
+        assert!(!order(&jump).is_refused());
+    }
+
+    #[test]
+    fn lengths_are_readable() {
+        let check = |ns, expected: &str| assert_eq!(length_text(ns), expected);
+        check(3 * S, "3 s");
+        check(2_500_000_000, "2.5 s");
+        check(999_000_000, "999 ms");
+        check(20 * DAY, "20 days");
+        check(90 * 60 * S, "90 min");
+    }
+}

@@ -1,0 +1,150 @@
+//! What a look at files before they are fed has found: what is refused, and what is told of.
+
+use std::path::{Path, PathBuf};
+
+use super::row_order::{Apart, RowOrder, length_text};
+use crate::SourceError;
+
+/// What becomes of rows that are not in the order of their times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeedOrder {
+    /// The file is refused where `run` would not take them.
+    #[default]
+    Checked,
+    /// They are sorted.
+    Sorted,
+    /// They are fed as they stand.
+    Kept,
+}
+
+/// Lines of one kind: how many, and the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Noted {
+    pub(super) count: u64,
+    line: u64,
+    text: String,
+}
+
+impl Noted {
+    pub(super) fn add(&mut self, line: u64, text: impl FnOnce() -> String) {
+        if self.count == 0 {
+            (self.line, self.text) = (line, text());
+        }
+        self.count += 1;
+    }
+}
+
+/// What is found of one file.
+pub(super) struct FileSurvey<'a> {
+    pub(super) path: &'a Path,
+    pub(super) order: &'a RowOrder,
+    pub(super) unfit: &'a Noted,
+    pub(super) early: &'a Noted,
+    pub(super) fixed_point: &'a Noted,
+    pub(super) has_hashed_ids: bool,
+}
+
+/// How the rows of a file are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOrder {
+    /// Whether its rows are sorted, because they go back somewhere.
+    pub is_sorted: bool,
+    /// Whether its newest row is the first one.
+    pub is_newest_first: bool,
+}
+
+impl FileSurvey<'_> {
+    /// How the rows are given.
+    ///
+    /// # Errors
+    /// If they are not in order, or hold numbers that no tick can hold.
+    pub(super) fn check(&self, order: FeedOrder) -> Result<FileOrder, SourceError> {
+        if self.unfit.count > 0 {
+            let Noted { count, line, text } = self.unfit.clone();
+            return Err(SourceError::Unfit { path: self.path.to_owned(), count, line, problem: text });
+        }
+        if order == FeedOrder::Checked && self.order.is_refused() {
+            return Err(SourceError::OutOfOrder { path: self.path.to_owned(), found: self.disorder() });
+        }
+        Ok(FileOrder {
+            is_sorted: order == FeedOrder::Sorted && !self.order.is_sorted(),
+            is_newest_first: self.order.is_backwards(),
+        })
+    }
+
+    fn disorder(&self) -> String {
+        let (late, ahead, rows) = (self.order.late, self.order.ahead(), self.order.rows);
+        if self.order.is_backwards() {
+            return format!("the newest of its {rows} rows comes first");
+        }
+        let tell = |apart: &Apart, where_to: &str| {
+            format!(
+                "{} of {rows} rows lie {where_to} those before them, the first in line {}, the farthest by {} in line {}",
+                apart.rows,
+                apart.first_line,
+                length_text(apart.greatest_ns),
+                apart.greatest_line
+            )
+        };
+        let limits = self.order.limits;
+        let late_text = || tell(&late, &format!("more than {} behind", length_text(limits.lateness_ns)));
+        let ahead_ns = limits.ahead_ns_max.unwrap_or(i64::MAX);
+        let ahead_text = || tell(&ahead, &format!("more than {} ahead of", length_text(ahead_ns)));
+        match (late.rows, ahead.rows) {
+            (0, _) => ahead_text(),
+            (_, 0) => late_text(),
+            _ => format!("{}; {}", late_text(), ahead_text()),
+        }
+    }
+
+    /// What is worth to be known of the file, though it is fed.
+    pub(super) fn remarks(&self, order: FeedOrder) -> Vec<String> {
+        let path = self.path.display();
+        let mut remarks = Vec::new();
+        let Noted { count, line, text } = self.early;
+        if *count > 0 {
+            remarks.push(format!(
+                "{path}: {count} times lie before 1990, the first in line {line} ({text}): is the unit in the mapping right?"
+            ));
+        }
+        let Noted { count, line, text } = self.fixed_point;
+        if *count > 0 {
+            remarks.push(format!(
+                "{path}: prices look like numbers of units of 1e-9, the first in line {line} ({text}): if so, say price=COLUMN:e9 in \
+                 the mapping"
+            ));
+        }
+        if order == FeedOrder::Sorted {
+            return remarks;
+        }
+        let kept = order == FeedOrder::Kept && self.order.is_refused();
+        if kept || self.order.ahead().rows > 0 {
+            remarks.push(format!("{path}: {}: `run` takes such ticks for late or wrong", self.disorder()));
+        }
+        let behind = self.order.behind_others;
+        if behind.rows > 0 {
+            remarks.push(format!(
+                "{path}: {} rows lie more than {} behind rows of other venues, the farthest by {} in line {}: `run` takes them for late \
+                 where `stages.allowed_lateness_ms` is less",
+                behind.rows,
+                length_text(self.order.limits.lateness_ns),
+                length_text(behind.greatest_ns),
+                behind.greatest_line
+            ));
+        }
+        remarks
+    }
+}
+
+/// The first bad line of a file, with the file in which its bad lines are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsideSummary {
+    /// Where the bad lines are.
+    pub path: PathBuf,
+    /// How many there are.
+    pub count: u64,
+    /// The first of them, by its number.
+    pub first_line: u64,
+    /// What is wrong with it.
+    pub problem: String,
+}

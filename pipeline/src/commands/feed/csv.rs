@@ -1,0 +1,130 @@
+//! CSV files, which are looked at before they are fed.
+
+use std::path::{Path, PathBuf};
+
+use indicatif::{HumanCount, ProgressBar};
+
+use super::scales::scales_in_log;
+use super::{DUMP, LOOK_TICKS, SORTED, canonical, progress_bar};
+use crate::cli::{CsvArgs, Interrupt, UsageError};
+use crate::clock::wall_clock_ns;
+use crate::feed_ledger::FeedInput;
+use warptape_eventlog::EventLog;
+use warptape_sources::Source;
+use warptape_sources::csv::{
+    BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, OrderLimits,
+};
+use warptape_stages::StageConfig;
+
+/// Files, and what is known of them.
+pub struct CsvFeed {
+    paths: Vec<PathBuf>,
+    config: CsvConfig,
+    /// How the rows of each file are given; empty where a file cannot be read twice.
+    orders: Vec<FileOrder>,
+    /// Symbols whose prices have more than nine decimals, or are too large for nine.
+    scaled: Vec<String>,
+}
+
+impl CsvFeed {
+    /// Reads all files once, unless one is a pipe, and refuses those whose ticks `run` would not take.
+    pub fn look_at(args: &CsvArgs, stages: &StageConfig, interrupt: &Interrupt) -> anyhow::Result<CsvFeed> {
+        let mapping = |map: &String| anyhow::Ok(map.parse::<CsvMapping>()?.rounded(args.round));
+        let config = CsvConfig {
+            venue: args.venue.clone(),
+            mappings: args.map.iter().map(mapping).collect::<Result<_, _>>()?,
+            bad_lines: if args.skip_bad { BadLines::Aside { folder: None } } else { BadLines::Stop },
+            round: args.round,
+            now_ns: Some(wall_clock_ns()),
+            limits: OrderLimits {
+                lateness_ns: stages.allowed_lateness_ns,
+                ahead_ns_max: stages.future_max_ns,
+            },
+            order: match (args.sort, args.keep_order) {
+                (true, _) => FeedOrder::Sorted,
+                (false, true) => FeedOrder::Kept,
+                (false, false) => FeedOrder::Checked,
+            },
+        };
+        let mut feed = CsvFeed { paths: args.files.clone(), config, orders: Vec::new(), scaled: Vec::new() };
+        let survey = CsvSource::open_to_survey(&feed.paths, &feed.config)?;
+        if let Some(pipe) = feed.paths.iter().find(|path| !path.is_file()) {
+            if feed.config.order == FeedOrder::Sorted {
+                return Err(UsageError(format!("{}: --sort reads a file twice: name no pipe", pipe.display())).into());
+            }
+            return Ok(feed);
+        }
+        feed.survey(survey, interrupt)?;
+        Ok(feed)
+    }
+
+    /// Reads what is to be looked at up to its end, a bad line or Ctrl-C: the feed comes to the same end, and tells of it.
+    fn survey(&mut self, survey: CsvSource, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let mut survey = Source::Csv(survey);
+        let bar: ProgressBar = progress_bar(&survey);
+        let mut taken = 0_u64;
+        while let Some(Ok(_)) = survey.next() {
+            taken += 1;
+            if taken.is_multiple_of(LOOK_TICKS) {
+                bar.set_position(survey.progress().done);
+                bar.set_message(format!("{} ticks looked at", HumanCount(taken)));
+                if interrupt.is_set() {
+                    break;
+                }
+            }
+        }
+        bar.finish_and_clear();
+        let Source::Csv(survey) = survey else { return Ok(()) };
+        for remark in survey.remarks() {
+            tracing::warn!("{remark}");
+        }
+        self.orders = survey.file_orders()?;
+        self.scaled = survey.scaled_symbols().iter().cloned().collect();
+        Ok(())
+    }
+
+    /// What the ledger knows the files by.
+    pub fn inputs(&self) -> Vec<FeedInput> {
+        self.paths.iter().enumerate().map(|(file, path)| self.input(file, path)).collect()
+    }
+
+    fn input(&self, file: usize, path: &Path) -> FeedInput {
+        let venue = self.config.venue.as_deref().unwrap_or_default();
+        let in_order_of_rows = match self.config.mapping(file) {
+            Some(mapping) => format!("csv venue={venue} mapping={}", mapping.canonical()),
+            // The name of a dump says what its ticks are of.
+            None => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let round = self.config.round.map_or_else(String::new, |round| format!(" round={round}"));
+                canonical(&format!("csv venue={venue}{DUMP}{name}{round}"))
+            }
+        };
+        let sorted = format!("{in_order_of_rows}{SORTED}");
+        let is_sorted = self.orders.get(file).is_some_and(|order| order.is_sorted);
+        let (source, other) = if is_sorted { (sorted, in_order_of_rows) } else { (in_order_of_rows, sorted) };
+        FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other) }
+    }
+
+    /// Opens the files to be fed. Prices must have the scales that their symbols have in the log.
+    pub fn open(
+        mut self,
+        log: &dyn EventLog,
+        ticks: &str,
+        partitions: i32,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<CsvSource> {
+        let scaled = self.scaled.iter().cloned().collect();
+        let known = scales_in_log(log, ticks, partitions, &scaled, interrupt)?;
+        let know = |source: &mut CsvSource| {
+            known.iter().for_each(|(symbol, scale)| source.know_scale(symbol, *scale));
+        };
+        if !known.is_empty() {
+            let mut survey = CsvSource::open_to_survey(&self.paths, &self.config)?;
+            know(&mut survey);
+            self.survey(survey, interrupt)?;
+        }
+        let mut source = CsvSource::open_in_order(&self.paths, &self.config, &self.orders)?;
+        know(&mut source);
+        Ok(source)
+    }
+}

@@ -1,0 +1,112 @@
+//! What is said at the end of a feed.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::HumanCount;
+
+use crate::cli::UsageError;
+use crate::publisher::Published;
+use warptape_sources::csv::CsvSource;
+use warptape_sources::{PassedOver, Source, ZERO_TRADE};
+
+/// What was published, and how fast.
+pub fn published(published: Published, url: &str, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    format!(
+        "published {} ticks in {} records to {url} in {seconds:.2} s ({} ticks/s)",
+        HumanCount(published.ticks),
+        HumanCount(published.records),
+        HumanCount((published.ticks as f64 / seconds.max(1e-9)) as u64),
+    )
+}
+
+/// What made no ticks; empty where all did.
+pub fn passed_over(passed_over: &PassedOver) -> String {
+    let mut text = String::new();
+    for part in parts(passed_over) {
+        text.push_str(", ");
+        text.push_str(&part);
+    }
+    text
+}
+
+/// Numbers of trades that are none, of messages that make no ticks, by their kind, and of bad lines.
+fn parts(passed_over: &PassedOver) -> Vec<String> {
+    let mut parts = Vec::new();
+    let zero_trades = passed_over.ignored.get(ZERO_TRADE).copied().unwrap_or(0);
+    if zero_trades > 0 {
+        let plural = if zero_trades == 1 { "" } else { "s" };
+        parts.push(format!("{} {}", HumanCount(zero_trades), ZERO_TRADE.replacen("trade", &format!("trade{plural}"), 1)));
+    }
+    let kinds = passed_over.ignored.iter().filter(|(kind, _)| *kind != ZERO_TRADE);
+    let kinds: Vec<_> = kinds.map(|(kind, count)| format!("{}×{kind}", HumanCount(*count))).collect();
+    if !kinds.is_empty() {
+        parts.push(format!("ignored {}", kinds.join(", ")));
+    }
+    if passed_over.bad > 0 {
+        parts.push(format!("skipped {} bad lines", HumanCount(passed_over.bad)));
+    }
+    parts
+}
+
+/// What is told of CSV files besides.
+pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
+    if csv.has_hashed_ids() {
+        writeln!(
+            out,
+            "trade ids that are no integers are kept as the lower 63 bits of their XXH3-64: repeats of them are not told of"
+        )?;
+    }
+    for aside in csv.asides() {
+        writeln!(out, "bad lines are in {}", aside.path.display())?;
+    }
+    Ok(())
+}
+
+/// Refuses an input that has lines and no tick: it is not what the user meant.
+pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
+    let passed_over = source.passed_over();
+    let parts = parts(&passed_over);
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let mut found = format!("no tick in the whole input: {}", parts.join(", "));
+    if let Source::Csv(csv) = source {
+        for aside in csv.asides() {
+            let (path, line) = (aside.path.display(), aside.first_line);
+            let _ = write!(found, "; {} of them are in {path}, the first is line {line}: {}", aside.count, aside.problem);
+        }
+    }
+    Err(UsageError(found + "; feed what has trades or quotes"))
+}
+
+/// Refuses to call a feed whole that left ticks out.
+pub fn refuse_unfit(passed_over: &PassedOver) -> Result<(), UsageError> {
+    match passed_over.unfit() {
+        0 => Ok(()),
+        unfit => Err(UsageError(format!(
+            "{} ticks were left out, because no tick can hold their numbers: for CSV files, --round rounds prices and sizes, and --skip-bad \
+             leaves such lines out",
+            HumanCount(unfit)
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trades_that_are_none_have_words_of_their_own() {
+        let count = |zero: u64, depth: u64, bad| {
+            let kinds = [(ZERO_TRADE, zero), ("depthUpdate", depth)].into_iter();
+            let ignored = kinds.filter(|(_, count)| *count > 0).map(|(kind, count)| (kind.to_owned(), count));
+            passed_over(&PassedOver { ignored: ignored.collect(), bad })
+        };
+        assert_eq!(count(0, 0, 0), "");
+        assert_eq!(count(1, 0, 0), ", 1 trade of price or size 0");
+        assert_eq!(count(2, 3, 4), ", 2 trades of price or size 0, ignored 3×depthUpdate, skipped 4 bad lines");
+    }
+}
