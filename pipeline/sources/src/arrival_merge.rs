@@ -43,7 +43,16 @@ impl<I: TickInput> ArrivalMerge<I> {
         let left = vec![0; inputs.len()];
         let scales = PriceScales::default();
         let time_ns = arrival_ns;
-        ArrivalMerge { inputs, heads, order: BinaryHeap::new(), to_read, left, time_ns, scales, failed: false }
+        ArrivalMerge {
+            inputs,
+            heads,
+            order: BinaryHeap::new(),
+            to_read,
+            left,
+            time_ns,
+            scales,
+            failed: false,
+        }
     }
 
     /// Merges by event time, whenever ticks were received.

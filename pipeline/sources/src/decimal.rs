@@ -25,8 +25,7 @@ pub enum DecimalError {
     RoundsToZero,
     /// More digits behind the point, or in all, than a 64-bit integer has.
     #[error(
-        "a number that 64 bits hold with all its digits, up to 9223372036854775806 without its point: a price with up to 18 decimals, a size \
-         with up to 9; for CSV files, --round 9 rounds to nine"
+        "a number that 64 bits hold with all its digits, up to 9223372036854775806 without its point: a price with up to 18 decimals, a size with up to 9"
     )]
     DoesNotFit,
 }

@@ -100,7 +100,7 @@ pub enum SourceError {
     /// Numbers that no tick can hold, before any was published.
     #[error(
         "{}: {count} lines have numbers that no tick can hold, the first is line {line}: {problem}; nothing is published: round \
-         prices and sizes with --round, or leave the lines out with --skip-bad",
+         prices and sizes with --round 9, or leave the lines out with --skip-bad",
         path.display()
     )]
     Unfit {

@@ -47,8 +47,7 @@ impl PriceScales {
             return Ok(());
         };
         let expected = format!(
-            "a price that 64 bits hold with {first} decimals, as many as the first price of {} has; --round {first} rounds prices of CSV \
-             files to as many",
+            "a price that 64 bits hold with {first} decimals, as many as the first price of {} has",
             tick.symbol
         );
         let mut problem = FieldProblem::new("price", decimal_text(price, scale), expected);
@@ -92,7 +91,7 @@ mod tests {
         assert!(check("V:A", 61_686_300_000_000, 12).is_ok());
         let problem = check("V:A", 61_686_299_999_999_996, 12).expect_err("61686.299999999996");
         assert!(problem.to_string().contains("found `61686.299999999996`"), "{problem}");
-        assert!(problem.does_not_fit && problem.to_string().contains("--round 9"), "{problem}");
+        assert!(problem.does_not_fit && problem.to_string().contains("with 9 decimals"), "{problem}");
         assert!(check("V:B", 61_686_299_999_999_996, 12).is_ok(), "another symbol");
         // One million with 14 decimals has more than 64 bits.
         assert!(check("V:C", 1, 14).is_ok());

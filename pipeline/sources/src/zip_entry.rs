@@ -34,7 +34,9 @@ impl ZipEntry {
                 continue;
             }
             if found.is_some() {
-                return Err(refused("a zip archive of several files: unpack it, and name its files".to_owned()));
+                return Err(refused(
+                    "a zip archive of several files: unpack it, and name its files".to_owned(),
+                ));
             }
             if entry.encrypted() {
                 return Err(refused("a zip archive with a password: unpack it".to_owned()));
@@ -78,7 +80,10 @@ impl<R: Read> Read for Checked<R> {
         let read = self.inner.read(buffer)?;
         self.crc.update(&buffer[..read]);
         if read == 0 && !buffer.is_empty() && self.crc.sum() != self.expected {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum is not that of the archive"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its checksum is not that of the archive",
+            ));
         }
         Ok(read)
     }

@@ -301,7 +301,10 @@ mod tests {
         let dump = "csv venue= dump=BTCUSDT-trades-2024-08-08";
         for packed in [".csv", ".csv.gz", ".csv.zst", ".zip", ".csv.zip"] {
             assert_eq!(canonical(&format!("{dump}{packed}")), format!("{dump}.csv"));
-            assert_eq!(canonical(&format!("{dump}{packed} round=9 sorted")), format!("{dump}.csv round=9 sorted"));
+            assert_eq!(
+                canonical(&format!("{dump}{packed} round=9 sorted")),
+                format!("{dump}.csv round=9 sorted")
+            );
         }
         let new = "csv venue=V mapping=symbol='A:B',time=1:Nanoseconds sorted";
         assert_eq!(canonical(new), new);

@@ -324,7 +324,9 @@ fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
     );
     let signed = format!("{map},signed=yes");
     let (_, refused) = feed(&signed, &["--log", "sqlite:refused.db"], 2);
-    for expected in ["3 lines have numbers that no tick can hold", "line 7", "99999999999999999999", "--skip-bad"] {
+    for expected in
+        ["3 lines have numbers that no tick can hold", "line 7", "99999999999999999999", "--skip-bad"]
+    {
         assert!(refused.contains(expected), "{refused}");
     }
     let (told, _) = feed(&signed, &[&log[..], &["--skip-bad"]].concat(), 0);

@@ -33,6 +33,7 @@ pub(super) fn plan(path: &Path, venue: Option<&str>, round: Option<u8>) -> Optio
     let trades = |trade_id: &str, side_column: usize| {
         KindRule::Trades(TradeColumns {
             trade_id: Some(column(1, trade_id)),
+            hashes_ids: false,
             price: number(2, "price"),
             size: number(3, "quantity"),
             side: SideRule::BuyerIsMaker(column(side_column, "buyer is maker")),
@@ -114,11 +115,7 @@ mod tests {
         for packed in ["BTCUSDT-trades-2024-08-08.zip", &format!("{dump}.zip"), &format!("{dump}.gz"), dump] {
             assert_eq!(unpacked_name(packed), dump);
         }
-        for name in [
-            "trades.csv",
-            "btc-trades-2024-08-08.csv",
-            "BTC-trades-24-08.csv",
-        ] {
+        for name in ["trades.csv", "btc-trades-2024-08-08.csv", "BTC-trades-24-08.csv"] {
             assert_eq!(parse_name(name), None, "{name}");
         }
         assert!(plan(Path::new("BTCUSDT-klines-2024-08-08.csv"), None, None).is_none());

@@ -128,7 +128,8 @@ impl CsvMapping {
 
     /// The mapping as one text, whatever the order in which it was given: two mappings that read alike have one.
     pub fn canonical(&self) -> String {
-        let Self { symbol, columns, delimiter, header, signed, numbers, zone, side_words, empty_is_last } = self;
+        let Self { symbol, columns, delimiter, header, signed, numbers, zone, side_words, empty_is_last } =
+            self;
         let yes = |is: bool| if is { "yes" } else { "no" };
         let symbol = match symbol {
             SymbolSource::Constant(constant) => format!("'{constant}'"),
@@ -178,7 +179,7 @@ impl CsvMapping {
                     (None, Some(column)) => SideRule::BuyerIsMaker(column),
                     (None, None) => SideRule::Unknown,
                 };
-                Some(TradeColumns { trade_id: find("trade_id")?, price, size, side })
+                Some(TradeColumns { trade_id: find("trade_id")?, hashes_ids: true, price, size, side })
             }
             _ => None,
         };

@@ -273,7 +273,8 @@ impl MappingReader {
         }
         // Marks of one byte were checked to be ASCII.
         let byte = |mark: Option<char>, default: u8| mark.map_or(default, |mark| mark as u8);
-        let round = if let Some(Setting::Round(round)) = self.settings.get("round") { Some(*round) } else { None };
+        let round =
+            if let Some(Setting::Round(round)) = self.settings.get("round") { Some(*round) } else { None };
         let zone = match self.settings.get("zone") {
             Some(Setting::Zone(zone)) => Some(zone.clone()),
             _ => None,
@@ -394,8 +395,10 @@ fn column_unit(key: &str, name: &str, unit: Option<&str>) -> Result<Option<Colum
                          give a column whose name holds a colon by its number", Scales::MAX)
             })
         }
-        (_, Some(_)) => Err("only times, dates and numbers have a unit; give a column whose name holds a colon by its number"
-            .to_owned()),
+        (_, Some(_)) => Err(
+            "only times, dates and numbers have a unit; give a column whose name holds a colon by its number"
+                .to_owned(),
+        ),
     }
 }
 

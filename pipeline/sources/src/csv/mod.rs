@@ -141,6 +141,11 @@ impl CsvSource {
         self.merge.inputs().iter().flat_map(|file| file.survey().remarks(self.order)).collect()
     }
 
+    /// Gaps in the ticks that were given, behind which `run` takes the first ones for wrong.
+    pub fn jump_remarks(&self) -> Vec<String> {
+        self.merge.inputs().iter().filter_map(|file| file.survey().jump_remark()).collect()
+    }
+
     /// Whether trade ids were no integers and are kept as hashes.
     pub fn has_hashed_ids(&self) -> bool {
         self.merge.inputs().iter().any(|file| file.survey().has_hashed_ids)

@@ -63,9 +63,8 @@ impl NumberFormat {
         let Some(mark) = self.thousands else { return Ok(Cow::Borrowed(text)) };
         let text = std::str::from_utf8(text).map_err(|_| DecimalError::NotDecimal)?;
         // Programs write blanks of several kinds between thousands.
-        let is_mark = |found: char| {
-            found == mark || mark == ' ' && matches!(found, '\u{a0}' | '\u{202f}' | '\u{2009}')
-        };
+        let is_mark =
+            |found: char| found == mark || mark == ' ' && matches!(found, '\u{a0}' | '\u{202f}' | '\u{2009}');
         let whole_end = text.find(char::from(self.decimal)).unwrap_or(text.len());
         let (whole, rest) = text.split_at(whole_end);
         let mut groups = whole.split(is_mark);
@@ -214,7 +213,12 @@ mod tests {
 
     use super::*;
 
-    fn plain(format: &NumberFormat, text: &str, unit: i64, round: Option<u8>) -> Result<String, DecimalError> {
+    fn plain(
+        format: &NumberFormat,
+        text: &str,
+        unit: i64,
+        round: Option<u8>,
+    ) -> Result<String, DecimalError> {
         let plain = format.plain(text.as_bytes(), unit, round)?;
         Ok(String::from_utf8(plain.into_owned()).expect("digits"))
     }

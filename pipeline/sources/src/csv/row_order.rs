@@ -75,6 +75,8 @@ pub(super) struct RowOrder {
     /// Rows behind others of another venue alone.
     pub(super) behind_others: Apart,
     ahead: Apart,
+    /// Rows at which time goes on far ahead.
+    pub(super) jumps: Apart,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl RowOrder {
             late: Apart::default(),
             behind_others: Apart::default(),
             ahead: Apart::default(),
+            jumps: Apart::default(),
         }
     }
 
@@ -124,7 +127,8 @@ impl RowOrder {
             if venue.ahead.rows < JUMP_ROWS {
                 return;
             }
-            venue.ahead = Apart::default();
+            let Apart { first_line, greatest_ns, .. } = std::mem::take(&mut venue.ahead);
+            self.jumps.add(first_line, greatest_ns);
         }
         self.ahead.add_all(std::mem::take(&mut venue.ahead));
         let behind_ns = -ahead_ns;
@@ -166,8 +170,12 @@ impl RowOrder {
 
 /// A length of time for people.
 pub(super) fn length_text(length_ns: i64) -> String {
-    const UNITS: [(i64, &str); 4] =
-        [(86_400_000_000_000, "days"), (3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s")];
+    const UNITS: [(i64, &str); 4] = [
+        (86_400_000_000_000, "days"),
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "min"),
+        (1_000_000_000, "s"),
+    ];
     let milliseconds = |unit: i64| (length_ns / (unit / 1_000), unit);
     match UNITS.into_iter().find(|(unit, _)| length_ns >= 2 * unit) {
         Some((unit, name)) => {
@@ -236,7 +244,7 @@ mod tests {
         assert!(order(&interleaved).is_refused());
         // A market that goes on after weeks jumps.
         let jump: Vec<_> = (0..20).map(|s| ("V:A", s * S + if s < 10 { 0 } else { 20 * DAY })).collect();
-        assert_eq!(order(&jump).ahead().rows, 0);
+        assert_eq!((order(&jump).ahead().rows, order(&jump).jumps.first_line), (0, 11));
         assert!(!order(&jump).is_refused());
     }
 

@@ -115,6 +115,8 @@ pub(super) enum KindRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TradeColumns {
     pub(super) trade_id: Option<Column>,
+    /// Whether an id may be any text, of which a hash is kept.
+    pub(super) hashes_ids: bool,
     pub(super) price: NumberColumn,
     pub(super) size: NumberColumn,
     pub(super) side: SideRule,
@@ -125,7 +127,10 @@ pub(super) struct TradeColumns {
 pub(super) enum SideRule {
     Unknown,
     /// The aggressor's side.
-    Aggressor { column: Column, words: SideWords },
+    Aggressor {
+        column: Column,
+        words: SideWords,
+    },
     /// True where the buyer waited, so that the seller was the aggressor.
     BuyerIsMaker(Column),
 }
@@ -211,7 +216,7 @@ impl RowPlan {
         memory: &mut RowMemory,
         tick: &mut Tick,
     ) -> Result<bool, FieldProblem> {
-        let TradeColumns { trade_id, price, size, side } = columns;
+        let TradeColumns { trade_id, hashes_ids, price, size, side } = columns;
         tick.kind = TickKind::Trade;
         let found = price.column.field(fields)?;
         ([tick.price_e9], tick.scales.price) = self.prices([price], [found])?;
@@ -222,10 +227,14 @@ impl RowPlan {
         }
         if let Some(column) = trade_id {
             let found = column.field(fields)?;
-            tick.trade_id = parse_integer(found).unwrap_or_else(|| {
-                memory.has_hashed_ids |= !found.is_empty();
-                hashed_id(found)
-            });
+            tick.trade_id = match parse_integer(found) {
+                Some(id) => id,
+                None if *hashes_ids => {
+                    memory.has_hashed_ids |= !found.is_empty();
+                    hashed_id(found)
+                }
+                None => return Err(column.problem(found, "an integer")),
+            };
         }
         tick.side = match side {
             SideRule::Unknown => Side::None,
@@ -248,7 +257,8 @@ impl RowPlan {
         let bid = side_texts(bid_price, bid_size.as_ref(), fields)?;
         let ask = side_texts(ask_price, ask_size.as_ref(), fields)?;
         const ABSENT: (&[u8], &[u8]) = (b"0", b"0");
-        let before = if *empty_is_last { Some(memory.last_book(&tick.symbol, bid_price)?.clone()) } else { None };
+        let before =
+            if *empty_is_last { Some(memory.last_book(&tick.symbol, bid_price)?.clone()) } else { None };
         let [before_bid, before_ask] = before.as_ref().map_or([ABSENT; 2], LastBook::sides);
         let (bid, ask) = (bid.unwrap_or(before_bid), ask.unwrap_or(before_ask));
         ([tick.bid_price_e9, tick.ask_price_e9], tick.scales.price) =
@@ -318,7 +328,10 @@ impl RowPlan {
         fields: &FieldSplitter,
         now_ns: Option<i64>,
     ) -> Result<bool, FieldProblem> {
-        let times = [(Some(&self.event_time), tick.event_time_ns), (self.receive_time.as_ref(), tick.receive_time_ns)];
+        let times = [
+            (Some(&self.event_time), tick.event_time_ns),
+            (self.receive_time.as_ref(), tick.receive_time_ns),
+        ];
         let mut is_early = false;
         for (rule, time_ns) in times {
             let Some(rule) = rule else { continue };

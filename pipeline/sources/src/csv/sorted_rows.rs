@@ -61,8 +61,7 @@ impl RowSorter {
             self.put_aside()?;
         }
         let of_time = if self.is_newest_first { u64::MAX - line } else { line };
-        let place =
-            RowPlace { key: (time_ns, of_time), line, start: self.bytes.len(), length: row.len() };
+        let place = RowPlace { key: (time_ns, of_time), line, start: self.bytes.len(), length: row.len() };
         self.places.push(place);
         self.bytes.extend_from_slice(row);
         Ok(())
@@ -77,7 +76,10 @@ impl RowSorter {
             let file = Arc::new(aside.into_inner().map_err(io::IntoInnerError::into_error)?);
             let starts = std::iter::once(0).chain(self.ends.iter().copied());
             runs.extend(starts.zip(&self.ends).map(|(start, &end)| {
-                Run::File(BufReader::with_capacity(READ_BYTES, FilePart { file: file.clone(), at: start, end }))
+                Run::File(BufReader::with_capacity(
+                    READ_BYTES,
+                    FilePart { file: file.clone(), at: start, end },
+                ))
             }));
         }
         let mut rows = SortedRows {

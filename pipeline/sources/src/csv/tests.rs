@@ -275,7 +275,8 @@ fn trades_of_price_or_size_0_are_none() {
     assert_eq!(passed_over, ignored(crate::ZERO_TRADE, 2));
     // Spreads trade at 0 and below, and not without a size.
     let spread = mapped("symbol='V:S',time=1:ms,price=2,size=3,signed=yes");
-    let (ticks, passed_over) = read_all("a.csv", "1723075200000,0,1\n1723075200000,-1,1\n1723075200000,-1,0\n", &spread);
+    let (ticks, passed_over) =
+        read_all("a.csv", "1723075200000,0,1\n1723075200000,-1,1\n1723075200000,-1,0\n", &spread);
     assert_eq!(ticks.iter().map(|tick| tick.price_e9).collect::<Vec<_>>(), [0, -E9]);
     assert_eq!(passed_over, ignored(crate::ZERO_TRADE, 1));
 }
@@ -292,7 +293,8 @@ fn numbers_as_programs_write_them() {
         prices(map, "1.7230752E+12,1.23e-05,1e6\n1723075200000.0,1.24E-05,2.5e+06\n"),
         Ok(vec![(ns, 12_300, 1_000_000 * E9), (ns, 12_400, 2_500_000 * E9)])
     );
-    let rounded = "1723075200000,61686.299999999996,0.30000000000000004\n1723075200000,0.00031099999999999997,1\n";
+    let rounded =
+        "1723075200000,61686.299999999996,0.30000000000000004\n1723075200000,0.00031099999999999997,1\n";
     assert_eq!(
         prices(&format!("{map},round=9"), rounded),
         Ok(vec![(ns, 61_686_300_000_000, 300_000_000), (ns, 311_000, E9)])
@@ -300,7 +302,10 @@ fn numbers_as_programs_write_them() {
     let too_small = prices(&format!("{map},round=9"), "1723075200000,1e-12,1\n").expect_err("0");
     assert!(too_small.contains("rounding leaves above 0"), "{too_small}");
     let grouped = format!("{map},delimiter=';',decimal=',',thousands='.'");
-    assert_eq!(prices(&grouped, "1723075200000;1.234,5;1.000\n"), Ok(vec![(ns, 1_234_500_000_000, 1_000 * E9)]));
+    assert_eq!(
+        prices(&grouped, "1723075200000;1.234,5;1.000\n"),
+        Ok(vec![(ns, 1_234_500_000_000, 1_000 * E9)])
+    );
     let wrong = prices(&grouped, "1723075200000;1234.5;1\n").expect_err("a point for decimals");
     assert!(wrong.contains("`decimal` or `thousands`"), "{wrong}");
 }
@@ -317,7 +322,13 @@ fn prices_have_the_decimals_of_their_symbols_first_one() {
     let mut survey = CsvSource::open_to_survey(std::slice::from_ref(&path), &mapped(map)).expect("opens");
     assert_eq!((&mut survey).count(), 2);
     let refused = survey.file_orders().expect_err("refused").to_string();
-    for expected in ["2 lines have numbers that no tick can hold", "line 3", "61686.299999999996", "--round 9", "--skip-bad"] {
+    for expected in [
+        "2 lines have numbers that no tick can hold",
+        "line 3",
+        "61686.299999999996",
+        "--round 9",
+        "--skip-bad",
+    ] {
         assert!(refused.contains(expected), "{refused}");
     }
     // Bad lines that go aside are no reason.
@@ -331,7 +342,7 @@ fn prices_have_the_decimals_of_their_symbols_first_one() {
     source.know_scale("V:A", 0);
     assert_eq!(((&mut source).count(), source.passed_over().bad), (0, 4));
     // With digits to spare from the first price on, all fit that have 64 bits.
-    let fine = "t,s,p,q\n1723075200000,V:A,0.0000123456789,1\n1723075201000,V:A,1000.5,1\n1723075202000,V:A,20000000000,1\n";
+    let fine = "t,s,p,q\n1723075200000,V:A,0.0000123456789,1\n1723075201000,V:A,1.5,1\n1723075202000,V:A,20000000000,1\n";
     let (ticks, passed_over) = read_all("a.csv", fine, &mapped(map));
     assert_eq!((ticks.len(), passed_over.unfit()), (2, 1));
 }
@@ -355,7 +366,10 @@ fn words_rows_and_ids_of_vendors() {
 fn quotes_without_sizes_and_with_sides_that_stay() {
     let quotes = |map: &str, text: &str| -> Vec<[i64; 4]> {
         let ticks = read("a.csv", text, &mapped(map)).expect("good lines");
-        ticks.iter().map(|tick| [tick.bid_price_e9, tick.bid_size_e9, tick.ask_price_e9, tick.ask_size_e9]).collect()
+        ticks
+            .iter()
+            .map(|tick| [tick.bid_price_e9, tick.bid_size_e9, tick.ask_price_e9, tick.ask_size_e9])
+            .collect()
     };
     let text = "1723075200000,1,2\n1723075200000,,3\n1723075200000,0,4\n";
     let map = "symbol='V:X',time=1:ms,bid_price=2,ask_price=3";
@@ -404,7 +418,9 @@ fn times_that_cannot_be_are_told_of_with_their_unit() {
     for expected in ["a.csv:1", "as ms, it is 1970-01-20T22:37:55.2Z", "as s 2024-08-08T00:00:00Z: say 1:s"] {
         assert!(seconds.contains(expected), "{seconds}");
     }
-    for (map, text, unit) in [("s", "1723075200000", "ms"), ("us", "1723075200000", "ms"), ("ms", "1723075200000000", "us")] {
+    for (map, text, unit) in
+        [("s", "1723075200000", "ms"), ("us", "1723075200000", "ms"), ("ms", "1723075200000000", "us")]
+    {
         let wrong = read(&format!("time=1:{map}"), text).expect_err("another unit");
         assert!(wrong.contains(&format!("as {unit} 2024-08-08T00:00:00Z: say 1:{unit}")), "{wrong}");
     }
@@ -417,7 +433,9 @@ fn times_that_cannot_be_are_told_of_with_their_unit() {
     let config = CsvConfig { now_ns, ..mapped("symbol='V:X',time=1:rfc3339,price=2,size=3") };
     let mut source = CsvSource::open(&[path], &config).expect("opens");
     assert_eq!((&mut source).count(), 2);
-    assert!(source.remarks()[0].contains("1 times lie before 1990, the first in line 1 (1985-01-02T00:00:00Z)"));
+    assert!(
+        source.remarks()[0].contains("1 times lie before 1990, the first in line 1 (1985-01-02T00:00:00Z)")
+    );
 }
 
 #[test]
@@ -431,7 +449,8 @@ fn packed_files_and_utf16() {
         assert_eq!(read("ETHUSDT-trades-2024-08-08.zip", archive, &CsvConfig::default()), expected);
     }
     let refused = |archive: &[u8]| {
-        read("ETHUSDT-trades-2024-08-08.zip", archive, &CsvConfig::default()).expect_err("no archive of one file")
+        read("ETHUSDT-trades-2024-08-08.zip", archive, &CsvConfig::default())
+            .expect_err("no archive of one file")
     };
     assert!(refused(&zipped(true, &["a", "b"])).contains("several files: unpack it"));
     let mut damaged = zipped(false, &["a"]);
@@ -487,7 +506,10 @@ fn zip_archive(names: &[&str], content: &[u8], deflate: bool) -> Vec<u8> {
 
 const ORDER_MAP: &str = "symbol='V:X',time=1:s,price=2,size='1'";
 
-fn survey(text: &str, order: FeedOrder) -> (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, String>) {
+fn survey(
+    text: &str,
+    order: FeedOrder,
+) -> (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, String>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, "a.csv", text);
     let limits = OrderLimits { lateness_ns: 2 * E9, ahead_ns_max: Some(4 * 86_400 * E9) };
@@ -501,10 +523,18 @@ fn survey(text: &str, order: FeedOrder) -> (tempfile::TempDir, PathBuf, CsvConfi
 #[test]
 fn rows_out_of_order_are_refused_or_sorted() {
     let rows = |times: &[i64]| -> String {
-        times.iter().enumerate().map(|(row, time)| format!("{},{}\n", 1_723_075_200 + time, row + 1)).collect()
+        times
+            .iter()
+            .enumerate()
+            .map(|(row, time)| format!("{},{}\n", 1_723_075_200 + time, row + 1))
+            .collect()
     };
     for (times, found, sorted) in [
-        (&[10, 11, 5, 12, 1][..], "2 of 5 rows lie more than 2 s behind those before them, the first in line 3, the farthest by 11 s in line 5", &[5, 3, 1, 2, 4][..]),
+        (
+            &[10, 11, 5, 12, 1][..],
+            "2 of 5 rows lie more than 2 s behind those before them, the first in line 3, the farthest by 11 s in line 5",
+            &[5, 3, 1, 2, 4][..],
+        ),
         (&[30, 20, 20, 10, 1], "the newest of its 5 rows comes first", &[5, 4, 3, 2, 1]),
     ] {
         let (_folder, _, _, refused) = survey(&rows(times), FeedOrder::Checked);
@@ -528,7 +558,11 @@ fn rows_out_of_order_are_refused_or_sorted() {
 #[test]
 fn sorted_rows_are_counted_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = write_file(&folder, "a.csv", "1723075210,3\nbad\n\n1723075200,0\n1723075205,2\n1723075201,1.0000000001\n");
+    let path = write_file(
+        &folder,
+        "a.csv",
+        "1723075210,3\nbad\n\n1723075200,0\n1723075205,2\n1723075201,1.0000000001\n",
+    );
     let config = CsvConfig {
         bad_lines: BadLines::Aside { folder: None },
         order: FeedOrder::Sorted,
@@ -537,7 +571,8 @@ fn sorted_rows_are_counted_once() {
     let order = FileOrder { is_sorted: true, is_newest_first: false };
     let mut source = CsvSource::open_in_order(&[path], &config, &[order]).expect("opens");
     // The first price in the order of times has ten decimals, and so have the others.
-    let times: Vec<i64> = (&mut source).map(|tick| tick.expect("good").event_time_ns / E9 - 1_723_075_200).collect();
+    let times: Vec<i64> =
+        (&mut source).map(|tick| tick.expect("good").event_time_ns / E9 - 1_723_075_200).collect();
     assert_eq!(times, [1, 5, 10]);
     let passed_over = source.passed_over();
     assert_eq!((passed_over.bad, passed_over.ignored.len()), (1, 2), "{passed_over:?}");
@@ -549,9 +584,10 @@ fn files_have_maps_of_their_own() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trades = write_file(&folder, "trades.csv", "t,p,q\n1723075200,1,1\n1723075202,2,1\n");
     let quotes = write_file(&folder, "quotes.csv", "t,b,a\n1723075201,1,2\n1723075203,2,3\n");
-    let mappings: Vec<CsvMapping> = ["symbol='V:X',time=t:s,price=p,size=q", "symbol='V:X',time=t:s,bid_price=b,ask_price=a"]
-        .map(|map| map.parse().expect("a good map"))
-        .into();
+    let mappings: Vec<CsvMapping> =
+        ["symbol='V:X',time=t:s,price=p,size=q", "symbol='V:X',time=t:s,bid_price=b,ask_price=a"]
+            .map(|map| map.parse().expect("a good map"))
+            .into();
     let config = CsvConfig { mappings, ..CsvConfig::default() };
     let source = CsvSource::open(&[trades.clone(), quotes], &config).expect("opens");
     let kinds: Vec<TickKind> = source.map(|tick| tick.expect("good").kind).collect();

@@ -141,7 +141,11 @@ pub(super) fn tells_offset(format: &str) -> bool {
 
 impl TimeRule {
     /// The time of a row, in nanoseconds since the epoch.
-    pub(super) fn time_ns(&self, fields: &FieldSplitter, numbers: &NumberFormat) -> Result<i64, FieldProblem> {
+    pub(super) fn time_ns(
+        &self,
+        fields: &FieldSplitter,
+        numbers: &NumberFormat,
+    ) -> Result<i64, FieldProblem> {
         let found = self.column.field(fields)?;
         let problem = |expected: &str| self.column.problem(found, expected);
         let timestamp = match &self.written {
@@ -156,9 +160,11 @@ impl TimeRule {
                 let shown = std::str::from_utf8(found).ok().and_then(|text| DateTime::from_str(text).ok());
                 match (shown, zone) {
                     (Some(shown), Some(zone)) => zone.timestamp(shown),
-                    (Some(_), None) => Err("a time with its offset; where it has none, the mapping says whose \
+                    (Some(_), None) => {
+                        Err("a time with its offset; where it has none, the mapping says whose \
                                             time it is, as in zone=UTC or zone=America/New_York"
-                        .to_owned()),
+                            .to_owned())
+                    }
                     (None, _) => Err(TimeUnit::Rfc3339.expected().to_owned()),
                 }
             }
@@ -196,7 +202,8 @@ impl TimeRule {
         if let Written::Number(unit) = &self.written
             && let Some(other) = self.other_unit(found, *unit, numbers, now_ns)
         {
-            let expected = format!("another unit: as {unit}, it is {}, {other}", shown(time_ns), unit = unit.name());
+            let expected =
+                format!("another unit: as {unit}, it is {}, {other}", shown(time_ns), unit = unit.name());
             return Err(self.column.problem(found, &expected));
         }
         match now_ns {
@@ -218,13 +225,14 @@ impl TimeRule {
         now_ns: Option<i64>,
     ) -> Option<String> {
         let to_ns = now_ns.map_or(PLAUSIBLE_TO_NS, |now_ns| now_ns.saturating_add(AHEAD_NS_MAX));
-        let units = [TimeUnit::Seconds, TimeUnit::Milliseconds, TimeUnit::Microseconds, TimeUnit::Nanoseconds];
+        let units =
+            [TimeUnit::Seconds, TimeUnit::Milliseconds, TimeUnit::Microseconds, TimeUnit::Nanoseconds];
         units.into_iter().filter(|other| *other != unit).find_map(|other| {
             let time_ns = number_ns(found, other, numbers)?;
             let name = other.name();
-            (PLAUSIBLE_FROM_NS..=to_ns).contains(&time_ns).then(|| {
-                format!("as {name} {}: say {}:{name}", shown(time_ns), self.column.name)
-            })
+            (PLAUSIBLE_FROM_NS..=to_ns)
+                .contains(&time_ns)
+                .then(|| format!("as {name} {}: say {}:{name}", shown(time_ns), self.column.name))
         })
     }
 

@@ -11,9 +11,7 @@ use crate::clock::wall_clock_ns;
 use crate::feed_ledger::FeedInput;
 use warptape_eventlog::EventLog;
 use warptape_sources::Source;
-use warptape_sources::csv::{
-    BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, OrderLimits,
-};
+use warptape_sources::csv::{BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, OrderLimits};
 use warptape_stages::StageConfig;
 
 /// Files, and what is known of them.
@@ -22,6 +20,8 @@ pub struct CsvFeed {
     config: CsvConfig,
     /// How the rows of each file are given; empty where a file cannot be read twice.
     orders: Vec<FileOrder>,
+    /// The files, opened at once where one of them is a pipe.
+    opened: Option<CsvSource>,
     /// Symbols whose prices have more than nine decimals, or are too large for nine.
     scaled: Vec<String>,
 }
@@ -46,14 +46,17 @@ impl CsvFeed {
                 (false, false) => FeedOrder::Checked,
             },
         };
-        let mut feed = CsvFeed { paths: args.files.clone(), config, orders: Vec::new(), scaled: Vec::new() };
-        let survey = CsvSource::open_to_survey(&feed.paths, &feed.config)?;
-        if let Some(pipe) = feed.paths.iter().find(|path| !path.is_file()) {
+        let paths = args.files.clone();
+        let mut feed = CsvFeed { paths, config, orders: Vec::new(), opened: None, scaled: Vec::new() };
+        if let Some(pipe) = feed.paths.iter().find(|path| is_pipe(path)) {
             if feed.config.order == FeedOrder::Sorted {
-                return Err(UsageError(format!("{}: --sort reads a file twice: name no pipe", pipe.display())).into());
+                let found = format!("{}: --sort reads a file twice: name no pipe", pipe.display());
+                return Err(UsageError(found).into());
             }
+            feed.opened = Some(CsvSource::open(&feed.paths, &feed.config)?);
             return Ok(feed);
         }
+        let survey = CsvSource::open_to_survey(&feed.paths, &feed.config)?;
         feed.survey(survey, interrupt)?;
         Ok(feed)
     }
@@ -75,10 +78,10 @@ impl CsvFeed {
         }
         bar.finish_and_clear();
         let Source::Csv(survey) = survey else { return Ok(()) };
+        self.orders = survey.file_orders()?;
         for remark in survey.remarks() {
             tracing::warn!("{remark}");
         }
-        self.orders = survey.file_orders()?;
         self.scaled = survey.scaled_symbols().iter().cloned().collect();
         Ok(())
     }
@@ -113,6 +116,9 @@ impl CsvFeed {
         partitions: i32,
         interrupt: &Interrupt,
     ) -> anyhow::Result<CsvSource> {
+        if let Some(opened) = self.opened {
+            return Ok(opened);
+        }
         let scaled = self.scaled.iter().cloned().collect();
         let known = scales_in_log(log, ticks, partitions, &scaled, interrupt)?;
         let know = |source: &mut CsvSource| {
@@ -127,4 +133,9 @@ impl CsvFeed {
         know(&mut source);
         Ok(source)
     }
+}
+
+/// Whether a file gives its bytes once. One that is not there is told of where it is opened.
+fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

@@ -38,7 +38,11 @@ fn parts(passed_over: &PassedOver) -> Vec<String> {
     let zero_trades = passed_over.ignored.get(ZERO_TRADE).copied().unwrap_or(0);
     if zero_trades > 0 {
         let plural = if zero_trades == 1 { "" } else { "s" };
-        parts.push(format!("{} {}", HumanCount(zero_trades), ZERO_TRADE.replacen("trade", &format!("trade{plural}"), 1)));
+        parts.push(format!(
+            "{} {}",
+            HumanCount(zero_trades),
+            ZERO_TRADE.replacen("trade", &format!("trade{plural}"), 1)
+        ));
     }
     let kinds = passed_over.ignored.iter().filter(|(kind, _)| *kind != ZERO_TRADE);
     let kinds: Vec<_> = kinds.map(|(kind, count)| format!("{}×{kind}", HumanCount(*count))).collect();
@@ -59,6 +63,9 @@ pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
             "trade ids that are no integers are kept as the lower 63 bits of their XXH3-64: repeats of them are not told of"
         )?;
     }
+    for remark in csv.jump_remarks() {
+        writeln!(out, "{remark}")?;
+    }
     for aside in csv.asides() {
         writeln!(out, "bad lines are in {}", aside.path.display())?;
     }
@@ -76,7 +83,11 @@ pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
     if let Source::Csv(csv) = source {
         for aside in csv.asides() {
             let (path, line) = (aside.path.display(), aside.first_line);
-            let _ = write!(found, "; {} of them are in {path}, the first is line {line}: {}", aside.count, aside.problem);
+            let _ = write!(
+                found,
+                "; {} of them are in {path}, the first is line {line}: {}",
+                aside.count, aside.problem
+            );
         }
     }
     Err(UsageError(found + "; feed what has trades or quotes"))
@@ -107,6 +118,9 @@ mod tests {
         };
         assert_eq!(count(0, 0, 0), "");
         assert_eq!(count(1, 0, 0), ", 1 trade of price or size 0");
-        assert_eq!(count(2, 3, 4), ", 2 trades of price or size 0, ignored 3×depthUpdate, skipped 4 bad lines");
+        assert_eq!(
+            count(2, 3, 4),
+            ", 2 trades of price or size 0, ignored 3×depthUpdate, skipped 4 bad lines"
+        );
     }
 }
