@@ -245,7 +245,7 @@ fn admit_slice_done(life: &Life, done: &SliceDone) -> Result<(), StepError> {
     if service_ns < 0 {
         return Err(StepError::NegativeSliceTime { slice, service_ns });
     }
-    match lane.is_void_slice(slice) || lane.slice().is_some_and(|running| running.slice == slice) {
+    match lane.is_void_slice(slice) || lane.slices().any(|running| running.slice == slice) {
         true => Ok(()),
         false => Err(StepError::UnknownSlice { lane: lane_id, slice }),
     }

@@ -108,6 +108,7 @@ fn audit_lane(life: &Life, lane: &Lane) {
     assert_eq!((lane.in_flight.rows, lane.in_flight.bytes), (rows, bytes), "lane {}", lane.id);
     let has_work = groups_placed > 0 || rows > 0 || lane.slice().is_some();
     assert!(lane.ready || !has_work, "lost lane {} has work", lane.id);
+    assert!(lane.passed().is_none() || lane.slice().is_some(), "lane {}: nothing passed its slice", lane.id);
 }
 
 fn audit_partition(partition: &Partition) {

@@ -9,8 +9,10 @@
 //! ```
 //!
 //! Slowness is the time of a lane's batches by what their class is predicted to take, smoothed, beside the median of the other lanes:
-//! where all become slow together, as on a busy machine, none is. It owns the rule and each lane's record; which lanes get work is for
-//! `service`.
+//! where all become slow together, as on a busy machine, none is. A busy machine puts off one lane after the other, each for a hundred
+//! times what a batch takes. So one batch counts for twice what the lane took before at most, which has slowness follow most batches and
+//! not the longest; other lanes count by what they took as lately; and where these are slow themselves, nothing is held against one lane.
+//! It owns the rule and each lane's record; which lanes get work is for `service`.
 
 mod account;
 
@@ -32,6 +34,8 @@ pub(crate) use account::{account, headroom_account};
 
 /// A new batch moves a lane's slowness by this share: 1/8.
 const SMOOTHING: i64 = 8;
+/// A batch counts for at most so many times what its lane took before: the system may have put off its thread.
+const OUTLIER: i64 = 2;
 /// A batch counts as at most so many percent of what was predicted.
 const PERCENT_MAX: i64 = 10_000;
 /// Batches without a break that a lane has to be slow for.
@@ -71,6 +75,10 @@ struct LaneBreaker {
     memory_errors: Option<i64>,
     heat: Heat,
     contribution: u64,
+    /// When its last batch that was held against a prediction was done; 0 where there was none, and by earlier rules. Checkpoints have it
+    /// behind the rest.
+    #[serde(skip)]
+    measured_ns: i64,
 }
 
 /// How hot a lane's device is.
@@ -84,6 +92,14 @@ struct Heat {
 
 impl LaneBreaker {
     fn hash(&self, lane: LaneId) -> u64 {
+        let measured = match self.measured_ns {
+            0 => 0,
+            measured_ns => hash_component(Component::BreakerMeasured, [i64::from(lane), measured_ns]),
+        };
+        self.record_hash(lane).wrapping_add(measured)
+    }
+
+    fn record_hash(&self, lane: LaneId) -> u64 {
         let losses = self.losses.iter().fold(0_i64, |hash, at_ns| hash.rotate_left(7) ^ at_ns);
         let (slow_since_ns, slow_batches) = self.slow.unwrap_or((-1, 0));
         let counts =
@@ -156,10 +172,30 @@ impl Breakers {
         hash.replace(&mut breaker.contribution, now);
     }
 
-    /// The median slowness of the lanes that have full service, but for one; `None` where there is none.
-    fn others_percent(&self, life: &Life, lane: LaneId) -> Option<i64> {
+    /// When each lane was measured last; nothing where none was, or that is not noted.
+    pub(crate) fn measured_ns(&self) -> Vec<i64> {
+        let all: Vec<i64> = self.lanes.iter().map(|breaker| breaker.measured_ns).collect();
+        if all.iter().all(|measured_ns| *measured_ns == 0) { Vec::new() } else { all }
+    }
+
+    /// Sets that, as a checkpoint has it; false if it is of another number of lanes.
+    pub(crate) fn restore_measured(&mut self, measured_ns: &[i64]) -> bool {
+        for (breaker, measured_ns) in self.lanes.iter_mut().zip(measured_ns) {
+            breaker.measured_ns = *measured_ns;
+        }
+        measured_ns.is_empty() || measured_ns.len() == self.lanes.len()
+    }
+
+    /// The median slowness of the lanes that have full service, but for one; `None` where there is none. Only lanes count that were
+    /// measured as lately as a lane has to be slow for.
+    fn others_percent(&self, life: &Life, at_ns: i64, lane: LaneId) -> Option<i64> {
+        let slow_ns = life.config.breakers.map_or(0, |config| config.slow_ns);
+        let is_fresh = |breaker: &LaneBreaker| {
+            !life.learnt.later.rules.judge_by_most() || at_ns - breaker.measured_ns <= slow_ns
+        };
         let known = life.lanes.iter().zip(&self.lanes).filter(|(other, breaker)| {
-            other.id != lane && other.ready && other.service.is_full() && breaker.slowness_percent > 0
+            let serves = other.id != lane && other.ready && other.service.is_full();
+            serves && breaker.slowness_percent > 0 && is_fresh(breaker)
         });
         let mut percents: Vec<i64> = known.map(|(_, breaker)| breaker.slowness_percent).collect();
         let middle = percents.len() / 2;
@@ -191,20 +227,27 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
     let limit = i64::from(config.slow_percent);
     let percent = (service_ns.saturating_mul(100) / predicted_ns.max(1)).clamp(1, PERCENT_MAX);
     let known = life.breakers.lanes[lane as usize].slowness_percent;
-    let smoothed = if known == 0 { percent } else { known + (percent - known) / SMOOTHING };
+    let by_most = life.learnt.later.rules.judge_by_most();
+    let counted = if by_most { percent.min(known.max(100) * OUTLIER) } else { percent };
+    let smoothed = if known == 0 { counted } else { known + (counted - known) / SMOOTHING };
     let state = life.lanes[lane as usize].service.breaker();
     // Nothing tempers the first batch of a size: were it one of a lane that has just become slow, it would be what such a batch takes.
     let alone = is_first && life.learnt.later.rules != Rules(1);
     let teaching = if alone { smoothed.max(percent) } else { smoothed };
     // A lane that is as fast as predicted is not slow beside others: most batches end here.
     let is_suspect = state == BreakerState::HalfOpen || teaching * 2 >= limit;
-    let others = if is_suspect { life.breakers.others_percent(life, lane) } else { None };
-    let relative = |percent: i64| others.map_or(0, |others| percent * 100 / others);
     let at_ns = life.clock.at_ns;
-    let slow_percent = if smoothed * 2 >= limit { relative(smoothed) } else { 0 };
+    let others = if is_suspect { life.breakers.others_percent(life, at_ns, lane) } else { None };
+    let beside = |percent: i64, others: Option<i64>| others.map_or(0, |others| percent * 100 / others);
+    // Where others are slow as well, it is the machine.
+    let judges = others.filter(|others| !by_most || others * 2 < limit);
+    let slow_percent = if smoothed * 2 >= limit { beside(smoothed, judges) } else { 0 };
     let is_slow = slow_percent >= limit;
     life.breakers.change(lane, &mut life.hash, |breaker| {
         breaker.slowness_percent = smoothed;
+        if by_most {
+            breaker.measured_ns = at_ns;
+        }
         breaker.slow = match (is_slow && state == BreakerState::Closed, breaker.slow) {
             (false, _) => None,
             (true, slow) => {
@@ -219,10 +262,10 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
             if life.breakers.lanes[lane as usize].slow.is_some_and(is_over) {
                 open(life, config, lane, BreakerReason::Slow, (slow_percent, limit), decisions);
             }
-            relative(teaching) * 2 < limit
+            beside(teaching, others) * 2 < limit
         }
         BreakerState::HalfOpen => {
-            probed(life, config, lane, relative(percent), decisions);
+            probed(life, config, lane, beside(percent, judges), decisions);
             false
         }
         BreakerState::Open => false,
@@ -453,6 +496,7 @@ pub(crate) fn forget(life: &mut Life, lane: LaneId) {
     life.breakers.change(lane, &mut life.hash, |breaker| {
         let (heat, contribution) = (std::mem::take(&mut breaker.heat), breaker.contribution);
         *breaker = LaneBreaker {
+            measured_ns: breaker.measured_ns,
             heat,
             contribution,
             memory_errors: breaker.memory_errors,

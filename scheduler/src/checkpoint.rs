@@ -5,6 +5,7 @@
 //!   2, the state, Learnt                  a policy has learnt something
 //!   3, the state, Learnt, Later           something is known that version 2 does not have
 //!   4, the state, Learnt, Later, Rules    decisions are made by other rules than the first ones
+//!   5, likewise, Newest                   something is known that rules 3 note, such as slices that others have passed
 //! ```
 //!
 //! The bytes begin with their version; the rest is postcard. All are read; the first that says everything is written, so that states without what came
@@ -13,12 +14,15 @@
 
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use warptape_events::journal::{LaneSpec, SchedulerConfig, Started};
+use warptape_events::journal::{LaneId, LaneSpec, SchedulerConfig, Started};
 
 use crate::audit;
 use crate::config::RULES;
+use crate::lanes::Slice;
 use crate::learnt::{Later, Learnt, Rules};
+use crate::life::Life;
 use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
 use crate::risk::Shadows;
@@ -31,12 +35,48 @@ const LEARNT: u8 = 2;
 const LATER: u8 = 3;
 /// Version of the bytes of a state with [`Rules`] behind [`Later`].
 const RULED: u8 = 4;
+/// Version of the bytes of a state with [`Newest`] behind [`Rules`].
+const NEWEST: u8 = 5;
+
+/// What came after version 4.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Newest {
+    owes_aged: bool,
+    /// Slices that others have passed, by lane.
+    passed: Vec<(LaneId, Slice)>,
+    /// When breakers measured each lane last.
+    measured_ns: Vec<i64>,
+}
+
+impl Newest {
+    fn of(life: &Life) -> Self {
+        let passed = life.lanes.iter().filter_map(|lane| Some((lane.id, lane.passed()?)));
+        let (owes_aged, measured_ns) = (life.learnt.later.owes_aged, life.breakers.measured_ns());
+        Self { owes_aged, passed: passed.collect(), measured_ns }
+    }
+
+    /// Puts it into a state that lacks it; false where that cannot be.
+    fn put_into(self, life: &mut Life) -> bool {
+        life.learnt.later.owes_aged = self.owes_aged;
+        if life.learnt.later.rules.have_priors() {
+            life.risk.have_priors();
+        }
+        life.breakers.restore_measured(&self.measured_ns) && self.passed.into_iter().all(|(lane, slice)| {
+            let index = usize::try_from(lane).unwrap_or(usize::MAX);
+            let may = life.lanes.get(index).is_some_and(|lane| lane.slice().is_some() && lane.passed().is_none());
+            if may {
+                life.lanes[index].restore_passed(slice);
+            }
+            may
+        })
+    }
+}
 
 /// Why no scheduler could be made of a checkpoint.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// It was written by another version of the scheduler.
-    #[error("the state is of version {found}, and this software reads versions {PLAIN} to {RULED}")]
+    #[error("the state is of version {found}, and this software reads versions {PLAIN} to {NEWEST}")]
     Version {
         /// Its version.
         found: u8,
@@ -64,13 +104,15 @@ pub enum CheckpointError {
 
 impl Scheduler {
     /// Versions of states that are read and written.
-    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = PLAIN..=RULED;
+    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = PLAIN..=NEWEST;
 
     /// The whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
         let nothing = Learnt::default();
         let learnt = self.life.as_ref().map_or(&nothing, |life| &life.learnt);
+        let newest = self.life.as_ref().map(Newest::of).unwrap_or_default();
         let version = match () {
+            () if newest != Newest::default() => NEWEST,
             () if learnt.later.rules != Rules::default() => RULED,
             () if learnt.later != Later::default() => LATER,
             () if *learnt != nothing => LEARNT,
@@ -85,6 +127,9 @@ impl Scheduler {
         }
         if version >= RULED {
             bytes = bytes.and_then(|bytes| postcard::to_extend(&learnt.later.rules, bytes));
+        }
+        if version >= NEWEST {
+            bytes = bytes.and_then(|bytes| postcard::to_extend(&newest, bytes));
         }
         bytes.expect("the state is made of numbers, texts and lists")
     }
@@ -109,11 +154,19 @@ impl Scheduler {
             if version >= RULED {
                 (life.learnt.later.rules, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
             }
+            let mut newest = Newest::default();
+            if version >= NEWEST {
+                (newest, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+            }
             let is_of_before = match version {
+                NEWEST => newest == Newest::default(),
                 RULED => life.learnt.later.rules == Rules::default(),
                 LATER => life.learnt.later == Later::default(),
                 _ => life.learnt == Learnt::default(),
             };
+            if !newest.put_into(life) {
+                return Err(damaged("it says more of lanes than there is"));
+            }
             if is_of_before {
                 return Err(damaged(format!("it says nothing that version {} does not say", version - 1)));
             }

@@ -40,7 +40,8 @@ pub const TASKS_MAX: i32 = 1 << 20;
 /// | --- | --- |
 /// | 1 | |
 /// | 2 | The first batch of a size teaches what such batches take only where it took less than half of `slow_percent` of what was predicted, beside the median of the other lanes. Before, it did until the lane was known to be slow. |
-pub const RULES: i32 = 2;
+/// | 3 | A slice of a critical task passes that of a less urgent one on the same lane (`risk/slices.rs`). Work whose rate is not known is expected to take what other kinds take on the lane's class (`risk/rates.rs`). A breaker opens where most batches of a lane are slow beside what others took as lately, and never where these are slow too (`breaker.rs`). A command that is refused because no other lane is in service is told what keeps each from it (`control.rs`). |
+pub const RULES: i32 = 3;
 /// Last unit of a task.
 pub const UNITS_MAX: i64 = 1 << 36;
 /// Cost of one unit of a task.

@@ -5,19 +5,23 @@
 
 use warptape_events::SetEventTime;
 use warptape_events::journal::{
-    BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, Controlled, Decision, LaneId,
+    BreakerMode, BreakerState, ChoosePolicy, Control, ControlCommand, ControlOutcome, Controlled, Decision, LaneId,
     SetWatermark, TenantWeight, WeighLane, WeighTenant,
 };
 
 use crate::balance;
 use crate::breaker;
 use crate::config::{TENANT_WEIGHT_MAX, TENANT_WEIGHTS_MAX, WEIGHT_MAX};
+use crate::lanes::Lane;
 use crate::life::Life;
 use crate::partitions::PartitionPhase;
 use crate::policy::placement::{PLACEMENT_POLICIES, PlacementPolicy};
 use crate::policy::task::{TASK_POLICIES, TaskPolicy, current_task_policy, dqn};
 use crate::risk;
 use crate::service::{self, Change};
+
+/// Lanes that a refusal names.
+const LANES_NAMED: usize = 4;
 
 /// Policies of tasks that the refusal of an unknown one names: those that there were when it was first recorded. The words are part of the
 /// decision, so that journals of before are replayed with the same ones.
@@ -63,7 +67,31 @@ fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
     let mut others = life.lanes.iter().filter(|other| other.id != lane);
     match !life.lanes[lane as usize].ready || others.any(|other| other.ready && other.service.is_full()) {
         true => Ok(()),
+        false if life.learnt.later.rules.name_breakers() => {
+            let others = life.lanes.iter().filter(|other| other.id != lane);
+            let kept: Vec<String> = others.clone().take(LANES_NAMED).map(what_keeps).collect();
+            let more = match others.count() - kept.len() {
+                0 => String::new(),
+                more => format!(", and {more} more likewise"),
+            };
+            let kept = if kept.is_empty() { "there is none".to_owned() } else { kept.join(", ") };
+            Err(format!("no other lane than {lane} is ready and in service: {kept}{more}"))
+        }
         false => Err(format!("no other lane than {lane} is ready and in service: bring one back first")),
+    }
+}
+
+/// What keeps a lane from full service, and how it comes back.
+fn what_keeps(other: &Lane) -> String {
+    let (lane, service) = (other.id, &other.service);
+    match (service.mode(), service.breaker()) {
+        _ if !other.ready => format!("lane {lane} is lost"),
+        _ if service.is_drained() => format!("lane {lane} is drained (`undrain {lane}`)"),
+        (BreakerMode::Open, _) => format!("the breaker of lane {lane} is held open (`breaker {lane} auto`)"),
+        (_, BreakerState::HalfOpen) => {
+            format!("the breaker of lane {lane} is half open, and tries it (`breaker {lane} closed`)")
+        }
+        _ => format!("the breaker of lane {lane} is open (`breaker {lane} closed`)"),
     }
 }
 

@@ -40,6 +40,10 @@ pub(crate) struct Lane {
     pub(crate) void_below: i64,
     pub(crate) contribution: u64,
     slice: SliceSlot,
+    /// The slice that the one in the slot has passed, being of a critical task; it goes on, and is in the slot again once that is done.
+    /// Checkpoints have it behind the rest.
+    #[serde(skip)]
+    passed: Option<Slice>,
 }
 
 /// How many groups a lane should have, compared with others.
@@ -132,6 +136,7 @@ impl Lane {
             void_below: 0,
             contribution: 0,
             slice: SliceSlot::default(),
+            passed: None,
         }
     }
 
@@ -168,19 +173,24 @@ impl Lane {
     /// Hash of what it has of tasks: nothing before it had any.
     pub(crate) fn slice_hash(&self) -> u64 {
         let (lane, void_below) = (i64::from(self.id), self.slice.void_below);
-        match self.slice.running {
+        let passed = self.passed.as_ref().map_or(0, |passed| self.hash_of_slice(Component::PassedSlice, passed));
+        let running = match &self.slice.running {
             None if void_below == 0 => 0,
             None => hash_component(Component::Slice, [lane, void_below]),
-            Some(Slice { slice, task, units, charged_ns, finish_ns, predicted_ns }) => {
-                let task = task.unwrap_or(-1);
-                let fields = [lane, void_below, slice, task, units.from, units.to, charged_ns, finish_ns];
-                let prediction = match predicted_ns {
-                    0 => 0,
-                    predicted_ns => hash_component(Component::SlicePrediction, [lane, slice, predicted_ns]),
-                };
-                hash_component(Component::Slice, fields).wrapping_add(prediction)
-            }
-        }
+            Some(running) => self.hash_of_slice(Component::Slice, running),
+        };
+        running.wrapping_add(passed)
+    }
+
+    fn hash_of_slice(&self, component: Component, of: &Slice) -> u64 {
+        let &Slice { slice, task, units, charged_ns, finish_ns, predicted_ns } = of;
+        let (lane, void_below, task) = (i64::from(self.id), self.slice.void_below, task.unwrap_or(-1));
+        let fields = [lane, void_below, slice, task, units.from, units.to, charged_ns, finish_ns];
+        let prediction = match predicted_ns {
+            0 => 0,
+            predicted_ns => hash_component(Component::SlicePrediction, [lane, slice, predicted_ns]),
+        };
+        hash_component(component, fields).wrapping_add(prediction)
     }
 
     fn refresh_slice(&mut self, hash: &mut StateHash) {
@@ -203,6 +213,27 @@ impl Lane {
         self.slice.running
     }
 
+    /// The slice that the one that it works on has passed.
+    pub(crate) fn passed(&self) -> Option<Slice> {
+        self.passed
+    }
+
+    /// Both.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = Slice> {
+        self.slice.running.into_iter().chain(self.passed)
+    }
+
+    /// Sets the slice that was passed, as a checkpoint has it.
+    pub(crate) fn restore_passed(&mut self, passed: Slice) {
+        self.passed = Some(passed);
+        self.slice.contribution = self.slice_hash();
+    }
+
+    /// Whether it has ticks to work on, or some that wait for it.
+    pub(crate) fn has_ticks(&self) -> bool {
+        !self.is_idle() || !self.waiting.queues.is_empty()
+    }
+
     /// Whether a slice that is reported done means nothing any more: the lane was lost since it began.
     pub(crate) fn is_void_slice(&self, slice: i64) -> bool {
         (0..self.slice.void_below).contains(&slice)
@@ -218,23 +249,28 @@ impl Lane {
         self.ready && self.service.is_full()
     }
 
-    /// Books a slice, which takes so long as far as is known, on a lane that has none.
+    /// Books a slice, which takes so long as far as is known, on a lane that has none, or none that this one may not pass.
     pub(crate) fn start_slice(&mut self, slice: Slice, predicted_ns: i64, hash: &mut StateHash) {
-        debug_assert!(self.ready && self.slice.running.is_none(), "a lane works on one slice at a time");
+        debug_assert!(self.ready && self.passed.is_none(), "a slice passes one other");
         self.free_ns = match self.is_free() {
             true => slice.finish_ns,
             // Predicted as if the slice waited for the batches, beside which it runs.
             false => self.free_ns.max(slice.finish_ns - predicted_ns).saturating_add(predicted_ns),
         };
-        self.slice.running = Some(slice);
+        self.passed = self.slice.running.replace(slice);
         self.refresh_slice(hash);
         self.refresh(hash);
     }
 
-    /// Books the slice as done.
-    pub(crate) fn end_slice(&mut self, at_ns: i64, hash: &mut StateHash) -> Slice {
-        let slice = self.slice.running.take().expect("admission found the slice");
-        self.free_ns = at_ns + self.predicted_ns(self.in_flight.rows);
+    /// Books a slice as done.
+    pub(crate) fn end_slice(&mut self, at_ns: i64, number: i64, hash: &mut StateHash) -> Slice {
+        let passed = self.passed.take();
+        let slice = match passed.filter(|passed| passed.slice == number) {
+            Some(passed) => passed,
+            None => std::mem::replace(&mut self.slice.running, passed).expect("admission found the slice"),
+        };
+        let begin_ns = self.slice.running.map_or(at_ns, |slice| slice.finish_ns.max(at_ns));
+        self.free_ns = begin_ns + self.predicted_ns(self.in_flight.rows);
         self.refresh_slice(hash);
         self.refresh(hash);
         slice
@@ -242,12 +278,9 @@ impl Lane {
 
     /// The task is forgotten: a slice of it is for nothing.
     pub(crate) fn void_slice(&mut self, task: TaskId, hash: &mut StateHash) {
-        if let Some(slice) = &mut self.slice.running
-            && slice.task == Some(task)
-        {
-            slice.task = None;
-            self.refresh_slice(hash);
-        }
+        let of_task = self.slice.running.iter_mut().chain(&mut self.passed).filter(|slice| slice.task == Some(task));
+        of_task.for_each(|slice| slice.task = None);
+        self.refresh_slice(hash);
     }
 
     pub(crate) fn telemetry(&self) -> LaneTelemetry {
@@ -341,7 +374,7 @@ impl Lane {
         self.free_ns = 0;
         self.ready = false;
         self.void_below = batch_next;
-        self.slice.running = None;
+        (self.slice.running, self.passed) = (None, None);
         self.slice.void_below = slice_next;
         self.refresh_slice(hash);
         self.refresh(hash);

@@ -10,7 +10,7 @@ use crate::networks::Networks;
 use crate::policy::task::{Push, TaskPolicy};
 use crate::risk::Shadows;
 use crate::risk::bandit::Bandit;
-use crate::state_hash::StateHash;
+use crate::state_hash::{Component, StateHash, hash_component};
 
 /// State that came after checkpoint version 1: that of version 2, and behind it what came later still.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,10 @@ pub(crate) struct Later {
     /// By which rules is decided: part of the hash of the configuration.
     #[serde(skip)]
     pub(crate) rules: Rules,
+    /// Whether the slice that was for the aged task that has waited longest passed another one instead: the next one that does not is for
+    /// it. It came after checkpoint version 4.
+    #[serde(skip)]
+    pub(crate) owes_aged: bool,
 }
 
 /// A number of [`crate::RULES`]. It came after checkpoint version 3.
@@ -42,6 +46,43 @@ pub(crate) struct Rules(pub(crate) i32);
 impl Default for Rules {
     fn default() -> Self {
         Self(1)
+    }
+}
+
+impl Rules {
+    /// Whether slices of critical tasks pass others.
+    pub(crate) fn let_pass(self) -> bool {
+        self.0 >= 3
+    }
+
+    /// Whether a rate that is not known is its class's prior.
+    pub(crate) fn have_priors(self) -> bool {
+        self.0 >= 3
+    }
+
+    /// Whether breakers judge a lane by most of its batches, beside what others took as lately.
+    pub(crate) fn judge_by_most(self) -> bool {
+        self.0 >= 3
+    }
+
+    /// Whether a refusal says what keeps lanes from service.
+    pub(crate) fn name_breakers(self) -> bool {
+        self.0 >= 3
+    }
+}
+
+impl Later {
+    /// Sets what is owed.
+    pub(crate) fn owe_aged(&mut self, owes: bool, hash: &mut StateHash) {
+        let mut before = self.owed_hash();
+        self.owes_aged = owes;
+        let now = self.owed_hash();
+        hash.replace(&mut before, now);
+    }
+
+    /// Nothing where nothing is owed.
+    fn owed_hash(&self) -> u64 {
+        if self.owes_aged { hash_component(Component::AgedOwed, []) } else { 0 }
     }
 }
 
@@ -56,7 +97,7 @@ impl Learnt {
         let bandit = self.bandit.as_ref().map_or(0, Bandit::walked_hash);
         let autoscale = self.later.autoscale.as_ref().map_or(0, autoscale::Live::walked_hash);
         let shadows = self.later.shadows.as_ref().map_or(0, Shadows::walked_hash);
-        let later = autoscale.wrapping_add(shadows);
+        let later = autoscale.wrapping_add(shadows).wrapping_add(self.later.owed_hash());
         self.networks.walked_hash().wrapping_add(bandit).wrapping_add(later)
     }
 

@@ -136,6 +136,9 @@ impl Life {
                 steered: None,
             },
         };
+        if life.learnt.later.rules.have_priors() {
+            life.risk.have_priors();
+        }
         life.refresh_config();
         for index in 0..life.lanes.len() {
             life.lanes[index].refresh(&mut life.hash);

@@ -11,8 +11,10 @@ pub(crate) struct Running {
     pub(crate) task: TaskId,
     /// Units of the task's work in it.
     pub(crate) units: i64,
-    /// When it began.
+    /// When it began, later by the time for which it made way for others.
     pub(crate) from_ns: i64,
+    /// What it takes, where the lane does nothing beside it.
+    pub(crate) service_ns: i64,
     /// Whether its time counts for its tenant: all tenants had tasks when it began.
     pub(crate) is_shared: bool,
 }
@@ -22,6 +24,8 @@ pub(crate) struct Running {
 struct Lane {
     class: usize,
     running: Option<Running>,
+    /// What that makes wait: a slice of a critical task has the lane, and the one that it has passed yields to it.
+    passed: Option<Running>,
     /// Since when it is lost.
     lost_ns: Option<i64>,
 }
@@ -48,18 +52,32 @@ impl Lanes {
 
     /// A lane begins a slice.
     pub(crate) fn begin(&mut self, lane: LaneId, running: Running) {
-        let before = self.lanes[lane as usize].running.replace(running);
-        assert!(before.is_none(), "lane {lane} works on one slice at a time");
+        let of = &mut self.lanes[lane as usize];
+        assert!(of.passed.is_none(), "a slice of lane {lane} passes one other");
+        of.passed = of.running.replace(running);
     }
 
-    /// A lane ends a slice; nothing where it was lost since.
-    pub(crate) fn end(&mut self, lane: LaneId, slice: i64) -> Option<Running> {
-        self.lanes[lane as usize].running.take_if(|running| running.slice == slice)
+    /// A lane ends this slice, having done nothing beside it; nothing where it was lost since, or the slice has made way for another.
+    pub(crate) fn end(&mut self, at_ns: i64, lane: LaneId, slice: i64) -> Option<Running> {
+        let running = self.lanes[lane as usize].running?;
+        let is_it = running.slice == slice && running.from_ns + running.service_ns == at_ns;
+        if is_it { self.take(at_ns, lane) } else { None }
     }
 
-    /// Takes what a lane works on.
-    pub(crate) fn take(&mut self, lane: LaneId) -> Option<Running> {
-        self.lanes[lane as usize].running.take()
+    /// Takes what a lane works on. What that had passed goes on.
+    pub(crate) fn take(&mut self, at_ns: i64, lane: LaneId) -> Option<Running> {
+        let of = &mut self.lanes[lane as usize];
+        let passed = of.passed.take();
+        let running = std::mem::replace(&mut of.running, passed)?;
+        if let Some(again) = &mut of.running {
+            again.from_ns += at_ns - running.from_ns;
+        }
+        Some(running)
+    }
+
+    /// What a lane works on.
+    pub(crate) fn running(&self, lane: LaneId) -> Option<Running> {
+        self.lanes[lane as usize].running
     }
 
     /// Whether a lane works on a slice.

@@ -337,8 +337,9 @@ impl<'a> Run<'a> {
             Event::Woke => Input::Woke(Woke {}),
             Event::SliceDone { lane, slice, service_ns } => {
                 // What a lane had when it was lost comes to no end.
-                let Some(running) = self.lanes.end(lane, slice) else { return };
+                let Some(running) = self.lanes.end(at_ns, lane, slice) else { return };
                 self.account(lane, running, at_ns, false);
+                self.end_later(lane);
                 self.plant.worked(service_ns);
                 self.step(at_ns, &Input::SliceDone(SliceDone { lane, slice, service_ns }));
                 return self.stop_if_idle(at_ns, lane);
@@ -508,7 +509,7 @@ impl<'a> Run<'a> {
             return;
         }
         let again = self.lose_rows(at_ns, lane);
-        if let Some(running) = self.lanes.take(lane) {
+        while let Some(running) = self.lanes.take(at_ns, lane) {
             if self.tasks.open.contains(&running.task) {
                 self.outcome.counts.redone += 1;
                 let task = running.task as usize;
@@ -558,7 +559,9 @@ impl<'a> Run<'a> {
         let (full_ns, is_critical) =
             (fleet.slice_overhead_ns + work_ns, arrival.class == TaskClass::Critical);
         let is_shared = self.tasks.open_by_tenant.iter().all(|tasks| *tasks > 0);
-        let running = Running { slice: slice.slice, task: slice.task, units, from_ns: at_ns, is_shared };
+        let service_ns = self.slowness.takes_ns(slice.lane, at_ns - BEGIN_NS, full_ns);
+        let (number, task) = (slice.slice, slice.task);
+        let running = Running { slice: number, task, units, from_ns: at_ns, service_ns, is_shared };
         self.plant.wait(slice.task as usize, arrival.kind, -units);
         self.lanes.begin(slice.lane, running);
         self.outcome.counts.slices += 1;
@@ -566,9 +569,14 @@ impl<'a> Run<'a> {
         if self.ticks.is_some() {
             return self.begin_slice(at_ns, slice.lane, full_ns, is_critical);
         }
-        let service_ns = self.slowness.takes_ns(slice.lane, at_ns - BEGIN_NS, full_ns);
-        let done = Event::SliceDone { lane: slice.lane, slice: slice.slice, service_ns };
-        self.events.push(at_ns + service_ns, done);
+        self.end_later(slice.lane);
+    }
+
+    /// What a lane works on ends in time, if nothing comes that it makes way for.
+    fn end_later(&mut self, lane: LaneId) {
+        if let Some(Running { slice, from_ns, service_ns, .. }) = self.lanes.running(lane) {
+            self.events.push(from_ns + service_ns, Event::SliceDone { lane, slice, service_ns });
+        }
     }
 
     /// The part of a time that lies before the last arrival, in seconds. In a closed loop the last one is not known before it has come.
@@ -607,7 +615,7 @@ impl<'a> Run<'a> {
     fn close(&mut self, at_ns: i64) {
         for lane in 0..self.lanes.number() as LaneId {
             self.work(at_ns, lane);
-            if let Some(running) = self.lanes.take(lane) {
+            while let Some(running) = self.lanes.take(at_ns, lane) {
                 self.account(lane, running, at_ns, false);
             }
             self.account_lost(lane, at_ns);

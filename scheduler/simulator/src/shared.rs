@@ -62,6 +62,8 @@ pub(crate) struct SharedLane {
     lane: LaneId,
     orders: VecDeque<Order>,
     slice: Option<Slice>,
+    /// A slice that yields to that one, which has passed it.
+    passed: Option<Slice>,
     /// Up to when the lane has worked on them, from the begin of the run.
     at_ns: i64,
     /// When the first batch began.
@@ -74,7 +76,7 @@ pub(crate) struct SharedLane {
 
 impl SharedLane {
     pub(crate) fn new(lane: LaneId) -> Self {
-        Self { lane, orders: VecDeque::new(), slice: None, at_ns: 0, began_ns: 0, turn: 0, life: 0 }
+        Self { lane, orders: VecDeque::new(), slice: None, passed: None, at_ns: 0, began_ns: 0, turn: 0, life: 0 }
     }
 
     /// Parts of the lane that the slice has.
@@ -130,12 +132,13 @@ impl SharedLane {
     /// A slice begins. The lane has worked until now.
     pub(crate) fn begin_slice(&mut self, left_ns: i64, is_critical: bool) {
         let parts = if is_critical { CRITICAL_PARTS } else { OTHER_PARTS };
-        self.slice = Some(Slice { left_ns, parts, had_ns: 0 });
+        self.passed = self.slice.replace(Slice { left_ns, parts, had_ns: 0 });
     }
 
     /// The slice ends: what it had of the lane.
     pub(crate) fn end_slice(&mut self) -> i64 {
-        self.slice.take().map_or(0, |slice| slice.had_ns)
+        let passed = self.passed.take();
+        std::mem::replace(&mut self.slice, passed).map_or(0, |slice| slice.had_ns)
     }
 
     /// The first batch ends: its number, and the time since it began.
@@ -159,7 +162,7 @@ impl SharedLane {
     /// The lane is lost with all that it has.
     pub(crate) fn lose(&mut self) {
         self.orders.clear();
-        self.slice = None;
+        (self.slice, self.passed) = (None, None);
         self.life += 1;
     }
 }
@@ -196,6 +199,18 @@ mod tests {
             assert_eq!([(); 2].map(|()| go_on(&mut lane, &slowness)), ends, "critical: {is_critical}");
             assert_eq!(lane.next_end(&slowness), None);
         }
+    }
+
+    #[test]
+    fn a_slice_that_is_passed_goes_on_once_the_other_is_done() {
+        let slowness = Slowness::new(&Fleet::volta_turing_radeon());
+        let mut lane = SharedLane::new(0);
+        lane.begin_slice(6 * MS, false);
+        lane.work(2 * MS, &slowness);
+        lane.begin_slice(3 * MS, true);
+        assert_eq!(go_on(&mut lane, &slowness), (5 * MS, Ends::Slice, 3 * MS));
+        assert_eq!(go_on(&mut lane, &slowness), (9 * MS, Ends::Slice, 6 * MS));
+        assert_eq!(lane.next_end(&slowness), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) fn account(before: &Life, after: &Life, at_ns: i64, turned: &Breaker)
             account.at_least("slowness_beside_others_percent", measured, limit);
             account.at_least("slow_for_ns", at_ns - slow_since_ns, config.slow_ns);
             account.at_least("slow_batches", (batches + 1).min(SLOW_BATCHES).into(), SLOW_BATCHES.into());
-            if let Some(others) = before.breakers.others_percent(before, lane) {
+            if let Some(others) = before.breakers.others_percent(before, at_ns, lane) {
                 account.figure("median_slowness_of_others_percent", others);
             }
         }

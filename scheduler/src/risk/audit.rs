@@ -85,10 +85,11 @@ pub(crate) fn audit(life: &Life) {
     );
     assert_eq!(risk.lanes.queues, fresh.lanes.queues, "what waits for each lane alone");
     assert_eq!(risk.ageing, fresh.ageing, "tasks by how long they wait");
+    risk.rates.audit();
 }
 
 fn audit_task(life: &Life, task: &Task) {
-    let running = life.lanes.iter().filter_map(Lane::slice).filter(|slice| slice.task == Some(task.spec.id));
+    let running = life.lanes.iter().flat_map(Lane::slices).filter(|slice| slice.task == Some(task.spec.id));
     let mut units: Vec<_> = running.map(|slice| slice.units).collect();
     assert_eq!(units.len() as i32, task.slices_running, "task {}: slices", task.spec.id);
     units.extend(&task.open);

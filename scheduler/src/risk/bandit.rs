@@ -129,7 +129,7 @@ impl Bandit {
         hash: &mut StateHash,
     ) {
         // Of a lane about which nothing is known there is no prediction.
-        if view.task_ns == 0 || self.pending.len() >= PENDING_MAX {
+        if !view.is_known || self.pending.len() >= PENDING_MAX {
             return;
         }
         let features = linucb::features(view, self.slowness(view.lane), class);

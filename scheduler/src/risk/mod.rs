@@ -176,6 +176,11 @@ impl Risk {
         }
     }
 
+    /// Has work whose rate is not known be expected to take what other kinds do.
+    pub(crate) fn have_priors(&mut self) {
+        self.rates.have_priors();
+    }
+
     /// Tasks known.
     pub(crate) fn tasks(&self) -> usize {
         self.tasks.len()
@@ -373,7 +378,7 @@ impl Risk {
         self.tenants.quotas.leave(&spec.tenant, hash);
         if task.slices_running > 0 {
             let is_of_task =
-                |index: &usize| lanes[*index].slice().is_some_and(|slice| slice.task == Some(spec.id));
+                |index: &usize| lanes[*index].slices().any(|slice| slice.task == Some(spec.id));
             let of_task: Vec<_> = (0..lanes.len()).filter(is_of_task).collect();
             of_task.into_iter().for_each(|index| lanes[index].void_slice(spec.id, hash));
         }
@@ -550,9 +555,13 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     if lane.is_void_slice(done.slice) {
         return;
     }
-    let slice = lane.end_slice(*at_ns, hash);
-    let percent = config.risk.critical_percent;
-    risk.lanes.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
+    // What was passed had made way: the reserve is for the slice that passed it.
+    let was_passed = lane.passed().is_some_and(|passed| passed.slice == done.slice);
+    let slice = lane.end_slice(*at_ns, done.slice, hash);
+    if !was_passed {
+        let percent = config.risk.critical_percent;
+        risk.lanes.reserves[done.lane as usize].end(lane, done.service_ns, percent, hash);
+    }
     let shadows = known.later.shadows.as_ref();
     if risk.policy.sees_utilization() || shadows.is_some_and(|all| all.any(TaskPolicy::sees_utilization)) {
         risk.lanes.busy[done.lane as usize].add(lane, *at_ns, done.service_ns, hash);
@@ -644,15 +653,16 @@ pub(crate) fn lane_lost(life: &mut Life, lane: LaneId) {
     }
     risk.lanes.reserves[lane as usize].clear(hash);
     let mut hit: BTreeSet<_> = risk.queues.shares.of(lane).tasks().collect();
-    let slice = lanes[lane as usize].slice().filter(|slice| slice.task.is_some());
-    hit.extend(slice.and_then(|slice| slice.task));
+    let slices: Vec<_> = lanes[lane as usize].slices().filter(|slice| slice.task.is_some()).collect();
+    hit.extend(slices.iter().filter_map(|slice| slice.task));
     for id in hit {
         let mut turn = risk.dequeue(id);
         let task = risk.task_mut(id);
         if task.share_of(lane).is_some() {
             task.open_share(lane, hash);
         }
-        if let Some(slice) = slice.filter(|slice| slice.task == Some(id)) {
+        for slice in slices.iter().filter(|slice| slice.task == Some(id)) {
+            let task = risk.task_mut(id);
             task.reopen(slice.units, hash);
             task.slices_running -= 1;
             turn = risk.charge(id, turn, -slice.charged_ns, hash);

@@ -47,9 +47,7 @@ impl LaneQueue {
 
     /// What the lane is predicted to take for it, in nanoseconds.
     pub(super) fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
-        let of_kind = |(key, cost): (&Name, &i64)| {
-            rates.predict_work(lane.class, key, *cost).map_or(0, |predicted| predicted.mean_ns)
-        };
+        let of_kind = |(key, cost): (&Name, &i64)| rates.expected_ns(lane.class, lane.weight.current, key, *cost);
         self.costs.iter().map(of_kind).fold(0, i64::saturating_add).min(DURATION_NS_MAX)
     }
 
@@ -58,13 +56,14 @@ impl LaneQueue {
         let key = &task.spec.rate_key;
         let fs_per_cost = rates.fs_per_cost(lane.class, key);
         let running_ns = (lane.free_ns - at_ns).max(0);
+        let cost = task.cost(task.units_left);
+        let task_ns = rates.expected_ns(lane.class, lane.weight.current, key, cost);
         LaneView {
             lane: lane.id,
             tasks: self.tasks + i64::from(lane.slice().is_some()),
             backlog_ns: self.backlog_ns(lane, rates).saturating_add(running_ns),
-            task_ns: rates
-                .predict_work(lane.class, key, task.cost(task.units_left))
-                .map_or(0, |predicted| predicted.mean_ns),
+            task_ns,
+            is_known: task_ns > 0 && rates.predict(lane.class, key, cost).is_some(),
             speed: match fs_per_cost {
                 0 => i64::from(lane.weight.current.max(1)),
                 fs_per_cost => (SECOND_FS / fs_per_cost).max(1),

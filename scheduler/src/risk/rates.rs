@@ -23,6 +23,9 @@ const GROWTH: i64 = 2;
 /// Keys that are known of each class of lanes. Beyond, the one that was not met for longest is forgotten.
 const RATES_MAX: usize = 1_024;
 const FS_PER_NS: i64 = 1_000_000;
+/// What a unit of cost is taken to take on a lane of weight 1 before anything was done on its class: about what a step of a simulated path
+/// does on one core. What matters is that work counts, and more of it for more.
+const PRIOR_NS: i64 = 4;
 
 // What loses an eighth, rounded down, before it gains something stays below nine gains and eight. Time loses 1/15 at least
 // once costs add up to eight.
@@ -35,6 +38,29 @@ pub(crate) struct Rates {
     classes: Vec<BTreeMap<Name, Rate>>,
     /// Whether slices are predicted by their size.
     has_predictor: bool,
+    /// Time and cost of all kinds, by class, from which priors follow; none by rules without priors. It follows from the rest.
+    #[serde(skip)]
+    totals: Option<Vec<Total>>,
+}
+
+/// Time and cost of all kinds on a class of lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Total {
+    service_ns: i128,
+    cost: i128,
+}
+
+impl Total {
+    fn of<'a>(rates: impl Iterator<Item = &'a Rate>) -> Self {
+        rates.fold(Self::default(), |sum, rate| sum.with(rate, 1))
+    }
+
+    fn with(self, rate: &Rate, sign: i128) -> Self {
+        Self {
+            service_ns: self.service_ns + sign * i128::from(rate.service_ns),
+            cost: self.cost + sign * i128::from(rate.cost),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -89,7 +115,32 @@ fn bounded(wide: i128, max: i64) -> i64 {
 
 impl Rates {
     pub(crate) fn new(classes: usize, has_predictor: bool) -> Self {
-        Self { classes: (0..classes).map(|_| BTreeMap::new()).collect(), has_predictor }
+        Self { classes: (0..classes).map(|_| BTreeMap::new()).collect(), has_predictor, totals: None }
+    }
+
+    /// Has work whose rate is not known be expected to take what other kinds do.
+    pub(crate) fn have_priors(&mut self) {
+        self.totals = Some(self.classes.iter().map(|rates| Total::of(rates.values())).collect());
+    }
+
+    /// What work of so much cost is expected to take on a lane of a class, in nanoseconds. Where its kind is not known there, it is taken to
+    /// take what it takes on the fastest class that knows it, or else what other kinds take on this class, or else a prior by the lane's
+    /// weight. By rules without priors, 0 where it is not known.
+    pub(crate) fn expected_ns(&self, class: ClassId, weight: i32, key: &str, cost: i64) -> i64 {
+        if let Some(predicted) = self.predict_work(class, key, cost) {
+            return predicted.mean_ns;
+        }
+        let Some(totals) = &self.totals else { return 0 };
+        let elsewhere = self.classes.iter().filter_map(|rates| Some(rates.get(key)?.predict(cost).mean_ns));
+        let Total { service_ns, cost: known } = totals[class.index()];
+        let expected_ns = elsewhere.min().unwrap_or_else(|| {
+            let wide = match known {
+                0 => i128::from(cost) * i128::from(PRIOR_NS) / i128::from(weight.max(1)),
+                known => i128::from(cost).saturating_mul(service_ns) / known,
+            };
+            bounded(wide, DURATION_NS_MAX)
+        });
+        expected_ns.max(1)
     }
 
     fn rate(&self, class: ClassId, key: &str) -> Option<&Rate> {
@@ -152,8 +203,14 @@ impl Rates {
             let oldest = rates.iter().min_by_key(|(_, rate)| rate.slice).map(|(key, _)| key.clone());
             let forgotten = oldest.and_then(|oldest| rates.remove(&oldest)).expect("rates are known");
             hash.remove(forgotten.contribution);
+            if let Some(totals) = &mut self.totals {
+                totals[class] = totals[class].with(&forgotten, -1);
+            }
         }
         let rate = rates.entry(key.clone()).or_default();
+        if let Some(totals) = &mut self.totals {
+            totals[class] = totals[class].with(rate, -1);
+        }
         let Done { slice, cost, service_ns } = done;
         let drifted = match self.has_predictor {
             true => rate.predictor.get_or_insert_default().learn(cost, service_ns),
@@ -169,9 +226,21 @@ impl Rates {
         rate.cost = kept + cost;
         rate.cost_max = rate.cost_max.max(cost);
         rate.slice = slice;
+        if let Some(totals) = &mut self.totals {
+            totals[class] = totals[class].with(rate, 1);
+        }
         let now = rate.hash(class, key);
         hash.replace(&mut rate.contribution, now);
         drifted
+    }
+
+    /// Computes again what follows from the rest.
+    ///
+    /// # Panics
+    /// If it is another.
+    pub(crate) fn audit(&self) {
+        let totals = || self.classes.iter().map(|rates| Total::of(rates.values())).collect::<Vec<_>>();
+        assert!(self.totals.as_ref().is_none_or(|kept| *kept == totals()), "time and cost of all kinds");
     }
 
     /// Hash of everything here, by walking.
@@ -245,6 +314,25 @@ mod tests {
         check_slices(20_000, 10_000, &[1, 2, 4, 8, 16, 32, 43, 45]);
         check_slices(0, 2_000_000, &[1, 1]);
         check_slices(0, 0, &[1, 2, 4, 8]);
+    }
+
+    #[test]
+    fn what_is_not_known_takes_what_other_kinds_do_and_never_nothing() {
+        let (host, device) = (CLASS, ClassId::of_kind(LaneKind::Device));
+        let (mut rates, mut hash) = (Rates::new(2, true), StateHash::default());
+        assert_eq!(rates.expected_ns(host, 1, "a", 1_000), 0, "by rules without priors");
+        rates.have_priors();
+        assert_eq!([1, 100].map(|weight| rates.expected_ns(host, weight, "a", 1_000)), [4_000, 40]);
+        assert_eq!(rates.expected_ns(host, 1_000_000, "a", 1), 1);
+        for (slice, key, service_ns) in [(0, "a", 9_000), (1, "b", 1_000)] {
+            rates.learn(host, &key.into(), Done { slice, cost: 100, service_ns }, &mut hash);
+        }
+        let expected = ["a", "b", "c"].map(|key| rates.expected_ns(host, 1, key, 200));
+        assert_eq!(expected, [18_000, 2_000, 10_000]);
+        let expected = ["a", "c"].map(|key| rates.expected_ns(device, 8, key, 200));
+        assert_eq!(expected, [18_000, 100], "of a class that has done nothing the other one tells, if it knows");
+        assert!(rates.expected_ns(host, 1, "c", UNITS_MAX * COST_MAX) <= DURATION_NS_MAX);
+        rates.audit();
     }
 
     #[test]

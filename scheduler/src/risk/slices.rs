@@ -9,6 +9,7 @@
 //!                                   └─ whole: Split; a gang: all of its lanes, or Reserve
 //!
 //!   a lane has ticks and no slice: if it has time in reserve, a task that is critical or aged, likewise, but no gang
+//!   a lane has a slice of a less urgent task: a critical task, likewise, whose slice passes that one
 //! ```
 //!
 //! It owns the choice and the size of a slice; it must not change what a task is.
@@ -94,6 +95,9 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         if has_reserve(life) {
             wake_ns = wake_ns.min(run_beside(life, serving, decisions));
         }
+        if life.learnt.later.rules.let_pass() {
+            wake_ns = wake_ns.min(run_past(life, serving, decisions));
+        }
         // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.
         if !decisions[before..].iter().any(|decision| matches!(decision, Decision::Split(_))) {
             break;
@@ -123,8 +127,14 @@ struct Urgent {
 impl Urgent {
     fn of(life: &Life) -> Self {
         let is_aged = life.risk.ageing.aged(life.clock.at_ns).next().is_some();
+        let critical = Self::critical(life);
+        Self { for_all: is_aged || critical.for_all, ..critical }
+    }
+
+    /// Of critical ones alone.
+    fn critical(life: &Life) -> Self {
         Self {
-            for_all: is_aged || life.risk.queues.open.has_critical(),
+            for_all: life.risk.queues.open.has_critical(),
             to_split: life.risk.queues.whole.has_critical(),
         }
     }
@@ -166,20 +176,63 @@ fn run_beside(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) 
     wake_ns
 }
 
-/// Gives a lane that has ticks and time in reserve a slice of a task that is critical or aged.
+/// Has critical tasks pass slices of less urgent ones: what such a slice is done by yields the processor, and the system may have put it
+/// off for as long as others want the core. Where the lane has ticks too, that is of its reserve. Returns when the first lane that has no
+/// time in reserve now, and that there was such a task for, has some.
+fn run_past(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) -> i64 {
+    let mut wake_ns = i64::MAX;
+    let mut now = Urgent::critical(life);
+    for index in 0..life.lanes.len() {
+        let lane = index as LaneId;
+        let is_asked = now.is_there(life, serving, lane) && may_be_passed(life, index);
+        if !is_asked || !serving.serves(&life.lanes[index]) {
+            continue;
+        }
+        let next_ns = match life.lanes[index].has_ticks() {
+            true if !has_reserve(life) => continue,
+            true => life.risk.lanes.reserves[index].next_ns(),
+            false => 0,
+        };
+        if next_ns > life.clock.at_ns {
+            wake_ns = wake_ns.min(next_ns);
+            continue;
+        }
+        serve_beside(life, lane, serving, decisions);
+        now = Urgent::critical(life);
+    }
+    wake_ns
+}
+
+/// Whether a lane works on a slice of a task that is not critical, or that nobody waits for, and that has passed none.
+fn may_be_passed(life: &Life, index: usize) -> bool {
+    let lane = &life.lanes[index];
+    let is_urgent = |task: TaskId| life.risk.tasks[&task].spec.class == TaskClass::Critical;
+    lane.passed().is_none() && lane.slice().is_some_and(|slice| !slice.task.is_some_and(is_urgent))
+}
+
+/// Gives a lane that has ticks and time in reserve a slice of a task that is critical or aged, and one whose slice may be passed a slice of
+/// a critical task.
 fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut Vec<Decision>) {
     let mut splits = splits(life, serving, lane);
     // A round ends the search, splits a task or gives up splitting.
     loop {
-        let Some(next) = next_beside(life, lane, splits) else { return };
+        let passes = life.lanes[lane as usize].slice().is_some();
+        let next = if passes { critical_for(life, lane, splits) } else { next_beside(life, lane, splits) };
+        let Some(next) = next else { return };
         let Next { source, task, .. } = next;
         if !life.step.room.is_there() {
             return;
         }
         let first = decisions.len();
         if source != Source::Whole {
-            let Life { risk, lanes, hash, clock: Clock { at_ns, .. }, .. } = &mut *life;
-            risk.lanes.reserves[lane as usize].begin(&lanes[lane as usize], *at_ns, hash);
+            let Life { risk, lanes, hash, learnt, clock: Clock { at_ns, .. }, .. } = &mut *life;
+            let worker = &lanes[lane as usize];
+            if worker.has_ticks() {
+                risk.lanes.reserves[lane as usize].begin(worker, *at_ns, hash);
+            }
+            if passes && risk.ageing.is_turn(risk.numbers.slice_next) {
+                learnt.later.owe_aged(true, hash);
+            }
             start(life, lane, next, decisions);
         } else {
             let shares = shares_of(life, serving, task);
@@ -198,14 +251,22 @@ fn serve_beside(life: &mut Life, lane: LaneId, serving: Serving, decisions: &mut
 /// The task that a lane is to work on beside its ticks.
 fn next_beside(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let aged = || aged_for(life, lane, splits);
-    let critical = || {
-        let first = first_to_begin(life, lane, splits, TaskClass::Critical)?;
-        Some(Next::certain(first, SliceReason::Reserved))
-    };
-    match life.risk.ageing.is_turn(life.risk.numbers.slice_next) {
+    let critical = || critical_for(life, lane, splits);
+    match is_turn_of_aged(life) {
         true => aged().or_else(critical),
         false => critical().or_else(aged),
     }
+}
+
+/// The critical task that a lane is to work on beside something else.
+fn critical_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
+    let first = first_to_begin(life, lane, splits, TaskClass::Critical)?;
+    Some(Next::certain(first, SliceReason::Reserved))
+}
+
+/// Whether the next slice, if it passes none, is for the aged task that has waited longest.
+fn is_turn_of_aged(life: &Life) -> bool {
+    life.risk.ageing.is_turn(life.risk.numbers.slice_next) || life.learnt.later.owes_aged
 }
 
 /// The aged task that has waited longest of those that a lane may begin with at once.
@@ -309,7 +370,7 @@ pub(super) fn splits(life: &Life, serving: Serving, lane: LaneId) -> bool {
 fn next(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     let risk = &life.risk;
     let slice = risk.numbers.slice_next;
-    if risk.ageing.is_turn(slice)
+    if is_turn_of_aged(life)
         && let Some(aged) = aged_for(life, lane, splits)
     {
         return Some(aged);
@@ -565,10 +626,10 @@ fn reserve(life: &mut Life, task: TaskId, shares: &[Share], decisions: &mut Vec<
     }
 }
 
-/// Has a lane without a slice work on units of a task.
+/// Has a lane work on units of a task: one without a slice, or with one that is passed.
 pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut Vec<Decision>) {
     let Next { source, task: id, reason, propensity_ppm } = next;
-    let Life { risk, lanes, config, hash, clock: Clock { at_ns, .. }, .. } = life;
+    let Life { risk, lanes, config, hash, learnt, clock: Clock { at_ns, .. }, .. } = life;
     let tasks_waiting = risk.numbers.waiting;
     let worker = &mut lanes[lane as usize];
     let class = worker.class;
@@ -610,6 +671,9 @@ pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut V
     let finish_ns = *at_ns + predicted_ns;
     let by_size_ns = if has_predictor { predicted_ns } else { 0 };
     let running = Slice { slice, task: Some(id), units, charged_ns, finish_ns, predicted_ns: by_size_ns };
+    if worker.slice().is_none() && learnt.later.owes_aged {
+        learnt.later.owe_aged(false, hash);
+    }
     worker.start_slice(running, predicted_ns, hash);
     decisions.push(Decision::RunSlice(RunSlice {
         slice,

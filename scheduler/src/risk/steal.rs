@@ -76,6 +76,10 @@ fn is_sooner(life: &Life, lane: LaneId, victim: Victim) -> bool {
     let wanted = risk.rates.slice_units(class, key, task.spec.unit_cost, config.risk.slice_ns);
     let share = task.share_of(victim.lane).map_or(0, |index| task.shares[index].1.count());
     let units = wanted.min(task.spec.slice_units_max).min(share);
-    let predicted = risk.rates.predict(class, key, task.cost(units));
-    at_ns + predicted.map_or(0, |predicted| predicted.mean_ns) < victim.finish_ns
+    let cost = task.cost(units);
+    let expected_ns = match risk.rates.predict(class, key, cost) {
+        Some(predicted) => predicted.mean_ns,
+        None => risk.rates.expected_ns(class, lanes[lane as usize].weight.current, key, cost),
+    };
+    at_ns + expected_ns < victim.finish_ns
 }

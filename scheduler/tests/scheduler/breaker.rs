@@ -156,10 +156,12 @@ const SECOND: i64 = 1_000 * MS;
 const LANES: usize = 4;
 const GROUPS: i32 = 64;
 
-/// Lanes in virtual time: rows come once a millisecond to each group, batches take 20 µs and 5 µs for each row, and more on a slow lane.
+/// Lanes in virtual time: rows come to each group, once a millisecond if nothing else is said, batches take 20 µs and 5 µs for each row, and more on a slow lane.
 struct Fleet {
     scheduler: Scheduler,
     at_ns: i64,
+    /// How often rows come.
+    every_ns: i64,
     wake_ns: Option<i64>,
     /// What is to come, in order.
     events: BTreeMap<(i64, u64), Input>,
@@ -206,6 +208,7 @@ impl Fleet {
         let mut fleet = Self {
             scheduler: Scheduler::new(),
             at_ns: 0,
+            every_ns: MS,
             wake_ns: None,
             events: BTreeMap::new(),
             events_known: 0,
@@ -227,9 +230,9 @@ impl Fleet {
     }
 
     fn run_to(&mut self, end_ns: i64) {
-        for number in self.at_ns / MS + 1..end_ns / MS {
+        for number in self.at_ns / self.every_ns + 1..end_ns / self.every_ns {
             let groups = (0..GROUPS).map(|group| GroupArrival { group, rows: 1, bytes: 40 }).collect();
-            self.at(number * MS, Input::Arrived(Arrived { partition: 0, next_offset: 2 * number, groups }));
+            self.at(number * self.every_ns, Input::Arrived(Arrived { partition: 0, next_offset: 2 * number, groups }));
         }
         loop {
             let next_ns = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);
@@ -349,6 +352,24 @@ fn where_all_lanes_become_slow_together_none_is_slow() {
     let mut fleet = Fleet::start(|_, at_ns| if at_ns > 5 * SECOND { 10 } else { 1 });
     fleet.run_to(20 * SECOND);
     assert!(fleet.breakers.is_empty(), "{:?}", fleet.breakers);
+}
+
+/// On a machine that others keep busy the system puts off one lane and then another, in each second each of them for 600 times what a batch
+/// takes.
+#[test]
+fn where_the_whole_machine_is_slow_no_breaker_opens() {
+    let put_off = |lane: LaneId, at_ns: i64| {
+        let begin_ns = i64::from(lane) * 250 * MS;
+        if (begin_ns..begin_ns + 50 * MS).contains(&(at_ns % SECOND)) { 600 } else { 1 }
+    };
+    let opened = |rules| {
+        let mut fleet = Fleet::start_by(rules, put_off);
+        fleet.every_ns = 50 * MS;
+        fleet.run_to(47 * SECOND);
+        fleet.reasons().iter().filter(|reason| **reason == BreakerReason::Slow).count()
+    };
+    assert!(opened(2) > 0, "by the rules of before");
+    assert_eq!(opened(RULES), 0);
 }
 
 #[test]

@@ -45,9 +45,19 @@ fn running() -> Scheduler {
     running_by(1)
 }
 
-/// Likewise by those of today, of version 4.
+/// Likewise by those that came next, of version 4.
 fn ruled() -> Scheduler {
-    running_by(RULES)
+    running_by(2)
+}
+
+/// One with a slice that a critical task has passed, so that its checkpoint is of version 5.
+fn passed() -> Scheduler {
+    let mut scheduler = running_by(RULES);
+    for (number, class) in [TaskClass::Batch, TaskClass::Batch, TaskClass::Critical].into_iter().enumerate() {
+        let arrived = TaskArrived { class, ..task(number as i64) };
+        scheduler.step(1, &Input::TaskArrived(arrived), &mut Vec::new()).expect("good input");
+    }
+    scheduler
 }
 
 fn running_by(rules: i32) -> Scheduler {
@@ -63,7 +73,7 @@ fn running_by(rules: i32) -> Scheduler {
 #[test]
 fn a_state_is_read_back_whole() {
     for (scheduler, version) in
-        [(Scheduler::new(), 1), (running(), 1), (learnt(), 2), (watched(), 3), (ruled(), 4)]
+        [(Scheduler::new(), 1), (running(), 1), (learnt(), 2), (watched(), 3), (ruled(), 4), (passed(), 5)]
     {
         let bytes = scheduler.checkpoint();
         assert_eq!(bytes[0], version);
@@ -101,7 +111,7 @@ fn states_of_version_1_are_read_for_ever() {
 /// The bytes of today: where they change, so does what the version of the state says, and the number below.
 #[test]
 fn the_bytes_of_a_version_never_change() {
-    let found = [running(), learnt(), watched(), ruled()].map(|scheduler| {
+    let found = [running(), learnt(), watched(), ruled(), passed()].map(|scheduler| {
         let bytes = scheduler.checkpoint();
         (bytes[0], bytes.len(), xxhash_rust::xxh3::xxh3_64(&bytes))
     });
@@ -110,6 +120,7 @@ fn the_bytes_of_a_version_never_change() {
         (2, 1_223, 1_017_234_736_380_615_443),
         (3, 1_022, 14_999_119_606_866_223_878),
         (4, 700, 16_142_030_762_475_595_500),
+        (5, 909, 1_656_402_610_380_127_866),
     ];
     assert_eq!(found, then);
 }
@@ -138,7 +149,7 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
 
 #[test]
 fn damaged_bytes_are_refused() {
-    for scheduler in [running(), learnt(), watched(), ruled()] {
+    for scheduler in [running(), learnt(), watched(), ruled(), passed()] {
         check_damaged(&scheduler);
     }
 }

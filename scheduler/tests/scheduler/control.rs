@@ -63,9 +63,9 @@ fn commands_that_cannot_be_obeyed_are_refused_in_words() {
         Done: lane 0 is drained: its group goes to another lane, and it gets no slices
         release 0/0 from 0 epoch 1: Drained
         > 10 control drain 1
-        Refused: no other lane than 1 is ready and in service: bring one back first
+        Refused: no other lane than 1 is ready and in service: lane 0 is drained (`undrain 0`)
         > 10 control breaker 1 open
-        Refused: no other lane than 1 is ready and in service: bring one back first
+        Refused: no other lane than 1 is ready and in service: lane 0 is drained (`undrain 0`)
         > 10 control undrain 0
         Done: lane 0 is drained no more: groups that are best there move to it
         release 0/1 from 1 epoch 1: Rebalance
@@ -74,7 +74,7 @@ fn commands_that_cannot_be_obeyed_are_refused_in_words() {
         > 10 control breaker 1 open
         Done: the breaker of lane 1 is held open already
         > 10 control breaker 0 open
-        Refused: no other lane than 0 is ready and in service: bring one back first
+        Refused: no other lane than 0 is ready and in service: the breaker of lane 1 is held open (`breaker 1 auto`)
         > 10 control weight 0 -1
         Refused: -1 is no weight of a lane: it is from 0 (stands by) to 1000000
         > 10 control tenant a 0
@@ -87,6 +87,28 @@ fn commands_that_cannot_be_obeyed_are_refused_in_words() {
         Refused: there is no policy of tasks called linucb@1: this software has linucb@3
         > 2000000001 control rebalance
         Refused: it came 1000 ms after its deadline: send it again
+        ",
+    );
+}
+
+#[test]
+fn a_refusal_names_the_breaker_in_its_way() {
+    check(
+        "
+        > 0 start 2 losses=1
+        > 10 lost 1
+        fence 1: 0 groups, gone
+        breaker of 1: Open, Losses 1 of 1
+        wake 1010
+        > 20 control drain 0
+        Refused: no other lane than 0 is ready and in service: lane 1 is lost
+        > 30 ready 1
+        > 40 control drain 0
+        Refused: no other lane than 0 is ready and in service: the breaker of lane 1 is open (`breaker 1 closed`)
+        > 1010 woke
+        breaker of 1: HalfOpen, Probe 1000 of 1000
+        > 1020 control drain 0
+        Refused: no other lane than 0 is ready and in service: the breaker of lane 1 is half open, and tries it (`breaker 1 closed`)
         ",
     );
 }

@@ -80,7 +80,8 @@ fn a_batch_says_what_would_have_had_it_leave_otherwise() {
 fn a_slice_says_which_task_would_have_been_next() {
     let mut steps = Steps::start(config(), &[1]);
     steps.step(&assigned(0, 1));
-    steps.step(&Input::TaskArrived(task(0)));
+    // None passes it.
+    steps.step(&Input::TaskArrived(TaskArrived { class: TaskClass::Critical, ..task(0) }));
     for (id, class) in [(1, TaskClass::Batch), (2, TaskClass::Critical), (3, TaskClass::Interactive)] {
         steps.step(&Input::TaskArrived(TaskArrived { class, ..task(id) }));
     }

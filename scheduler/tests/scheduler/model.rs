@@ -97,11 +97,22 @@ pub struct ModelLane {
     pub slice: Option<RunSlice>,
     /// When it began that.
     pub slice_begun_ns: i64,
+    /// The slice that that one has passed, and when it began.
+    pub passed: Option<(RunSlice, i64)>,
     /// Slices it worked on when it was lost.
     pub slices_voided: Vec<i64>,
 }
 
 impl ModelLane {
+    /// What it works on, and what that has passed.
+    pub fn slices(&self) -> impl Iterator<Item = &RunSlice> {
+        self.slice.iter().chain(self.passed.iter().map(|(passed, _)| passed))
+    }
+
+    pub fn slices_mut(&mut self) -> impl Iterator<Item = &mut RunSlice> {
+        self.slice.iter_mut().chain(self.passed.iter_mut().map(|(passed, _)| passed))
+    }
+
     pub fn is_in_service(&self) -> bool {
         !self.drained && !self.breaker.is_open()
     }

@@ -125,6 +125,7 @@ fn every_seed_keeps_the_rules_and_comes_to_rest() {
         "slice Critical, Explored",
         "slice Critical, Order",
         "slice Critical, Reserved",
+        "slice Critical, Reserved, passes",
         "slice Critical, Stolen",
         "slice Interactive, Aged",
         "slice Interactive, Explored",
@@ -377,7 +378,13 @@ fn step_a_task(model: &mut Model, draws: &mut Draws) {
         }
         35..90 => {
             if let Some(lane) = draws.pick(&with_slice) {
-                finish_slice(model, lane, draws.below(3_000));
+                let passed = model.lanes[lane as usize].passed.as_ref().map(|(passed, _)| passed.slice);
+                match passed.filter(|_| draws.percent(50)) {
+                    Some(slice) => {
+                        model.step(Input::SliceDone(SliceDone { lane, slice, service_ns: draws.below(3_000) }));
+                    }
+                    None => finish_slice(model, lane, draws.below(3_000)),
+                }
             }
         }
         90..92 => {

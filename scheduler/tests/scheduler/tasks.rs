@@ -1,9 +1,9 @@
 //! One rule of risk tasks a test.
 
 use warptape_events::journal::{Decision, Input, RiskConfig, SliceDone, TaskArrived, TaskClass};
-use warptape_scheduler::{Scheduler, StepError, TASK_POLICIES, current_task_policy};
+use warptape_scheduler::{RULES, Scheduler, StepError, TASK_POLICIES, current_task_policy};
 
-use crate::script::{assigned, check, config, started, task};
+use crate::script::{assigned, check, config, started, started_by, task};
 
 #[test]
 fn slices_grow_until_they_take_what_they_should() {
@@ -88,9 +88,9 @@ fn classes_then_tenants_then_deadlines_then_arrival() {
         wake 8000
         > 6 task 6 class=critical
         admit 6: Critical of a, 7 known
+        slice 1 of 6 on 0: 0..1 (Critical of a after 0, 6 waiting, 0 fs, finish 6, Reserved)
         > 100 done 0 0 1000
         finish 0: 1 slices, 1000 ns
-        slice 1 of 6 on 0: 0..1 (Critical of a after 0, 6 waiting, 1000000000 fs, finish 1100)
         > 200 done 0 1 1000
         finish 6: 1 slices, 1000 ns
         slice 2 of 2 on 0: 0..1 (Interactive of b after 1, 5 waiting, 1000000000 fs, finish 1200)
@@ -264,9 +264,9 @@ fn standing_delay_sheds_tasks_and_lowers_the_limit() {
         > 0 start 1 target=50 interval=100 least=1
         > 0 assign 0 1
         place 0/0 on 0 epoch 1
-        > 0 task 0
-        admit 0: Interactive of a, 1 known
-        slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 0)
+        > 0 task 0 class=critical
+        admit 0: Critical of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Critical of a after 0, 1 waiting, 0 fs, finish 0)
         > 0 task 1
         admit 1: Interactive of a, 2 known
         wake 50
@@ -685,11 +685,11 @@ fn the_policy_that_learns_leaves_lanes_to_the_kind_that_their_time_is_worth_most
         place 0/0 on 0 epoch 1
         > 1 task 0 key=a
         admit 0: Interactive of a, 1 known
-        assign 0 to 0: 0 tasks, 0 ns, then 0 ns
+        assign 0 to 0: 0 tasks, 0 ns, then 4 ns
         slice 0 of 0 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 1)
         > 2 task 1 key=a
         admit 1: Interactive of a, 2 known
-        assign 1 to 1: 0 tasks, 0 ns, then 0 ns
+        assign 1 to 1: 0 tasks, 0 ns, then 4 ns
         slice 1 of 1 on 1: 0..1 (Interactive of a after 1, 1 waiting, 0 fs, finish 2)
         > 100 done 0 0 100
         finish 0: 1 slices, 100 ns
@@ -697,11 +697,11 @@ fn the_policy_that_learns_leaves_lanes_to_the_kind_that_their_time_is_worth_most
         finish 1: 1 slices, 100 ns
         > 120 task 2 key=b
         admit 2: Interactive of a, 1 known
-        assign 2 to 0: 0 tasks, 0 ns, then 0 ns
+        assign 2 to 0: 0 tasks, 0 ns, then 100 ns
         slice 2 of 2 on 0: 0..1 (Interactive of a after 0, 1 waiting, 0 fs, finish 120)
         > 130 task 3 key=b
         admit 3: Interactive of a, 2 known
-        assign 3 to 1: 0 tasks, 0 ns, then 0 ns
+        assign 3 to 1: 0 tasks, 0 ns, then 100 ns
         slice 3 of 3 on 1: 0..1 (Interactive of a after 1, 1 waiting, 0 fs, finish 130)
         > 220 done 0 2 100
         finish 2: 1 slices, 100 ns
@@ -747,4 +747,58 @@ fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
         assert_eq!((mistake.field.as_str(), mistake.found.as_str()), ("risk.policy", gone));
         assert!(mistake.allowed.contains("fair@1, ") && mistake.allowed.contains("linucb@3;"), "{error}");
     }
+}
+
+/// One kind of lanes has done a task that takes a second; the other has done none. 300 tasks come before any is done.
+#[test]
+fn whole_tasks_do_not_go_to_one_lane_for_want_of_its_rate() {
+    let to_unknown = |rules| {
+        let mut config = config();
+        config.route_interval_ns = 1_000;
+        config.risk.policy = "earliest-completion".to_owned();
+        let mut scheduler = Scheduler::new();
+        let mut step = |at_ns, input: &Input| {
+            let mut decisions = Vec::new();
+            scheduler.step(at_ns, input, &mut decisions).expect("good input");
+            decisions
+        };
+        step(0, &started_by(rules, config, &[1, 1]));
+        step(0, &assigned(0, 1));
+        step(1, &Input::TaskArrived(task(0)));
+        step(1_000_000_000, &Input::SliceDone(SliceDone { lane: 0, slice: 0, service_ns: 999_999_999 }));
+        let assigned = (1..=300).flat_map(|number| step(1_000_000_001, &Input::TaskArrived(task(number))));
+        let to_unknown = assigned.filter(|decision| matches!(decision, Decision::Assign(assign) if assign.lane == 1));
+        to_unknown.count()
+    };
+    assert_eq!([to_unknown(2), to_unknown(RULES)], [300, 150]);
+}
+
+/// A slice of a batch task holds the only lane: what it is done by has been put off. Critical tasks begin at once all the same, one at a time,
+/// and what they have passed goes on.
+#[test]
+fn a_critical_task_passes_the_slice_of_another() {
+    check(
+        "
+        > 0 start 1
+        > 0 assign 0 1
+        place 0/0 on 0 epoch 1
+        > 10 task 0 class=batch units=2
+        admit 0: Batch of a, 1 known
+        slice 0 of 0 on 0: 0..1 (Batch of a after 0, 1 waiting, 0 fs, finish 10)
+        > 20 task 1 class=critical
+        admit 1: Critical of a, 2 known
+        slice 1 of 1 on 0: 0..1 (Critical of a after 0, 2 waiting, 0 fs, finish 20, Reserved)
+        > 20 task 2 class=critical
+        admit 2: Critical of a, 3 known
+        > 30 task 3 class=interactive
+        admit 3: Interactive of a, 4 known
+        > 40 done 0 1 5
+        finish 1: 1 slices, 5 ns
+        slice 2 of 2 on 0: 0..1 (Critical of a after 5, 3 waiting, 5000000 fs, finish 45, Reserved)
+        > 50 done 0 0 40
+        > 60 done 0 2 5
+        finish 2: 1 slices, 5 ns
+        slice 3 of 3 on 0: 0..1 (Interactive of a after 0, 2 waiting, 16666666 fs, finish 76)
+        ",
+    );
 }

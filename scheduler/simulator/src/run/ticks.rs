@@ -228,7 +228,7 @@ impl Run<'_> {
         match ends {
             Ends::Slice => {
                 let service_ns = self.change(at_ns, number, SharedLane::end_slice).unwrap_or(0);
-                let Some(running) = self.lanes.take(number) else { return };
+                let Some(running) = self.lanes.take(at_ns, number) else { return };
                 let slice = running.slice;
                 self.account(number, running, at_ns, false);
                 self.step(at_ns, &Input::SliceDone(SliceDone { lane: number, slice, service_ns }));

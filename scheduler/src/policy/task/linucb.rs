@@ -88,7 +88,7 @@ pub(crate) fn correction(
     slowness: impl Fn(LaneId) -> i64,
     model: &Model,
 ) -> i64 {
-    if view.task_ns == 0 {
+    if !view.is_known {
         // Of the task nothing is known here: nothing can be corrected, and nothing is less certain.
         return -ONE / UNCERTAINTY;
     }

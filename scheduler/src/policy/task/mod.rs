@@ -154,8 +154,10 @@ pub(crate) struct LaneView {
     pub(crate) tasks: i64,
     /// What it is predicted to take for them, in nanoseconds.
     pub(crate) backlog_ns: i64,
-    /// What it is predicted to take for the task, in nanoseconds; 0 while nobody knows.
+    /// What it is expected to take for the task, in nanoseconds; 0 while nobody knows, by rules without priors.
     pub(crate) task_ns: i64,
+    /// Whether lanes of its class have done tasks of the kind, so that `task_ns` follows from these.
+    pub(crate) is_known: bool,
     /// How fast it is: units of cost of the task's kind in a second, or its weight where that is known of none.
     pub(crate) speed: i64,
     /// Share of the last second in which it worked, in parts per million.
@@ -208,6 +210,7 @@ mod tests {
             tasks,
             backlog_ns,
             task_ns,
+            is_known: task_ns > 0,
             speed,
             utilization_ppm,
             forgone: None,

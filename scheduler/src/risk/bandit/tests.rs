@@ -12,7 +12,16 @@ use crate::config::tests::good;
 use crate::policy::task::current_task_policy;
 
 fn view(lane: LaneId, backlog_ns: i64) -> LaneView {
-    LaneView { lane, tasks: 1, backlog_ns, task_ns: 1_000_000, speed: 1, utilization_ppm: 0, forgone: None }
+    LaneView {
+        lane,
+        tasks: 1,
+        backlog_ns,
+        task_ns: 1_000_000,
+        is_known: true,
+        speed: 1,
+        utilization_ppm: 0,
+        forgone: None,
+    }
 }
 
 /// Tasks one after the other; lane 0 takes four times as long as predicted, and lane 1 what is predicted.

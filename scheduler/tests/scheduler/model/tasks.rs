@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use warptape_events::journal::*;
 
-use super::Model;
+use super::{Model, ModelLane};
 use crate::starvation::Starvation;
 
 /// What became of a unit.
@@ -109,11 +109,13 @@ impl Model {
         self.reopen_shares(lane);
         self.tasks.beside.remove(&lane);
         let lost = &mut self.lanes[lane as usize];
-        let Some(slice) = lost.slice.take() else { return };
-        lost.slices_voided.push(slice.slice);
-        if let Some(task) = self.tasks.known.get_mut(&slice.task) {
-            let slots = task.slots(slice.from, slice.to);
-            task.units[slots].fill(Unit::Open(None));
+        let passed = lost.passed.take().map(|(passed, _)| passed);
+        for slice in lost.slice.take().into_iter().chain(passed) {
+            lost.slices_voided.push(slice.slice);
+            if let Some(task) = self.tasks.known.get_mut(&slice.task) {
+                let slots = task.slots(slice.from, slice.to);
+                task.units[slots].fill(Unit::Open(None));
+            }
         }
     }
 
@@ -123,9 +125,19 @@ impl Model {
             lane.slices_voided.remove(late);
             return;
         }
-        let slice = lane.slice.take().unwrap();
+        let was_passed = lane.passed.take_if(|(passed, _)| passed.slice == done.slice);
+        let (slice, begun_ns) = match was_passed.clone() {
+            Some(passed) => passed,
+            None => {
+                let done = (lane.slice.take().unwrap(), lane.slice_begun_ns);
+                if let Some((passed, begun_ns)) = lane.passed.take() {
+                    (lane.slice, lane.slice_begun_ns) = (Some(passed), begun_ns);
+                }
+                done
+            }
+        };
         assert_eq!(slice.slice, done.slice);
-        if let Some((_, took_ns @ None)) = self.tasks.beside.get_mut(&done.lane) {
+        if let (None, Some((_, took_ns @ None))) = (was_passed, self.tasks.beside.get_mut(&done.lane)) {
             *took_ns = Some(done.service_ns);
         }
         if let Some(task) = self.tasks.known.get_mut(&slice.task) {
@@ -135,7 +147,7 @@ impl Model {
             task.slices_done += 1;
             task.service_ns += done.service_ns;
             if self.config.risk.predictor > 0 {
-                task.predicted_ns += slice.predicted_finish_ns - lane.slice_begun_ns;
+                task.predicted_ns += slice.predicted_finish_ns - begun_ns;
             }
         }
     }
@@ -181,8 +193,10 @@ impl Model {
                 "reserve".to_owned()
             }
             Decision::RunSlice(slice) => {
+                let passes = self.lanes[slice.lane as usize].slice.is_some();
                 self.execute_slice(slice);
-                format!("slice {:?}, {:?}", slice.class, slice.reason)
+                let how = if passes { ", passes" } else { "" };
+                format!("slice {:?}, {:?}{how}", slice.class, slice.reason)
             }
             Decision::Expire(expire) => {
                 let task = self.tasks.known.remove(&expire.task).expect("an unknown task expires");
@@ -322,13 +336,13 @@ impl Model {
     }
 
     fn running(&self, task: TaskId) -> i32 {
-        let slices = self.lanes.iter().filter_map(|lane| lane.slice.as_ref());
+        let slices = self.lanes.iter().flat_map(ModelLane::slices);
         slices.filter(|slice| slice.task == task).count() as i32
     }
 
     /// Slices of a task that is gone are of nobody's any more.
     fn forget_slices(&mut self, task: TaskId) {
-        let slices = self.lanes.iter_mut().filter_map(|lane| lane.slice.as_mut());
+        let slices = self.lanes.iter_mut().flat_map(ModelLane::slices_mut);
         slices.filter(|slice| slice.task == task).for_each(|slice| slice.task = -1);
     }
 
@@ -372,7 +386,10 @@ impl Model {
 
     fn execute_slice(&mut self, slice: &RunSlice) {
         let lane = slice.lane;
-        if !self.is_free(lane) {
+        let passes = self.lanes[lane as usize].slice.is_some();
+        if passes {
+            self.execute_past(slice);
+        } else if !self.is_free(lane) {
             self.execute_beside(slice);
         }
         assert!(self.serves(lane), "a slice goes to a lane that is out of service");
@@ -398,7 +415,9 @@ impl Model {
         let aged = self.tasks.known.values().filter(open);
         let aged = aged.filter(|task| age_ns > 0 && task.since_ns + age_ns <= self.at_ns);
         let longest = aged.map(|task| (task.since_ns, task.arrived.task)).min();
-        self.tasks.starvation.observe(longest.map(|(_, task)| task), slice.task).unwrap();
+        if !passes {
+            self.tasks.starvation.observe(longest.map(|(_, task)| task), slice.task).unwrap();
+        }
         let chosen = &self.tasks.known[&slice.task];
         for other in self.tasks.known.values().filter(|other| other.is_for(lane)) {
             // Those that begin as a gang begin whatever else there is for one of their lanes.
@@ -441,8 +460,32 @@ impl Model {
         task.units[slots].fill(Unit::Running);
         (task.since_ns, task.has_begun) = (self.at_ns, true);
         assert!(slice.upper_ns == 0 || slice.upper_ns >= slice.predicted_finish_ns - self.at_ns, "{slice:?}");
-        self.lanes[lane as usize].slice = Some(slice.clone());
-        self.lanes[lane as usize].slice_begun_ns = self.at_ns;
+        let worker = &mut self.lanes[lane as usize];
+        let begun_ns = worker.slice_begun_ns;
+        worker.passed = worker.slice.replace(slice.clone()).map(|passed| (passed, begun_ns));
+        worker.slice_begun_ns = self.at_ns;
+    }
+
+    /// A lane begins a slice of a critical task though it has one: that is none of a critical task, and if the lane has ticks too, it is of
+    /// its reserve.
+    fn execute_past(&mut self, slice: &RunSlice) {
+        let lane = &self.lanes[slice.lane as usize];
+        assert!(lane.ready && self.may_be_passed(lane), "a slice goes to a lane that has one");
+        assert_eq!((slice.class, slice.reason), (TaskClass::Critical, SliceReason::Reserved), "{slice:?}");
+        if self.has_ticks(slice.lane) {
+            assert!(self.reserve_ns(slice.lane) <= self.at_ns, "a lane takes more than its reserve");
+            self.tasks.beside.insert(slice.lane, (self.at_ns, None));
+        }
+    }
+
+    /// Whether a lane has a slice that one of a critical task may pass.
+    fn may_be_passed(&self, lane: &ModelLane) -> bool {
+        let is_urgent = |slice: &RunSlice| slice.task >= 0 && slice.class == TaskClass::Critical;
+        lane.passed.is_none() && lane.slice.as_ref().is_some_and(|slice| !is_urgent(slice))
+    }
+
+    fn has_ticks(&self, lane: LaneId) -> bool {
+        !self.lanes[lane as usize].in_flight.is_empty() || self.lane_heads(lane).next().is_some()
     }
 
     /// A policy in the shadow chooses what the same policy in force has chosen.
@@ -563,6 +606,15 @@ impl Model {
                     self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= reserve_ns),
                     "nobody wakes for it"
                 );
+            }
+            let is_critical = |task: &ModelTask| task.arrived.class == TaskClass::Critical && task.is_for(lane);
+            if self.may_be_passed(state) && known.values().any(is_critical) {
+                let (has_ticks, reserve_ns) = (self.has_ticks(lane), self.reserve_ns(lane));
+                let keeps = has_ticks && reserve_ns > self.at_ns;
+                assert!(keeps, "lane {lane}: a critical task waits for a slice of another");
+                let is_off = reserve_ns == i64::MAX;
+                let wakes = self.life.timer_ns.is_some_and(|timer_ns| timer_ns <= reserve_ns);
+                assert!(is_off || wakes, "nobody wakes for it");
             }
             assert!(gang_waits || !wants || !self.is_free(lane), "lane {lane} rests and a task waits");
             if gang_waits && self.is_free(lane) {
