@@ -67,6 +67,7 @@ impl Order {
             place: place(&topics.control, process),
             key: self.id().as_bytes().to_vec(),
             value: value.clone(),
+            headers: Vec::new(),
         });
         let transaction = Placed::new(&**log, records.collect())?;
         let of_writer = stopped.clone();

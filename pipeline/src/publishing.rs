@@ -11,6 +11,7 @@ pub struct NewPlaced {
     pub place: TopicPartition,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
+    pub headers: Vec<(String, Vec<u8>)>,
 }
 
 /// Records of one transaction, no two alike.
@@ -30,14 +31,14 @@ impl Placed {
 
 impl Transaction for Placed {
     fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError> {
-        for NewPlaced { place, key, value } in &self.records {
+        for NewPlaced { place, key, value, headers } in &self.records {
             producer.send(NewRecord {
                 topic: place.topic.as_str().into(),
                 partition: place.partition,
                 key: Some(key.as_slice().into()),
                 timestamp_ns: wall_clock_ns(),
+                headers: headers.as_slice().into(),
                 value: value.as_slice().into(),
-                ..NewRecord::default()
             })?;
         }
         Ok(())

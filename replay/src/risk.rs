@@ -16,12 +16,13 @@
 mod admitted;
 mod answers;
 mod misplaced;
+mod order;
 mod rerun;
 mod sealed;
 
 use warptape_engine::payload_of;
 use warptape_eventlog::{EventLog, Record, TopicPartition};
-use warptape_schemas::journal::{Input, TaskArrived};
+use warptape_schemas::journal::{AsOf, Input, TaskArrived};
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{
     DecodeError, Describer, decode_risk_request, decode_risk_result, encode_risk_result, fingerprint_of,
@@ -76,6 +77,9 @@ struct Waiting {
     result: i64,
     /// The error of a request that was cancelled.
     cancelled: Option<RiskError>,
+    /// The market that it met, and under which stage configuration.
+    met: Box<[AsOf]>,
+    config: ConfigId,
 }
 
 /// A request as it was read.
@@ -192,14 +196,18 @@ impl<'a> RiskCheck<'a> {
                     let cancelled = answers.cancelled(request, is_new);
                     let verdict =
                         self.verdict(partition, record.offset, request, is_new, cancelled, &found.result);
-                    let at_ns = match &verdict {
-                        Verdict::Of(Admission { at_ns, as_of, .. }) if !as_of.is_empty() => Some(*at_ns),
-                        Verdict::Judged(_) => Some(found.result.finished_ns),
+                    let met = match &verdict {
+                        Verdict::Of(Admission { at_ns, as_of, config, .. }) if !as_of.is_empty() => {
+                            Some((*at_ns, *config, &as_of[..]))
+                        }
+                        Verdict::Judged(config) => {
+                            Some((found.result.finished_ns, *config, &found.result.judged_on[..]))
+                        }
                         _ => None,
                     };
-                    if let Some(at_ns) = at_ns {
-                        let (request, cancelled) = (record.offset, cancelled.cloned());
-                        waiting.push(Waiting { at_ns, partition, request, result, cancelled });
+                    if let Some((at_ns, config, met)) = met {
+                        let (request, cancelled, met) = (record.offset, cancelled.cloned(), met.into());
+                        waiting.push(Waiting { at_ns, partition, request, result, cancelled, met, config });
                         continue;
                     }
                     let divergence = self.compare(&end.source, &asked, &found, verdict, cancelled, None);
@@ -238,7 +246,7 @@ impl<'a> RiskCheck<'a> {
         })
     }
 
-    /// Compares what waits for the market, in the order in which that comes to it.
+    /// Compares what waits for the market, in an order in which that comes to it.
     fn check_waiting(
         &mut self,
         mut waiting: Vec<Waiting>,
@@ -252,7 +260,12 @@ impl<'a> RiskCheck<'a> {
             let requests = RecordWindow::open(self.log, requests, cut.requests)?;
             windows.push((requests, RecordWindow::open(self.log, results, cut.results)?));
         }
-        for Waiting { partition, request: offset, result, cancelled, .. } in waiting {
+        let of_configs = waiting.chunk_by(|one, next| one.config == next.config);
+        let in_order = of_configs.flat_map(|waiting| {
+            let order = order::by_market(waiting.iter().map(|waiting| &*waiting.met));
+            order.into_iter().map(|place| &waiting[place])
+        });
+        for &Waiting { partition, request: offset, result, ref cancelled, .. } in in_order {
             let (requests, results) = &mut windows[partition as usize];
             let asked = Asked::of(requests.at(offset)?);
             let found = Found::of(results.at(result)?);

@@ -43,7 +43,7 @@ pub use kept::KeptProfits;
 pub use rounds::{DeviceRisk, Partial};
 use rounds::{Kind, LONG_NUMBERS, Next, Plan, Round};
 use rules::Rules;
-pub use taken::{TakenMarket, symbols_of};
+pub use taken::{TakenMarket, symbols_of, takes_matrix};
 
 /// Bytes of a request's id at most.
 const REQUEST_ID_BYTES_MAX: usize = 128;

@@ -55,7 +55,7 @@ pub use payload::payload_of;
 pub use positions::{Claims, JournalPositions, Odds};
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
-pub use risk::{Concluded, Conclusion, Preparation, Prepared};
+pub use risk::{Concluded, Conclusion, Haste, Preparation, Prepared};
 pub use snapshots::{PART_BYTES_MAX, PendingSnapshot, SnapshotPlace, snapshot_records};
 pub use split_symbols::{SplitSymbol, SplitSymbols};
 pub use tally::{

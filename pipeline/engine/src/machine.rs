@@ -421,7 +421,6 @@ impl Core {
         self.write_entries();
         self.give_up_overdue(now_ns)?;
         self.prepare_requests();
-        self.open_requests();
         self.release_if_settled(now_ns)?;
         if self.stopping.draining {
             // One that was under way when the draining began may have been an earlier one.

@@ -117,6 +117,9 @@ pub struct AskingArgs {
     /// Run as a gang: all lanes begin at once, each with its share, and free lanes wait for the others
     #[arg(long)]
     pub gang: bool,
+    /// Wait until the pipeline has accepted the ticks that were there when it began; otherwise the market is that of where it has come to
+    #[arg(long)]
+    pub wait_for_ticks: bool,
     /// Format of the result
     #[arg(short, long, value_enum, default_value_t = RiskFormat::Table)]
     pub output: RiskFormat,

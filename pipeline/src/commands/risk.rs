@@ -32,7 +32,8 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     };
     let request = request_of(&args.command, now_ns, &name, &read_bars)?;
     let asking = args.command.asking();
-    let asked = Asked { request: &request, name: &name, timeout: Duration::from_secs(asking.timeout_s) };
+    let (timeout, waits) = (Duration::from_secs(asking.timeout_s), asking.wait_for_ticks);
+    let asked = Asked { request: &request, name: &name, timeout, waits };
     let answer = asked.ask(settings)?;
 
     let mut stdout = stdout();

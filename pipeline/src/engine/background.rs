@@ -1,56 +1,46 @@
-//! A thread in the background for jobs that take so long that ticks should not wait for them. It does them one after the other.
+//! Threads in the background for jobs that take so long that ticks should not wait for them. Each does one after the other.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use warptape_background::{BackgroundThread, run_at_once};
+use warptape_background::BackgroundThread;
+use warptape_engine::Haste;
 
 use super::EngineError;
 use super::worker::{Worker, report};
 
-/// Handle of the thread.
+/// Handle of the threads: one for what yields to ticks, which the system may put off for as long as others want the core, and one for
+/// what does not, so that no such job waits behind one that is put off.
 pub(super) struct BackgroundJobs<Job, Done> {
-    thread: &'static str,
-    jobs: Sender<(Job, Haste)>,
+    name: &'static str,
+    yielding: Sender<Job>,
+    at_once: Sender<Job>,
     done: Receiver<Done>,
-    worker: Worker,
-}
-
-/// Whether a job yields the processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Haste {
-    /// To all others.
-    Yields,
-    /// To nobody: it is of a critical task.
-    AtOnce,
+    workers: Vec<Worker>,
 }
 
 impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
-    /// Starts the thread. Whoever gives it jobs bounds how many wait.
-    pub(super) fn start(thread: &'static str, run: impl Fn(Job) -> Done + Clone + Send + 'static) -> Self {
-        let (jobs, received) = unbounded();
+    /// Starts the threads. Whoever gives them jobs bounds how many wait.
+    pub(super) fn start(name: &'static str, run: impl Fn(Job) -> Done + Clone + Send + 'static) -> Self {
         let (sent, done) = unbounded();
-        let background = BackgroundThread::start(thread, run.clone());
-        let worker = Worker::start(thread, move || {
-            let background = match background {
-                Ok(background) => background,
-                Err(error) => return report(thread, &error),
-            };
-            for (job, haste) in received {
-                let (done, _) = match haste {
-                    Haste::Yields => background.run(job),
-                    Haste::AtOnce => run_at_once(|| run(job)),
-                };
-                // An engine that has ended reads no more.
-                if sent.send(done).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { thread, jobs, done, worker }
+        let [(yielding, to_yield), (at_once, to_run)] = [(); 2].map(|()| unbounded());
+        let background = BackgroundThread::start(name, run.clone());
+        let of_yielding = sent.clone();
+        let workers = vec![
+            Worker::start(name, move || match background {
+                Ok(background) => work(&to_yield, &of_yielding, |job| background.run(job).0),
+                Err(error) => report(name, &error),
+            }),
+            Worker::start(format!("{name}/now"), move || work(&to_run, &sent, run)),
+        ];
+        Self { name, yielding, at_once, done, workers }
     }
 
-    /// Gives the thread a job.
+    /// Gives a thread a job.
     pub(super) fn run(&self, job: Job, haste: Haste) -> Result<(), EngineError> {
-        self.jobs.send((job, haste)).map_err(|_| self.gone())
+        let jobs = match haste {
+            Haste::Yields => &self.yielding,
+            Haste::AtOnce => &self.at_once,
+        };
+        jobs.send(job).map_err(|_| self.gone())
     }
 
     /// The jobs that are done, with what came of them.
@@ -60,13 +50,49 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
 
     /// The error that the thread has ended, which it never does by itself.
     pub(super) fn gone(&self) -> EngineError {
-        EngineError::ThreadGone { thread: self.thread }
+        EngineError::ThreadGone { thread: self.name }
     }
 
-    /// Ends the thread after the job that it is at, and waits for that.
+    /// Ends the threads after the jobs that they are at, and waits for that.
     pub(super) fn stop(self) {
-        drop(self.jobs);
+        drop((self.yielding, self.at_once));
         drop(self.done);
-        self.worker.join();
+        Worker::join_all(self.workers);
+    }
+}
+
+/// Does jobs one after the other. An engine that has ended reads no more.
+fn work<Job, Done>(jobs: &Receiver<Job>, done: &Sender<Done>, mut run: impl FnMut(Job) -> Done) {
+    for job in jobs {
+        if done.send(run(job)).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::bounded;
+
+    use super::*;
+
+    /// A job that waits for others stands for one that the system has put off.
+    #[test]
+    fn what_is_put_off_stands_before_nothing_that_does_not_yield() {
+        let (go, wait) = bounded::<()>(0);
+        let jobs = BackgroundJobs::start("jobs", move |job: Haste| {
+            if job == Haste::Yields {
+                _ = wait.recv();
+            }
+            job
+        });
+        for haste in [Haste::Yields, Haste::Yields, Haste::AtOnce, Haste::AtOnce] {
+            jobs.run(haste, haste).expect("the threads run");
+        }
+        let done = || jobs.done().recv().expect("it is done");
+        assert_eq!([done(), done()], [Haste::AtOnce; 2]);
+        drop(go);
+        assert_eq!([done(), done()], [Haste::Yields; 2]);
+        jobs.stop();
     }
 }

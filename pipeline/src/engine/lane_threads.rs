@@ -24,7 +24,7 @@ impl LaneThreads {
     pub(super) fn new(config: &EngineConfig) -> Self {
         let batches_max = config.core.scheduler.lane_batches_max as usize;
         // Lanes wait where there is no room, and the engine never waits for a lane.
-        let (sender, events) = bounded(config.core.lanes.len() * (batches_max + 3));
+        let (sender, events) = bounded(config.core.lanes.len() * (batches_max + 4));
         let lanes = config.core.lanes.iter().map(|_| None).collect();
         let on_devices =
             (0..config.core.lanes.len() as LaneId).filter(|&lane| config.core.is_on_device(lane));

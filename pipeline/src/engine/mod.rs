@@ -56,7 +56,7 @@ pub use error::EngineError;
 pub(crate) use failpoint::faulty;
 pub use lanes::{DeviceSlices, LaneFault, LaneHandicap, LaneResult, LaneStages};
 pub use progress::{Committed, EngineView, LaneProgress, Latencies, Progress};
-pub use requests::read_request;
+pub use requests::{WAIT_HEADER, read_request};
 pub use run::run;
 pub use summary::Summary;
 pub use warptape_engine::{Stop, Topics};

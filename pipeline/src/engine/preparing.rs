@@ -7,21 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::Receiver;
-use warptape_engine::{Concluded, Conclusion, Preparation, Prepared};
+use warptape_engine::{Concluded, Conclusion, Haste, Preparation, Prepared};
 use warptape_schemas::journal::{AskPrices, Priced};
 
-use super::background::{BackgroundJobs, Haste};
+use super::background::BackgroundJobs;
 use super::{Clock, EngineError};
 
-/// What is done for a critical task does not yield.
-fn haste(is_critical: bool) -> Haste {
-    if is_critical { Haste::AtOnce } else { Haste::Yields }
-}
-
-/// Makes tasks of requests, except of those for which nobody waits any more when their turn comes.
+/// Makes tasks of requests, except of those for which nobody waits any more when their turn comes. One that yields may be passed by others
+/// with newer markets.
 pub(super) struct Preparing {
     thread: BackgroundJobs<(Preparation, Arc<AtomicBool>), Prepared>,
-    /// Preparations under way, by number: whether somebody still waits for it. The thread has the other end, and drops it when it is done.
+    /// Preparations under way, by number: whether somebody still waits for it. Its thread has the other end, and drops it when it is done.
     wanted: BTreeMap<u64, Arc<AtomicBool>>,
 }
 
@@ -44,7 +40,7 @@ impl Preparing {
         self.wanted.retain(|_, is_wanted| Arc::strong_count(is_wanted) > 1);
         let is_wanted = Arc::new(AtomicBool::new(true));
         self.wanted.insert(preparation.number(), is_wanted.clone());
-        let haste = haste(preparation.is_critical());
+        let haste = preparation.haste;
         self.thread.run((preparation, is_wanted), haste)
     }
 
@@ -111,7 +107,8 @@ impl Concluding {
     }
 
     pub(super) fn run(&self, conclusion: Conclusion) -> Result<(), EngineError> {
-        let haste = haste(conclusion.is_critical());
+        // What is done for a critical task does not yield.
+        let haste = if conclusion.is_critical() { Haste::AtOnce } else { Haste::Yields };
         self.0.run(conclusion, haste)
     }
 

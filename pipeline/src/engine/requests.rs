@@ -27,6 +27,10 @@ const RECORDS_MAX: usize = 16;
 /// Bytes of one fetch, about.
 const BYTES_MAX: usize = 1 << 20;
 
+/// The header, of any value, of a request that is answered only once the ticks are accepted that lay in the log when the process got its
+/// partitions. Without it a request is answered as of the offset reached.
+pub const WAIT_HEADER: &str = "warptape-wait-for-ticks";
+
 /// What the engine tells the thread.
 pub(super) enum RequestCommand {
     /// Find out what of a partition is answered, for this one of the times that it was assigned.
@@ -53,7 +57,8 @@ pub(super) enum RequestEvent {
 /// Reads a record of the request topic.
 pub fn read_request(record: &Record) -> ReadRequest {
     let request = payload_of(record).and_then(decode_risk_request).map(Box::new);
-    ReadRequest { offset: record.offset, bytes: record.value.len(), request }
+    let waits = record.headers.iter().any(|(name, _)| name == WAIT_HEADER);
+    ReadRequest { offset: record.offset, bytes: record.value.len(), waits, request }
 }
 
 /// Names that the thread reads.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, never, select};
-use warptape_engine::{AfterAbort, Command, Config, Core, JournalPositions, Stop};
+use warptape_engine::{AfterAbort, Command, Config, Core, JournalPositions, Prepared, Stop};
 use warptape_eventlog::{EventLog, LogError, TopicPartition};
 use warptape_schemas::TickDecoder;
 
@@ -33,6 +33,9 @@ use crate::transaction::TransactionWriter;
 
 /// Longest sleep of the loop when nothing happens.
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// Requests, or fetches of them, that are taken before others are looked at.
+const URGENT_MAX: usize = 8;
 
 /// Runs an engine until it is told to stop, or fails. Topics must exist.
 pub fn run(
@@ -197,6 +200,9 @@ impl Shell {
         let nothing = never();
         let mut stop_asked = false;
         while !self.core.is_done() {
+            // What critical tasks wait for goes before ticks, whatever of these waits; each turn takes some of both.
+            let was_urgent = self.take_requests()?;
+            let wait = if was_urgent { Duration::ZERO } else { self.wait() };
             let Threads {
                 source,
                 requests,
@@ -243,11 +249,7 @@ impl Shell {
                     self.on_restored(restored.map_err(|_| restoring.gone())?)?;
                 }
                 recv(preparing.done()) -> prepared => {
-                    let prepared = prepared.map_err(|_| preparing.gone())?;
-                    if let Some(following) = self.tracer.following() {
-                        following.on_prepared(self.clock.now_ns(), prepared.number());
-                    }
-                    self.core.on_prepared(self.clock.now_ns(), prepared)?;
+                    self.on_prepared(prepared.map_err(|_| preparing.gone())?)?;
                 }
                 recv(concluding.done()) -> concluded => {
                     let concluded = concluded.map_err(|_| concluding.gone())?;
@@ -267,7 +269,7 @@ impl Shell {
                     process_log::stopping(&stop);
                     self.core.on_stop(self.clock.now_ns(), stop)?;
                 }
-                default(self.wait()) => {}
+                default(wait) => {}
             }
             // What was decided goes to the lanes now: not after its entry is encoded, or a commit that is due is sealed.
             self.core.on_wake(self.clock.now_ns())?;
@@ -278,6 +280,7 @@ impl Shell {
             }
             self.core.on_watch(self.clock.now_ns(), &self.lanes.doing())?;
             self.obey()?;
+            self.take_requests()?;
             self.core.on_time(self.clock.now_ns())?;
             self.obey()?;
             self.core.write_entries();
@@ -285,6 +288,34 @@ impl Shell {
             self.figures.show(self.clock.now_ns(), &self.core);
         }
         Ok(())
+    }
+
+    /// Takes requests that were read or prepared, up to so many of each as may wait. Whether there were any.
+    fn take_requests(&mut self) -> Result<bool, EngineError> {
+        let mut were_there = false;
+        for _ in 0..URGENT_MAX {
+            if let Ok(prepared) = self.threads.preparing.done().try_recv() {
+                self.on_prepared(prepared)?;
+            } else if self.core.takes_requests()
+                && let Ok(event) = self.threads.requests.events.try_recv()
+            {
+                self.on_requests(event)?;
+            } else {
+                break;
+            }
+            self.core.prepare_requests();
+            self.obey()?;
+            were_there = true;
+        }
+        Ok(were_there)
+    }
+
+    fn on_prepared(&mut self, prepared: Prepared) -> Result<(), EngineError> {
+        if let Some(following) = self.tracer.following() {
+            following.on_prepared(self.clock.now_ns(), prepared.number());
+        }
+        self.core.on_prepared(self.clock.now_ns(), prepared)?;
+        self.obey()
     }
 
     /// How long the loop may sleep.

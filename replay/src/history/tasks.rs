@@ -9,12 +9,15 @@ use super::items::{Item, Moment, Round, RoundEnd, Slice};
 /// Rounds that are open at a time. Schedulers know fewer tasks.
 const OPEN_ROUNDS_MAX: usize = 1 << 20;
 
+/// Slices of a lane that are open at a time.
+const SLICES_MAX: usize = 2;
+
 /// What is open of tasks.
 #[derive(Default)]
 pub(super) struct Tasks {
     rounds: BTreeMap<TaskId, Round>,
-    /// By lane: each works on one at a time.
-    slices: BTreeMap<LaneId, Slice>,
+    /// By lane: each works on one at a time, and on one that was passed by that.
+    slices: BTreeMap<LaneId, Vec<Slice>>,
 }
 
 impl Tasks {
@@ -62,28 +65,30 @@ impl Tasks {
             round.first_slice.get_or_insert(at);
             round.slices += 1;
         }
-        let slice = Slice { at, run: run.clone(), done: None };
-        items.extend(self.slices.insert(run.lane, slice).map(Item::Slice));
+        let of_lane = self.slices.entry(run.lane).or_default();
+        // A journal that is cut may lack what became of earlier ones.
+        let lost = of_lane.len().saturating_sub(SLICES_MAX - 1);
+        items.extend(of_lane.drain(..lost).map(Item::Slice));
+        of_lane.push(Slice { at, run: run.clone(), done: None });
     }
 
     /// A lane finished a slice.
     pub(super) fn slice_done(&mut self, at: Moment, done: &SliceDone, items: &mut Vec<Item>) {
-        let is_it = |slice: &mut Slice| slice.run.slice == done.slice;
-        if self.slices.get_mut(&done.lane).is_some_and(is_it) {
-            let slice = self.slices.remove(&done.lane);
+        let Some(of_lane) = self.slices.get_mut(&done.lane) else { return };
+        if let Some(index) = of_lane.iter().position(|slice| slice.run.slice == done.slice) {
             let done = Some((at, done.service_ns));
-            items.extend(slice.map(|slice| Item::Slice(Slice { done, ..slice })));
+            items.push(Item::Slice(Slice { done, ..of_lane.remove(index) }));
         }
     }
 
     /// What a lost lane had comes to nothing.
     pub(super) fn lose_lane(&mut self, lane: LaneId, items: &mut Vec<Item>) {
-        items.extend(self.slices.remove(&lane).map(Item::Slice));
+        items.extend(self.slices.remove(&lane).into_iter().flatten().map(Item::Slice));
     }
 
     /// The life or the history ends.
     pub(super) fn finish(&mut self, items: &mut Vec<Item>) {
         items.extend(std::mem::take(&mut self.rounds).into_values().map(Item::Round));
-        items.extend(std::mem::take(&mut self.slices).into_values().map(Item::Slice));
+        items.extend(std::mem::take(&mut self.slices).into_values().flatten().map(Item::Slice));
     }
 }

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use warptape_kernels::Isa;
 use warptape_kernels::portfolio::{LiveProfits, Portfolio, Profits, Scenarios};
@@ -70,7 +70,12 @@ impl KeptProfits {
         scenarios: &Scenarios,
         units: usize,
     ) -> Option<Follower> {
-        let mut sets = locked(&self.sets);
+        // Another thread compares scenarios, and the system may have put it off: what is asked now stands behind nobody, and follows nothing.
+        let mut sets = match self.sets.try_lock() {
+            Ok(sets) => sets,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         let is_alike =
             |set: &Arc<Set>| are_alike(&locked(&set.last), portfolio) && set.scenarios == *scenarios;
         let Some(at) = sets.iter().position(is_alike) else {

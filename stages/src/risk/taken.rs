@@ -46,10 +46,15 @@ impl RiskTask {
     }
 }
 
+/// Whether a problem takes a covariance from the market.
+pub fn takes_matrix(problem: &RiskProblem) -> bool {
+    matches!(kind_of(problem).matrix(), Some(Matrix::Market(_)))
+}
+
 /// The symbols that a problem asks the market about, in its order.
 pub fn symbols_of(problem: &RiskProblem) -> impl Iterator<Item = &str> {
     let kind = kind_of(problem);
-    let has_matrix = matches!(kind.matrix(), Some(Matrix::Market(_)));
+    let has_matrix = takes_matrix(problem);
     // A request with more is refused for that.
     let assets = if kind.assets().len() > ASSETS_MAX { &[] } else { kind.assets() };
     assets.iter().filter(move |asset| wants_market(asset, has_matrix)).map(|asset| asset.symbol.as_str())

@@ -3,8 +3,12 @@
 use super::Core;
 use crate::partition::Partition;
 
-/// Bytes that may wait for commits before the engine reads no further.
+/// Bytes that may wait for commits before the engine reads no further ticks.
 const WAITING_BYTES_MAX: usize = 16 << 20;
+/// Bytes of results that may wait for commits before no further requests are read, or made tasks.
+const RESULTS_BYTES_MAX: usize = 16 << 20;
+/// Bytes of journal entries likewise. Those of ticks end at [`WAITING_BYTES_MAX`], about.
+const ENTRIES_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
 
 impl Core {
     /// Whether so much waits for commits that the engine reads no further.
@@ -19,9 +23,16 @@ impl Core {
         !self.is_full()
     }
 
-    /// Whether risk requests may come now, be it to wait for their turn.
+    /// Whether risk requests may come now, be it to wait for their turn. What ticks have caused and no commit has taken is no reason to
+    /// leave them: requests have a bound of their own.
     pub fn takes_requests(&self) -> bool {
-        self.takes_records() && self.risk.arrivals.has_room()
+        self.has_room_for_answers() && self.risk.arrivals.has_room()
+    }
+
+    /// Whether requests may be answered now.
+    pub(super) fn has_room_for_answers(&self) -> bool {
+        let entries_bytes = self.recorder.waiting_bytes();
+        self.risk.waiting_bytes() < RESULTS_BYTES_MAX && entries_bytes < ENTRIES_BYTES_MAX
     }
 
     /// Whether the market of a partition is as new as it has been.

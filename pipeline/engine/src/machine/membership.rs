@@ -55,9 +55,11 @@ pub(super) struct Membership {
     /// Partitions whose state was lost and is not restored yet.
     restoring: BTreeMap<i32, Restoring>,
     restores_total: u64,
-    /// Partitions whose risk requests wait until the ticks before these offsets are accepted: what was published when the
-    /// partition came is in the market then. With how far they are answered.
-    requests_wait: BTreeMap<i32, (i64, Committed)>,
+    /// Partitions that came and whose market has not been as new since as it was before, each with the ticks before which that takes; requests
+    /// that ask the market wait until there are none, because nobody knows before in which of them a symbol is.
+    markets_awaited: BTreeMap<i32, i64>,
+    /// Partitions with ticks that lay there when they came, and are not accepted; each with the end of these.
+    behind: BTreeMap<i32, i64>,
     /// Partitions whose requests' offset is to be committed again, as somebody has set it, once the requests are read.
     requests_uncommitted: BTreeSet<i32>,
     revoking: Option<Revoking>,
@@ -123,6 +125,30 @@ impl Membership {
     /// Requests of a partition are read.
     pub(super) fn requests_opened(&mut self, partition: i32) {
         self.requests_uncommitted.remove(&partition);
+    }
+
+    /// A partition came: ticks before `processed` were processed by others, and those before `end` lie there.
+    fn await_market(&mut self, partition: i32, processed: i64, end: i64) {
+        self.markets_awaited.insert(partition, processed.min(end));
+        self.behind.insert(partition, end);
+    }
+
+    /// Notes which partitions have come so far, by whether ticks of a partition before an offset are accepted.
+    pub(super) fn note_markets(&mut self, is_read_to: impl Fn(i32, i64) -> bool) {
+        if self.markets_awaited.iter().all(|(&partition, &processed)| is_read_to(partition, processed)) {
+            self.markets_awaited.clear();
+        }
+        self.behind.retain(|&partition, &mut end| !is_read_to(partition, end));
+    }
+
+    /// Whether requests of a partition that ask the market wait for it since the partition came.
+    pub(super) fn awaits_market(&self, partition: i32) -> bool {
+        self.markets_awaited.contains_key(&partition)
+    }
+
+    /// Whether the ticks are accepted that lay in partitions when they came.
+    pub(super) fn is_caught_up(&self) -> bool {
+        self.behind.is_empty() && self.markets_awaited.is_empty()
     }
 
     /// Whether no partition waits for its state.
@@ -196,12 +222,17 @@ impl Core {
                 all.iter().map(|one| (one.partition, one.committed, &restored[&one.partition])),
             )?;
             for assigned in all {
-                let restored = restored.remove(&assigned.partition).expect("the states of all are there");
+                let Assigned { partition, committed, end, requests, .. } = assigned;
+                let restored = restored.remove(&partition).expect("the states of all are there");
                 self.admit(now_ns, assigned, restored, Reached::default())?;
-                if assigned.requests.is_uncommitted {
-                    self.membership.requests_uncommitted.insert(assigned.partition);
+                if requests.is_uncommitted {
+                    self.membership.requests_uncommitted.insert(partition);
                 }
-                self.membership.requests_wait.insert(assigned.partition, (assigned.end, assigned.requests));
+                self.membership.await_market(partition, committed.unwrap_or(0), end);
+                // They are read at once, however many ticks are to be caught up with.
+                if let Some(assignment) = self.membership.assignment(partition) {
+                    self.commands.push(Command::OpenRequests { partition, assignment, committed: requests });
+                }
             }
         }
         Ok(())
@@ -376,11 +407,12 @@ impl Core {
     }
 
     fn let_go(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
-        let Membership { assignments, assigning, restoring, requests_wait, requests_uncommitted, .. } =
-            &mut self.membership;
+        let membership = &mut self.membership;
+        let Membership { assignments, assigning, restoring, requests_uncommitted, .. } = membership;
         let was_owned = assignments.remove(&partition).is_some();
         restoring.remove(&partition);
-        requests_wait.remove(&partition);
+        membership.markets_awaited.remove(&partition);
+        membership.behind.remove(&partition);
         requests_uncommitted.remove(&partition);
         for assigning in assigning {
             assigning.all.retain(|one| one.partition != partition);
@@ -410,20 +442,6 @@ impl Core {
         !self.membership.restoring.contains_key(&partition)
             && self.partitions.get(&partition).is_none_or(settled)
             && self.risk.partitions.get(&partition).is_none_or(|requests| !requests.has_results())
-    }
-
-    /// Begins to read the requests of partitions that came, once the ticks of all of them were accepted as far as there were
-    /// any when they came.
-    pub(super) fn open_requests(&mut self) {
-        let mut waiting = self.membership.requests_wait.iter();
-        if waiting.any(|(&partition, &(end, _))| !self.is_read_to(partition, end)) {
-            return;
-        }
-        while let Some((partition, (_, committed))) = self.membership.requests_wait.pop_first() {
-            if let Some(assignment) = self.membership.assignment(partition) {
-                self.commands.push(Command::OpenRequests { partition, assignment, committed });
-            }
-        }
     }
 
     /// Whether the records of an owned partition before an offset were accepted.

@@ -14,7 +14,7 @@ use crate::RecordError;
 use crate::answered::Answered;
 use crate::lanes::Slice;
 use crate::risk::{
-    Asked, Awaited, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Preparation, Prepared,
+    Asked, Awaited, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Needs, Preparation, Prepared,
     RequestPartition, Turn,
 };
 
@@ -25,6 +25,8 @@ pub struct ReadRequest {
     pub offset: i64,
     /// Bytes of its record.
     pub bytes: usize,
+    /// Whether it waits until the ticks are accepted that were there when their partitions came.
+    pub waits: bool,
     /// What it asks, or why it cannot be read.
     pub request: Result<Box<RiskRequest>, DecodeError>,
 }
@@ -95,7 +97,7 @@ impl Core {
             // What lies before the end was given, if there was anything.
             self.on_requests_position(partition, generation, end);
         }
-        for ReadRequest { offset, bytes, request } in requests {
+        for ReadRequest { offset, bytes, waits, request } in requests {
             let Some(requests) = self.risk.partitions.get_mut(&partition) else { return Ok(()) };
             if requests.generation != generation || offset >= end {
                 return Ok(());
@@ -104,7 +106,7 @@ impl Core {
                 continue;
             }
             requests.note(offset, request.as_deref().map_or("", |request| &request.request_id));
-            let asked = Asked::new(partition, offset, request.as_deref().ok(), bytes, now_ns);
+            let asked = Asked::new(partition, offset, request.as_deref().ok(), waits, bytes, now_ns);
             let error = match request {
                 Err(error) => refusals::unreadable(&error),
                 Ok(request) if !requests.answered.ids.insert(&request.request_id) => {
@@ -162,20 +164,29 @@ impl Core {
         Ok(())
     }
 
-    /// Takes the market for the requests whose turn has come, and has them made tasks. Not while the market of a partition whose
-    /// requests are read is older than it has been: its ticks are read again from a snapshot on, and those who ask wait for them,
-    /// whatever they ask about.
-    pub(super) fn prepare_requests(&mut self) {
-        let has_market =
-            |partition: &i32| self.partitions.get(partition).is_some_and(|owned| self.has_market(owned));
-        if !self.takes_records() || !self.risk.partitions.keys().all(has_market) {
+    /// Takes the market for the requests whose turn has come, and has them made tasks. Who asks the market waits while that of a partition
+    /// whose requests are read is older than it has been: its ticks are read again from a snapshot on, whatever is asked about. While ticks
+    /// are caught up with, the market is that of the offset reached, unless the request says that it waits.
+    pub fn prepare_requests(&mut self) {
+        if !self.has_room_for_answers() || !self.risk.arrivals.is_waiting() {
             return;
         }
+        self.membership.note_markets(|partition, end| self.partitions.get(&partition).is_some_and(|owned| owned.is_read_to(end)));
         let follows = !self.config.has_devices();
+        let is_newest = |partition: &i32| {
+            self.partitions.get(partition).is_some_and(|owned| self.has_market(owned))
+        };
+        let of_requests = self.risk.partitions.keys().filter(|partition| !self.membership.awaits_market(**partition));
+        let have_markets = of_requests.clone().all(is_newest);
+        let is_caught_up = have_markets && self.membership.is_caught_up();
+        let is_met = |asked: &Asked| match asked.needs {
+            Needs::Nothing => true,
+            Needs::Market => have_markets && !self.membership.awaits_market(asked.partition),
+            Needs::CaughtUp => is_caught_up,
+        };
         while self.risk.has_room()
-            && let Some(Turn { number, asked, request }) = self.risk.arrivals.prepare()
+            && let Some(Turn { number, partition, offset, haste, request }) = self.risk.arrivals.prepare(is_met)
         {
-            let (partition, offset) = (asked.partition, asked.offset);
             // A partition that has just come has no market yet; requests of its own wait until it has.
             let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
             let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
@@ -183,7 +194,7 @@ impl Core {
             let market = TakenMarket::of(&request, &market_of, markets);
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
             let kept = follows.then(|| self.risk.kept.clone());
-            let preparation = Preparation { partition, offset, number, request, market, kept };
+            let preparation = Preparation { partition, offset, haste, number, request, market, kept };
             self.commands.push(Command::Prepare(preparation));
         }
     }

@@ -6,17 +6,41 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_events::journal::{AsOf, Input, TaskArrived, TaskId};
 use warptape_events::risk::{RiskRequest, TaskClass};
-use warptape_stages::risk::{is_deadline, refusals};
+use warptape_stages::risk::{is_deadline, refusals, symbols_of, takes_matrix};
 
 /// Requests whose turn has not come before no more are read: of further ones nobody knows when they expire.
 const WAITING_MAX: usize = 1_024;
 /// Bytes of their records, about. Decoded they are larger.
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Requests that are prepared at a time, which is one, and one that is next: each has the market of when its turn came, and a more
-/// urgent one waits for both.
+/// Requests that are prepared at a time by each thread, which is one, and one that is next: each has the market of when its turn came, and
+/// a more urgent one waits for both.
 const PREPARED_MAX: usize = 2;
 /// Bytes of their records, about.
 const PREPARED_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a record up to which its request is small: making a task of it takes less than a millisecond, unless it takes a covariance from
+/// the market.
+const SMALL_BYTES_MAX: usize = 32 << 10;
+
+/// What a request waits for before the market is taken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing: it asks about no symbol.
+    Nothing,
+    /// A market that is no older than it was.
+    Market,
+    /// The ticks that were there when their partitions came.
+    CaughtUp,
+}
+
+/// Whether making a task of a request yields the processor to ticks. What yields may be put off by the system for as long as others want
+/// the core, so it has a thread of its own, and stands before nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Haste {
+    /// To nobody: it is critical, or soon done.
+    AtOnce,
+    /// To all others.
+    Yields,
+}
 
 /// What stays of a request when its problem is a task's, which may be large.
 #[derive(Debug)]
@@ -38,17 +62,22 @@ pub(crate) struct Asked {
     pub(crate) cancels: Option<String>,
     /// Of a request that is refused without a decision: the markets in which its symbols were looked up.
     pub(crate) judged_on: Vec<AsOf>,
+    pub(crate) needs: Needs,
+    pub(crate) haste: Haste,
 }
 
 impl Asked {
-    /// Of the request at an offset; of one that cannot be read next to nothing is known.
+    /// Of the request at an offset, which says whether it waits until ticks are caught up with; of one that cannot be read next to nothing
+    /// is known.
     pub(crate) fn new(
         partition: i32,
         offset: i64,
         request: Option<&RiskRequest>,
+        waits: bool,
         bytes: usize,
         now_ns: i64,
     ) -> Self {
+        let asks = request.is_some_and(|request| symbols_of(&request.problem).next().is_some());
         Self {
             partition,
             offset,
@@ -63,6 +92,15 @@ impl Asked {
             cost_ns: 0,
             cancels: request.and_then(|request| request.cancels.as_deref()).map(refusals::repeated),
             judged_on: Vec::new(),
+            needs: match (asks, waits) {
+                (false, _) => Needs::Nothing,
+                (true, false) => Needs::Market,
+                (true, true) => Needs::CaughtUp,
+            },
+            haste: match request {
+                Some(request) if request.class != TaskClass::Critical && is_large(request, bytes) => Haste::Yields,
+                _ => Haste::AtOnce,
+            },
         }
     }
 
@@ -88,16 +126,24 @@ impl Asked {
     }
 }
 
+/// Whether making a task of a request may take long.
+fn is_large(request: &RiskRequest, bytes: usize) -> bool {
+    bytes > SMALL_BYTES_MAX || takes_matrix(&request.problem)
+}
+
 /// A request that is being prepared, or waits for that, whether somebody still wants it or not: what it takes is taken all the same.
 struct Preparing {
     asked: Option<Asked>,
     bytes: usize,
+    haste: Haste,
 }
 
 /// A request that is to be prepared now.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Turn {
     pub(crate) number: u64,
-    pub(crate) asked: &'a Asked,
+    pub(crate) partition: i32,
+    pub(crate) offset: i64,
+    pub(crate) haste: Haste,
     pub(crate) request: Box<RiskRequest>,
 }
 
@@ -108,7 +154,6 @@ pub(crate) struct Arrivals {
     waiting: BTreeMap<(TaskClass, u64), (Asked, Box<RiskRequest>)>,
     waiting_bytes: usize,
     preparing: BTreeMap<u64, Preparing>,
-    preparing_bytes: usize,
     /// Of both.
     deadlines: BTreeSet<(i64, TaskClass, u64)>,
     /// Those that are being prepared and that nobody waits for any more, until that is told.
@@ -132,24 +177,31 @@ impl Arrivals {
         self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
     }
 
-    /// The request whose turn it is to be prepared.
-    pub(crate) fn prepare(&mut self) -> Option<Turn<'_>> {
-        if self.preparing.len() >= PREPARED_MAX || self.preparing_bytes >= PREPARED_BYTES_MAX {
-            return None;
-        }
-        let ((_, number), (asked, request)) = self.waiting.pop_first()?;
-        let bytes = asked.bytes;
+    /// Whether there are requests whose turn has not come.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The request whose turn it is to be prepared: the first by class whose needs are met and for whose thread there is room.
+    pub(crate) fn prepare(&mut self, is_met: impl Fn(&Asked) -> bool) -> Option<Turn> {
+        let room = [Haste::AtOnce, Haste::Yields].map(|haste| self.has_room_to_prepare(haste));
+        let is_next = |asked: &Asked| room[asked.haste as usize] && is_met(asked);
+        let key = self.waiting.iter().find(|(_, (asked, _))| is_next(asked)).map(|(&key, _)| key)?;
+        let (asked, request) = self.waiting.remove(&key)?;
+        let Asked { partition, offset, bytes, haste, .. } = asked;
         self.waiting_bytes -= bytes;
-        self.preparing_bytes += bytes;
-        let preparing = Preparing { asked: None, bytes };
-        let preparing = self.preparing.entry(number).insert_entry(preparing).into_mut();
-        Some(Turn { number, asked: preparing.asked.insert(asked), request })
+        self.preparing.insert(key.1, Preparing { asked: Some(asked), bytes, haste });
+        Some(Turn { number: key.1, partition, offset, haste, request })
+    }
+
+    fn has_room_to_prepare(&self, haste: Haste) -> bool {
+        let bytes = || self.preparing.values().filter(|other| other.haste == haste).map(|other| other.bytes);
+        bytes().count() < PREPARED_MAX && bytes().sum::<usize>() < PREPARED_BYTES_MAX
     }
 
     /// A request is prepared; `None` if nobody waits for that any more.
     pub(crate) fn take_prepared(&mut self, number: u64) -> Option<Asked> {
         let preparing = self.preparing.remove(&number)?;
-        self.preparing_bytes -= preparing.bytes;
         let asked = preparing.asked?;
         if let Some(deadline_ns) = asked.deadline_ns {
             self.deadlines.remove(&(deadline_ns, asked.class, number));

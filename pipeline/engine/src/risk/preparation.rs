@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use warptape_events::journal::AsOf;
-use warptape_events::risk::{RiskError, RiskRequest, TaskClass};
+use warptape_events::risk::{RiskError, RiskRequest};
 use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
+
+use super::arrivals::Haste;
 
 /// A request whose turn has come.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub struct Preparation {
     pub partition: i32,
     /// Its offset.
     pub offset: i64,
+    /// Whether it yields to ticks.
+    pub haste: Haste,
     pub(crate) number: u64,
     pub(crate) request: Box<RiskRequest>,
     pub(crate) market: TakenMarket,
@@ -42,11 +46,6 @@ impl Preparation {
     /// By which [`crate::Command::Abandon`] names it.
     pub fn number(&self) -> u64 {
         self.number
-    }
-
-    /// Whether the request is critical.
-    pub fn is_critical(&self) -> bool {
-        self.request.class == TaskClass::Critical
     }
 
     /// Leaves it, because nobody wants it any more.

@@ -12,6 +12,7 @@ use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_requ
 
 use super::request::{cancelling, market_symbol};
 use crate::cli::{Interrupt, UsageError};
+use crate::engine::WAIT_HEADER;
 use crate::open::{Purpose, open_log};
 use crate::printable::to_stderr;
 use crate::publishing::{NewPlaced, Placed};
@@ -37,6 +38,8 @@ pub struct Asked<'a> {
     /// Transactional id that nobody else has.
     pub name: &'a str,
     pub timeout: Duration,
+    /// Whether it is answered only once ticks are caught up with.
+    pub waits: bool,
 }
 
 impl Asked<'_> {
@@ -67,7 +70,9 @@ impl Asked<'_> {
         // Where the results end now: the one that is waited for comes behind.
         let mut reader = reader_at_end(&*log, &results)?;
         let interrupt = Interrupt::install()?;
-        send(&log, requests.clone(), &key, self.request, self.name, &interrupt)?;
+        let headers = if self.waits { vec![(WAIT_HEADER.to_owned(), Vec::new())] } else { Vec::new() };
+        let record = NewPlaced { place: requests.clone(), key: key.clone(), value: encoded(self.request), headers };
+        send(&log, record, self.name, &interrupt)?;
 
         let id = &self.request.request_id;
         if let Some((result, offset)) = wait_for(&mut *reader, id, self.timeout, &interrupt)? {
@@ -107,7 +112,8 @@ impl Asked<'_> {
         request.insert("request_id".to_owned(), json!(name));
         request.insert("tenant".to_owned(), json!(self.request.tenant));
         let request = serde_json::from_value(serde_json::Value::Object(request))?;
-        Ok(send(log, place, key, &request, &name, interrupt)?)
+        let record = NewPlaced { place, key: key.to_vec(), value: encoded(&request), headers: Vec::new() };
+        Ok(send(log, record, &name, interrupt)?)
     }
 }
 
@@ -164,18 +170,20 @@ fn wait_for(
     Ok(None)
 }
 
+fn encoded(request: &RiskRequest) -> Vec<u8> {
+    let mut value = Vec::new();
+    encode_risk_request(request, &mut value);
+    value
+}
+
 /// Writes the request, once.
 fn send(
     log: &Arc<dyn EventLog>,
-    place: TopicPartition,
-    key: &[u8],
-    request: &RiskRequest,
+    record: NewPlaced,
     transactional_id: &str,
     interrupt: &Interrupt,
 ) -> Result<(), LogError> {
-    let mut value = Vec::new();
-    encode_risk_request(request, &mut value);
-    let transaction = Placed::new(&**log, vec![NewPlaced { place, key: key.to_vec(), value }])?;
+    let transaction = Placed::new(&**log, vec![record])?;
     let stopping = interrupt.clone();
     let stopping_since = Box::new(move || stopping.since());
     let mut writer = TransactionWriter::new(log.clone(), transactional_id.to_owned(), stopping_since)?;

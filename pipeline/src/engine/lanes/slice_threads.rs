@@ -4,6 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use warptape_background::{BackgroundThread, run_at_once};
@@ -31,42 +32,40 @@ pub(super) struct Reporter {
 
 /// The threads of a lane for slices. Each ends after what it is at when this is dropped.
 pub(super) struct SliceThreads {
-    on_host: Sender<Slice>,
+    /// Of tasks that are not critical: these yield to ticks, and the system may put them off for as long as others want the core.
+    yielding: Sender<Slice>,
+    /// Of critical tasks, which yield to nobody, and wait for no slice that does.
+    at_once: Sender<Slice>,
     on_device: Option<Sender<Slice>>,
 }
 
 impl SliceThreads {
-    /// Starts the thread for slices on the processor, for whose end nobody waits. If the lane has a device, gives the channel from which
+    /// Starts the threads for slices on the processor, for whose end nobody waits. If the lane has a device, gives the channel from which
     /// the thread for slices on that is to receive.
     pub(super) fn start(reporter: Reporter, isa: Isa, has_device: bool) -> (Self, Option<Receiver<Slice>>) {
-        // A lane has one slice at a time.
-        let (on_host, received) = unbounded();
+        // A lane has two slices at a time at most.
+        let [(yielding, to_yield), (at_once, to_run)] = [(); 2].map(|()| unbounded());
         let name = format!("risk-{}", reporter.lane);
-        // Those of critical tasks do not yield the processor: the thread that asks does them itself.
         let run = move |slice: Slice| slice.task.run_caught(isa, slice.units);
-        let background = BackgroundThread::start(&name, run);
-        let work = reporter.clone();
-        let started = background.map(|background| {
-            start_thread(&name, move || {
-                work.work(&received, |slice| {
-                    let (partial, took) = match slice.critical {
-                        true => run_at_once(|| run(slice)),
-                        false => background.run(slice),
-                    };
-                    Ok((partial, took.as_nanos() as i64))
-                });
-            })
+        let report = |(partial, took): (Partial, Duration)| Ok((partial, took.as_nanos() as i64));
+        let [of_yielding, of_urgent] = [reporter.clone(), reporter.clone()];
+        let yields = BackgroundThread::start(&name, run).map(|background| {
+            start_thread(&name, move || of_yielding.work(&to_yield, |slice| report(background.run(slice))))
         });
-        if !matches!(started, Ok(Some(_))) {
+        let urgent = start_thread(&format!("{name}/now"), move || {
+            of_urgent.work(&to_run, |slice| report(run_at_once(|| run(slice))));
+        });
+        if !matches!(yields, Ok(Some(_))) || urgent.is_none() {
             reporter.tell(LaneNews::Lost { reason: NO_THREAD.to_owned() });
         }
         let (on_device, received) = has_device.then(unbounded).unzip();
-        (Self { on_host, on_device }, received)
+        (Self { yielding, at_once, on_device }, received)
     }
 
     /// Does a slice; the engine is told what comes of it.
     pub(super) fn run(&self, slice: Slice) {
-        let thread = self.on_device.as_ref().filter(|_| !slice.task.is_host_only()).unwrap_or(&self.on_host);
+        let on_host = if slice.critical { &self.at_once } else { &self.yielding };
+        let thread = self.on_device.as_ref().filter(|_| !slice.task.is_host_only()).unwrap_or(on_host);
         // A thread that has failed takes no more; the loss of the lane is on its way to the engine.
         drop(thread.send(slice));
     }
@@ -205,7 +204,33 @@ mod tests {
             assert!(*partial == expected && *service_ns > 0);
             slices.push(*slice);
         }
-        assert_eq!(slices, (0..SLICES).collect::<Vec<_>>());
+        // Each thread does its own in order.
+        for is_critical in [true, false] {
+            let of_thread: Vec<i64> = slices.iter().copied().filter(|slice| (slice % 2 == 0) == is_critical).collect();
+            assert_eq!(of_thread, (0..SLICES).filter(|slice| (slice % 2 == 0) == is_critical).collect::<Vec<_>>());
+        }
+        assert_eq!(slices.len(), SLICES as usize);
+    }
+
+    /// The thread that yields is at long slices, as one is that the system has put off.
+    #[test]
+    fn a_critical_slice_waits_for_none_that_yields() {
+        let (events, told) = unbounded();
+        let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
+        let (threads, _) = SliceThreads::start(reporter, Isa::Baseline, false);
+        let (long, short) = (Arc::new(long_paths()), Arc::new(implied_task()));
+        for slice in 0..SLICES {
+            threads.run(Slice { slice, task: long.clone(), units: 0..1, critical: false });
+        }
+        threads.run(Slice { slice: SLICES, task: short, units: 0..1, critical: true });
+        drop(threads);
+        let done = |event: LaneEvent| match event.news {
+            LaneNews::SliceDone { slice, .. } => slice,
+            _ => panic!("there are slices alone"),
+        };
+        let done: Vec<i64> = told.iter().map(done).collect();
+        assert_eq!(done.len(), SLICES as usize + 1);
+        assert_ne!(done.last(), Some(&SLICES), "it came last, and is done before what was there");
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn a_request_is_cancelled_wherever_it_is() {
             shell.tick(0, 0);
         }
         let now_ns = 1_000_000_000;
-        let asked = request(0, Some(9_000_000_000), &json!(100.0));
+        let asked = request(0, Some(9_000_000_000), &json!({"from": "market"}));
         shell.read(now_ns, vec![asked]);
         if stage > 0 {
             shell.core.on_time(now_ns).expect(TOLD);

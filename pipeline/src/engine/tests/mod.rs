@@ -7,7 +7,7 @@ mod segments;
 use serde_json::{Value, json};
 use warptape_engine::{
     AfterAbort, Answered, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Config, Core,
-    JournalPositions, LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
+    Haste, JournalPositions, LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
@@ -40,6 +40,8 @@ struct Shell {
     batches: usize,
     /// Whether lanes never finish a batch.
     holds_batches: bool,
+    /// Whether lanes never finish a slice.
+    holds_slices: bool,
     /// Slices that lanes were told to do: when, and whether they were of critical tasks.
     slices: Vec<(i64, bool)>,
     /// Requests that lay there when the partition came.
@@ -59,6 +61,13 @@ impl Shell {
 
     /// The same, under a configuration that is changed.
     fn begin_changed(sealed_offset: i64, requests_before: i64, change: impl FnOnce(&mut Config)) -> Self {
+        let committed = (sealed_offset > 0).then_some(sealed_offset);
+        let assigned = Assigned { partition: PARTITION, committed, ..Assigned::default() };
+        Self::begin_assigned(assigned, requests_before, change)
+    }
+
+    /// The same, of a partition that comes with ticks that nobody has processed.
+    fn begin_assigned(assigned: Assigned, requests_before: i64, change: impl FnOnce(&mut Config)) -> Self {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let mut core_config = config.core.clone();
@@ -80,12 +89,11 @@ impl Shell {
             commits: Vec::new(),
             batches: 0,
             holds_batches: false,
+            holds_slices: false,
             slices: Vec::new(),
             requests_before,
         };
         shell.core.begin(0).expect(TOLD);
-        let committed = (sealed_offset > 0).then_some(sealed_offset);
-        let assigned = Assigned { partition: PARTITION, committed, ..Assigned::default() };
         shell.core.on_assigned(0, vec![assigned]).expect(TOLD);
         shell.obey(0);
         shell.turn(0);
@@ -120,6 +128,9 @@ impl Shell {
                     Command::Conclude(conclusion) => self.conclusions.push(conclusion),
                     Command::Slice(lane, Slice { slice, task, units, critical }) => {
                         self.slices.push((now_ns, critical));
+                        if self.holds_slices {
+                            continue;
+                        }
                         let partial = task.run(Isa::Baseline, units);
                         let done = LaneNews::SliceDone { slice, service_ns: 1, partial };
                         self.core.on_lane(now_ns, lane, 0, done).expect(TOLD);
@@ -266,7 +277,7 @@ fn code(result: &RiskResult) -> Option<RiskErrorCode> {
 }
 
 #[test]
-fn nothing_more_is_read_while_too_much_waits_for_a_commit() {
+fn no_ticks_are_read_while_too_much_waits_for_a_commit_and_requests_are() {
     let mut shell = Shell::begin(0);
     // Each is a dead letter with half of the record. The commit with the first is under way.
     let records: Vec<Record> = (0..35).map(|offset| unreadable(offset, 1 << 20)).collect();
@@ -275,7 +286,11 @@ fn nothing_more_is_read_while_too_much_waits_for_a_commit() {
     core.on_time(0).expect(TOLD);
     assert!(core.take_commands().iter().any(|command| matches!(command, Command::Commit(_))));
     core.on_records(0, PARTITION, shell.generations[0], &records[1..], 0).expect(TOLD);
-    assert!(!core.takes_records() && !core.takes_requests());
+    assert!(!core.takes_records() && core.takes_requests());
+    // It asks nothing of the market, and becomes a task as well.
+    core.on_requests(0, PARTITION, shell.generations[1], vec![request(0, None, &json!(100.0))]).expect(TOLD);
+    core.on_time(0).expect(TOLD);
+    assert!(core.take_commands().iter().any(|command| matches!(command, Command::Prepare(_))));
     core.on_committed(0, written(0)).expect(TOLD);
     shell.turn(0);
     assert!(shell.core.takes_records() && shell.core.takes_requests());

@@ -93,9 +93,9 @@ fn what_is_done_for_a_partition_that_has_gone_is_for_nothing() {
     }
 }
 
-/// A request of a class.
-fn request_of(class: &str, offset: i64) -> ReadRequest {
-    let mut request = request(offset, None, &json!(100.0));
+/// A request of a class, which asks the market or is given what it needs.
+fn request_of(class: &str, offset: i64, spot: &serde_json::Value) -> ReadRequest {
+    let mut request = request(offset, None, spot);
     let asked = request.request.as_mut().expect("it can be read");
     asked.class = serde_json::from_value(json!(class)).expect("a class");
     request
@@ -113,7 +113,7 @@ fn requests_begin_though_a_lane_is_never_without_ticks() {
         shell.holds_batches = true;
         shell.tick(10 * MILLISECOND, 1);
         let asked_ns = 20 * MILLISECOND;
-        shell.read(asked_ns, vec![request_of("BATCH", 0), request_of("CRITICAL", 1)]);
+        shell.read(asked_ns, ["BATCH", "CRITICAL"].iter().zip(0..).map(|(class, offset)| request_of(class, offset, &json!(100.0))).collect());
         shell.turn(asked_ns);
         shell.prepare(asked_ns);
         shell.prepare(asked_ns);
@@ -137,7 +137,7 @@ fn the_most_urgent_request_is_prepared_first() {
     let mut shell = Shell::begin(1);
     let classes = ["BATCH", "INTERACTIVE", "BATCH", "CRITICAL", "INTERACTIVE"];
     for (class, offset) in classes.into_iter().zip(0..) {
-        shell.read(0, vec![request_of(class, offset)]);
+        shell.read(0, vec![request_of(class, offset, &json!({"from": "market"}))]);
     }
     assert!(shell.preparations.is_empty());
     shell.tick(1, 0);
@@ -166,4 +166,56 @@ fn what_is_prepared_in_vain_makes_room_only_when_it_is_done() {
     assert_eq!(shell.abandoned.len(), under_way, "so they may be left out");
     shell.prepare(deadline_ns);
     assert_eq!(shell.preparations.len(), under_way, "one has gone, and one come");
+}
+
+/// Ticks lie there when a partition comes: two that were processed, of which the state lacks both, and three that were not.
+#[test]
+fn requests_are_answered_while_ticks_are_caught_up_with() {
+    let market = json!({"from": "market"});
+    let assigned = Assigned { partition: PARTITION, committed: Some(2), end: 5, ..Assigned::default() };
+    let mut shell = Shell::begin_assigned(assigned, 0, |_| {});
+    let mut waiting = request_of("CRITICAL", 0, &market);
+    waiting.waits = true;
+    shell.read(0, vec![waiting, request_of("BATCH", 1, &market), request_of("INTERACTIVE", 2, &json!(100.0))]);
+    let mut begun = Vec::new();
+    for offset in 0..=5 {
+        shell.turn(offset);
+        begun.extend(shell.preparations.drain(..).map(|preparation| (offset, preparation.offset)));
+        shell.tick(offset, offset);
+    }
+    // What asks nothing of the market at once, what asks it as of the processed ticks, and what says so once all ticks are accepted.
+    assert_eq!(begun, [(0, 2), (2, 1), (5, 0)]);
+}
+
+/// Two large requests are being prepared, by a thread that the system has put off.
+#[test]
+fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
+    let mut shell = Shell::begin(0);
+    shell.tick(0, 0);
+    let mut large = |offset: i64| {
+        let mut request = request_of("BATCH", offset, &json!(100.0));
+        request.bytes = 1 << 20;
+        request
+    };
+    shell.read(1, (0..3).map(&mut large).collect());
+    shell.turn(1);
+    shell.read(2, vec![request_of("CRITICAL", 3, &json!(100.0)), request_of("BATCH", 4, &json!(100.0))]);
+    shell.turn(2);
+    let begun: Vec<_> = shell.preparations.iter().map(|preparation| (preparation.offset, preparation.haste)).collect();
+    assert_eq!(begun, [(0, Haste::Yields), (1, Haste::Yields), (3, Haste::AtOnce), (4, Haste::AtOnce)]);
+}
+
+/// The thread for slices of a lane does nothing, being put off by the system.
+#[test]
+fn a_critical_task_passes_a_slice_that_is_put_off() {
+    let mut shell = Shell::begin_changed(0, 0, |config| config.lanes.truncate(1));
+    shell.tick(0, 0);
+    shell.holds_slices = true;
+    for (class, offset) in [("BATCH", 0), ("BATCH", 1), ("CRITICAL", 2), ("CRITICAL", 3)] {
+        shell.read(offset, vec![request_of(class, offset, &json!(100.0))]);
+        shell.turn(offset);
+        shell.prepare(offset);
+    }
+    // The second one of each waits for the first.
+    assert_eq!(shell.slices, [(0, false), (2, true)]);
 }

@@ -1,0 +1,73 @@
+//! The order in which requests are answered again: one in which no market has to go back, so that every tick is read once.
+//!
+//! A process takes the market for one request after the other. The scheduler hears of them in another order where a large one is prepared
+//! for long and smaller ones pass it. The offsets themselves tell which market is older.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use warptape_schemas::journal::AsOf;
+
+/// The places of all markets, each behind those that have a partition as of an earlier offset, and else as given. Where there is no such
+/// order, as among markets that several processes took of the same partitions, what is left stands as given.
+pub(super) fn by_market<'a>(markets: impl Iterator<Item = &'a [AsOf]>) -> Vec<usize> {
+    // Of one process' markets at the same offset of one partition, the older one is no further in any other.
+    let mut partitions: BTreeMap<i32, Vec<(i64, i64, usize)>> = BTreeMap::new();
+    let mut count = 0;
+    for (place, market) in markets.enumerate() {
+        count = place + 1;
+        let sum = market.iter().fold(0_i64, |sum, as_of| sum.saturating_add(as_of.next_offset));
+        for AsOf { partition, next_offset } in market {
+            partitions.entry(*partition).or_default().push((*next_offset, sum, place));
+        }
+    }
+    let mut before = vec![0_usize; count];
+    let mut behind: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for of_partition in partitions.values_mut() {
+        of_partition.sort_unstable();
+        for pair in of_partition.windows(2) {
+            let (one, next) = (pair[0].2, pair[1].2);
+            behind[one].push(next);
+            before[next] += 1;
+        }
+    }
+    let mut free: BinaryHeap<Reverse<usize>> =
+        (0..count).filter(|place| before[*place] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(count);
+    while let Some(Reverse(place)) = free.pop() {
+        order.push(place);
+        for next in &behind[place] {
+            before[*next] -= 1;
+            if before[*next] == 0 {
+                free.push(Reverse(*next));
+            }
+        }
+    }
+    order.extend((0..count).filter(|place| before[*place] > 0));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(markets: &[&[(i32, i64)]], expected: &[usize]) {
+        let as_of = |&(partition, next_offset): &(i32, i64)| AsOf { partition, next_offset };
+        let markets: Vec<Vec<AsOf>> = markets.iter().map(|market| market.iter().map(as_of).collect()).collect();
+        assert_eq!(by_market(markets.iter().map(Vec::as_slice)), expected);
+    }
+
+    #[test]
+    fn no_market_goes_back() {
+        check(&[&[(0, 5)], &[(0, 7)], &[(1, 1)]], &[0, 1, 2]);
+        // The last one was prepared for long.
+        check(&[&[(0, 5)], &[(0, 7), (1, 3)], &[(1, 9)], &[(0, 4)]], &[3, 0, 1, 2]);
+        check(&[&[(0, 5), (1, 9)], &[(0, 5), (1, 8)]], &[1, 0]);
+        check(&[&[], &[(0, 2)], &[(0, 1)], &[]], &[0, 2, 1, 3]);
+    }
+
+    #[test]
+    fn what_has_no_order_stands_as_given() {
+        check(&[&[(2, 1)], &[(0, 1), (1, 2)], &[(0, 2), (1, 1)]], &[0, 1, 2]);
+    }
+}
