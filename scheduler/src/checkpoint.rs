@@ -61,14 +61,18 @@ impl Newest {
         if life.learnt.later.rules.have_priors() {
             life.risk.have_priors();
         }
-        life.breakers.restore_measured(&self.measured_ns) && self.passed.into_iter().all(|(lane, slice)| {
-            let index = usize::try_from(lane).unwrap_or(usize::MAX);
-            let may = life.lanes.get(index).is_some_and(|lane| lane.slice().is_some() && lane.passed().is_none());
-            if may {
-                life.lanes[index].restore_passed(slice);
-            }
-            may
-        })
+        life.breakers.restore_measured(&self.measured_ns)
+            && self.passed.into_iter().all(|(lane, slice)| {
+                let index = usize::try_from(lane).unwrap_or(usize::MAX);
+                let may = life
+                    .lanes
+                    .get(index)
+                    .is_some_and(|lane| lane.slice().is_some() && lane.passed().is_none());
+                if may {
+                    life.lanes[index].restore_passed(slice);
+                }
+                may
+            })
     }
 }
 

@@ -5,8 +5,8 @@
 
 use warptape_events::SetEventTime;
 use warptape_events::journal::{
-    BreakerMode, BreakerState, ChoosePolicy, Control, ControlCommand, ControlOutcome, Controlled, Decision, LaneId,
-    SetWatermark, TenantWeight, WeighLane, WeighTenant,
+    BreakerMode, BreakerState, ChoosePolicy, Control, ControlCommand, ControlOutcome, Controlled, Decision,
+    LaneId, SetWatermark, TenantWeight, WeighLane, WeighTenant,
 };
 
 use crate::balance;

@@ -173,7 +173,8 @@ impl Lane {
     /// Hash of what it has of tasks: nothing before it had any.
     pub(crate) fn slice_hash(&self) -> u64 {
         let (lane, void_below) = (i64::from(self.id), self.slice.void_below);
-        let passed = self.passed.as_ref().map_or(0, |passed| self.hash_of_slice(Component::PassedSlice, passed));
+        let passed =
+            self.passed.as_ref().map_or(0, |passed| self.hash_of_slice(Component::PassedSlice, passed));
         let running = match &self.slice.running {
             None if void_below == 0 => 0,
             None => hash_component(Component::Slice, [lane, void_below]),
@@ -278,7 +279,8 @@ impl Lane {
 
     /// The task is forgotten: a slice of it is for nothing.
     pub(crate) fn void_slice(&mut self, task: TaskId, hash: &mut StateHash) {
-        let of_task = self.slice.running.iter_mut().chain(&mut self.passed).filter(|slice| slice.task == Some(task));
+        let of_task =
+            self.slice.running.iter_mut().chain(&mut self.passed).filter(|slice| slice.task == Some(task));
         of_task.for_each(|slice| slice.task = None);
         self.refresh_slice(hash);
     }

@@ -145,6 +145,8 @@ pub struct GroupOutput {
     pub snapshots: Vec<(i64, Vec<u8>)>,
     /// Pages of the symbols that left at these barriers.
     pub pages: Vec<PageState>,
+    /// Time bars that were open at the last of these barriers.
+    pub open_bars: Option<u64>,
 }
 
 /// State of one bar specification.
@@ -268,6 +270,7 @@ impl GroupStage {
         let mut bytes = Vec::new();
         self.write(&mut bytes);
         output.snapshots.push((barrier, bytes));
+        output.open_bars = Some(self.specs.iter().map(|state| state.bars.open_time_bars() as u64).sum());
         repack
     }
 

@@ -114,6 +114,8 @@ pub struct PartitionIntake {
     event_time_max_ns: Option<i64>,
     /// Event time of the first tick, or of the one that moved event time back last: what was before could not be seen.
     seen_since_ns: i64,
+    /// Greatest event time of ticks alone, since event time was set back; the least number before the first.
+    ticks_max_ns: i64,
     /// The watermark at which the next time bar of any interval closes.
     next_close_ns: i64,
     market: Market,
@@ -142,6 +144,7 @@ impl PartitionIntake {
             is_out_of_order: vec![false; config.groups_per_partition as usize],
             event_time_max_ns: None,
             seen_since_ns: i64::MIN,
+            ticks_max_ns: i64::MIN,
             next_close_ns: i64::MAX,
             market: Market::new(config.market, config.quotes, config.rules),
             jump: Jump::default(),
@@ -180,6 +183,25 @@ impl PartitionIntake {
     /// The watermark: ticks with an earlier event time are late. `None` before the first tick.
     pub fn watermark_ns(&self) -> Option<i64> {
         self.event_time_max_ns.map(|time| time.saturating_sub(self.config.allowed_lateness_ns))
+    }
+
+    /// The greatest event time of the partition; `None` before the first tick.
+    pub fn event_time_max_ns(&self) -> Option<i64> {
+        self.event_time_max_ns
+    }
+
+    /// The event time by which the bars have closed that end last of those that `until_ns` is behind, if event time has not come there:
+    /// of each interval, the bar that has the newest tick.
+    pub fn closed_by_ns(&self, until_ns: i64) -> Option<i64> {
+        let event_time_max_ns = self.event_time_max_ns.filter(|_| self.ticks_max_ns > i64::MIN)?;
+        let closed_by_ns = |interval_ns: i64| {
+            let end_ns =
+                self.ticks_max_ns.div_euclid(interval_ns).saturating_add(1).saturating_mul(interval_ns);
+            end_ns.saturating_add(self.config.allowed_lateness_ns)
+        };
+        let closed =
+            self.config.intervals_ns().map(closed_by_ns).filter(|&time_ns| time_ns <= until_ns).max()?;
+        Some(closed).filter(|&time_ns| time_ns > event_time_max_ns && SetEventTime::check(time_ns).is_ok())
     }
 
     /// Decodes a record into `columns`, and accepts it as [`PartitionIntake::accept`] does, unless it waits for pages. An operator's word has
@@ -411,6 +433,7 @@ impl PartitionIntake {
         match calm_until_ns {
             Some(time_ns) => {
                 self.event_time_max_ns = Some(time_ns);
+                self.ticks_max_ns = self.ticks_max_ns.max(time_ns);
                 self.deal_by_groups(offset, ticks, first, queues);
             }
             None => self.deal_row_by_row(offset, ticks, first, &[], queues, late),
@@ -563,6 +586,9 @@ impl PartitionIntake {
     fn set_event_time(&mut self, set: &SetEventTime, offset: i64, queues: &mut [GroupQueue]) {
         let time_ns = set.event_time_max_ns;
         self.trade_ids.begin_record();
+        if set.only_forward && self.event_time_max_ns.is_none_or(|before_ns| time_ns <= before_ns) {
+            return;
+        }
         match self.event_time_max_ns {
             Some(before_ns) if time_ns < before_ns => _ = self.go_back(time_ns, offset, 0, queues),
             None => {
@@ -673,6 +699,7 @@ impl PartitionIntake {
                 late.push(Late { index, watermark_ns });
                 continue;
             }
+            self.ticks_max_ns = self.ticks_max_ns.max(time_ns);
             if self.event_time_max_ns.is_none_or(|max| time_ns > max) {
                 watermark_ns = self.advance(time_ns, offset, index, queues);
             }
@@ -753,6 +780,7 @@ impl PartitionIntake {
         let before_ns = self.event_time_max_ns.replace(time_ns);
         let interval_ns = self.config.intervals_ns().max();
         let rules = self.config.rules;
+        self.ticks_max_ns = i64::MIN;
         if !rules.are_first() {
             self.seen_since_ns = time_ns;
         }
@@ -817,6 +845,7 @@ impl PartitionIntake {
         put_i64(out, self.event_time_max_ns.unwrap_or(i64::MIN));
         if !is_former {
             put_i64(out, self.seen_since_ns);
+            put_i64(out, self.ticks_max_ns);
         }
         put_u32(out, self.symbols.len() as u32);
         for number in 0..self.symbols.len() {
@@ -853,6 +882,7 @@ impl PartitionIntake {
         let event_time_max_ns = get_i64(bytes, "greatest event time")?;
         if version == STATE_VERSION {
             intake.seen_since_ns = get_i64(bytes, "time of the first tick")?;
+            intake.ticks_max_ns = get_i64(bytes, "greatest event time of ticks")?;
         }
         for number in 0..get_u32(bytes, "symbol count")? {
             let name = get_text(bytes, "symbol")?;

@@ -95,8 +95,13 @@ fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<V
 /// An operator's word, which may move event time back.
 fn set_event_time(event_time_max_ns: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let set =
-        SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns, cuts_bars: false };
+    let set = SetEventTime {
+        id: "one".to_owned(),
+        by: "someone".to_owned(),
+        event_time_max_ns,
+        cuts_bars: false,
+        only_forward: false,
+    };
     encode_set_event_time(&set, &mut bytes);
     bytes
 }

@@ -64,6 +64,14 @@ impl BarSlab {
         }
     }
 
+    /// Number of bars with trades that a watermark closes.
+    pub fn open_time_bars(&self) -> usize {
+        match &self.open {
+            OpenBars::Time(bars) => bars.open_count(),
+            OpenBars::Filled(_) => 0,
+        }
+    }
+
     /// Sets the state of a slot, which has none so far, to that of a slot of a slab of the same kind.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         match (&mut self.open, &from.open) {

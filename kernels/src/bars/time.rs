@@ -210,6 +210,11 @@ impl TimeBars {
         !self.open.is_empty()
     }
 
+    /// Number of open bars that have trades.
+    pub fn open_count(&self) -> usize {
+        self.open.iter().flat_map(|row| &row.bars).filter(|bar| !bar.is_empty()).count()
+    }
+
     /// Sets the bars and the quote of a slot that has none to those of a slot of other bars.
     pub fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
         self.set_last_quote(to, from.last_quote(slot));

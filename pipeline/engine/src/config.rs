@@ -38,6 +38,8 @@ pub struct Config {
     pub new_segment: bool,
     /// Records that may be given up.
     pub accepted_loss: AcceptedLoss,
+    /// Whether time bars are closed before a stop at offsets, with a word among the ticks.
+    pub closes_bars: bool,
 }
 
 /// Tick records that nobody has processed and that may be given up.
@@ -102,6 +104,8 @@ pub struct Times {
     pub device_open_deadline_ns: i64,
     /// Event time without a tick after which a symbol's state leaves memory, at a snapshot; `None`: never.
     pub evict_idle_ns: Option<i64>,
+    /// Time by the wall clock after which bars close that are over by it, where a partition has had no record for as long; `None`: never.
+    pub idle_close_ns: Option<i64>,
 }
 
 impl Config {

@@ -57,7 +57,7 @@ pub struct ControlAnswers {
     pub results: Vec<(String, Vec<u8>)>,
     /// Next command to read; `None` where there is no answer.
     pub next: Option<(TopicPartition, i64)>,
-    /// Records for the ticks of partitions: the partition and the encoded record of each.
+    /// What is said among the ticks of partitions: the partition and the encoded record of each.
     pub event_times: Vec<(i32, Vec<u8>)>,
 }
 
@@ -91,7 +91,7 @@ impl ControlDesk {
 
     /// Whether there are answers that no commit has.
     pub(crate) fn has_answers(&self) -> bool {
-        self.answers.next.is_some()
+        self.answers.next.is_some() || !self.answers.event_times.is_empty()
     }
 
     /// A command is about to be given to the scheduler, in the entry with this sequence.
@@ -100,7 +100,10 @@ impl ControlDesk {
         let event_time = match command {
             ControlCommand::SetWatermark(SetWatermark { partition, event_time_max_ns }) => {
                 let (id, by, event_time_max_ns) = (id.clone(), by.clone(), *event_time_max_ns);
-                Some((*partition, SetEventTime { id, by, event_time_max_ns, cuts_bars: false }))
+                Some((
+                    *partition,
+                    SetEventTime { id, by, event_time_max_ns, cuts_bars: false, only_forward: false },
+                ))
             }
             _ => None,
         };
@@ -112,12 +115,17 @@ impl ControlDesk {
         let Obeying { ordinal, offset, sequence, event_time } =
             self.asked.take().expect("one command is answered at a time");
         if let Some((partition, set)) = event_time.filter(|_| result.outcome == ControlOutcome::Done) {
-            let mut record = Vec::new();
-            encode_set_event_time(&set, &mut record);
-            self.bytes += record.len();
-            self.answers.event_times.push((partition, record));
+            self.say_event_time(partition, &set);
         }
         self.push(topic, ControlResult { ordinal, offset, sequence: Some(sequence), ..result });
+    }
+
+    /// The next commit says of a partition's ticks how far event time has come.
+    pub(crate) fn say_event_time(&mut self, partition: i32, set: &SetEventTime) {
+        let mut record = Vec::new();
+        encode_set_event_time(set, &mut record);
+        self.bytes += record.len();
+        self.answers.event_times.push((partition, record));
     }
 
     /// A command comes to no decision.

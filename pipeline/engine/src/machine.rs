@@ -3,6 +3,7 @@
 //! It owns the partitions and executes the scheduler's decisions on them. What reaches outside – lanes, source, restores
 //! – becomes a [`Command`] for the shell. It must not decide anything that the scheduler could.
 
+mod closing;
 mod commits;
 mod control;
 mod gates;
@@ -205,6 +206,8 @@ struct Stopping {
     /// Since when the process is to end as soon as possible.
     since_ns: Option<i64>,
     draining: bool,
+    /// Event times that were said so that all bars close, by partition; `None` before that.
+    closing: Option<BTreeMap<i32, i64>>,
 }
 
 /// Where to stop reading, by partition; where none is named, nothing more is read.
@@ -412,6 +415,8 @@ impl Core {
             }
         };
         self.stopping.at = Some(stop);
+        let is_closed = self.stopping.since_ns.is_some() || !self.config.closes_bars;
+        self.stopping.closing = is_closed.then(BTreeMap::new);
         self.drain_if_read(now_ns)
     }
 
@@ -427,6 +432,7 @@ impl Core {
             self.begin_last_snapshots(now_ns)?;
         }
         self.write_checkpoint(now_ns)?;
+        self.close_quiet_bars(now_ns);
         self.commit_if_due(now_ns)?;
         self.check_commit(now_ns)
     }
@@ -457,6 +463,11 @@ impl Core {
         }
         // The positions are open while a transaction is under way: it may be committed or not.
         if self.is_committing() { Ok(()) } else { self.write_positions(now_ns) }
+    }
+
+    /// Whether a stop was asked for.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.at.is_some()
     }
 
     /// Whether everything before the stop is processed and committed.
@@ -574,12 +585,18 @@ impl Core {
     /// nothing to repeat.
     fn drain_if_read(&mut self, now_ns: i64) -> Result<(), RecordError> {
         let Some(stop) = &self.stopping.at else { return Ok(()) };
+        let closing = self.stopping.closing.as_ref();
         let is_read = |(partition, &end): (&i32, &i64)| {
-            self.partitions.get(partition).is_some_and(|owned| owned.is_read_to(end))
+            let closed_by_ns = closing.and_then(|closing| closing.get(partition));
+            self.partitions.get(partition).is_some_and(|owned| match closed_by_ns {
+                Some(&time_ns) => owned.has_come_to(time_ns),
+                None => owned.is_read_to(end),
+            })
         };
-        if self.stopping.draining || !stop.ticks.iter().all(is_read) {
+        if self.stopping.draining || !stop.ticks.iter().all(is_read) || self.close_bars() {
             return Ok(());
         }
+        self.end_closing();
         self.stopping.draining = true;
         self.step(now_ns, Input::Draining(Draining {}))?;
         self.begin_last_snapshots(now_ns)

@@ -5,6 +5,7 @@ mod outputs;
 mod pages;
 mod states;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use warptape_events::journal::{AsOf, GroupArrival, LaneId, Place};
@@ -54,6 +55,12 @@ pub(crate) struct Partition {
     compared_symbols: usize,
     /// Whether the next commit has to move the group's offset, though nothing was processed.
     pub(crate) offset_due: bool,
+    /// By group: time bars that were open at its last barrier.
+    open_bars: BTreeMap<i32, u64>,
+    /// When a record was accepted last.
+    accepted_at_ns: i64,
+    /// The event time that this process has said last; the least number before the first.
+    said_ns: i64,
     /// Ticks of the record at hand, and its late ones; kept for their memory.
     columns: TickColumns,
     late: Vec<Late>,
@@ -109,6 +116,9 @@ impl Partition {
             segment_due: false,
             compared_symbols: 0,
             offset_due: false,
+            open_bars: BTreeMap::new(),
+            accepted_at_ns: i64::MAX,
+            said_ns: i64::MIN,
             columns: TickColumns::default(),
             late: Vec::new(),
         }
@@ -122,6 +132,7 @@ impl Partition {
         decoder: &mut dyn DecodeTicks,
     ) -> Accepted {
         let mut accepted = Accepted::default();
+        self.accepted_at_ns = read_at_ns;
         for (index, record) in records.iter().enumerate() {
             let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
             let intake = &mut self.intake;
@@ -224,6 +235,9 @@ impl Partition {
             return;
         }
         self.outputs.signals.push(output.signals);
+        if let Some(open_bars) = output.open_bars {
+            self.open_bars.insert(id.group, open_bars);
+        }
         for page in output.pages {
             self.pages.hold(&page);
             self.snapshots.add_page(page);
@@ -293,6 +307,38 @@ impl Partition {
     /// The event time before which ticks are late; `None` before the first tick.
     pub(crate) fn watermark_ns(&self) -> Option<i64> {
         self.intake.watermark_ns()
+    }
+
+    /// Time bars that were open at the last snapshot.
+    pub(crate) fn open_bars(&self) -> u64 {
+        self.open_bars.values().sum()
+    }
+
+    /// What to say of event time where no record has come for `grace_ns`: that the bars are over whose ends the wall clock has passed by as
+    /// much. `None` where there is nothing to say, or it was said.
+    pub(crate) fn quiet_event_time(&mut self, now_ns: i64, grace_ns: i64) -> Option<i64> {
+        let until_ns = now_ns.saturating_sub(grace_ns);
+        // Before the first record, it is as if one had come when this is asked first.
+        self.accepted_at_ns = self.accepted_at_ns.min(now_ns);
+        let is_quiet = self.accepted_at_ns <= until_ns && self.is_drained();
+        self.say_event_time(until_ns, is_quiet)
+    }
+
+    /// What to say of event time so that all time bars close.
+    pub(crate) fn last_event_time(&mut self) -> Option<i64> {
+        self.say_event_time(i64::MAX, true)
+    }
+
+    fn say_event_time(&mut self, until_ns: i64, is_time: bool) -> Option<i64> {
+        let time_ns = is_time.then(|| self.intake.closed_by_ns(until_ns))??;
+        let is_new = time_ns > self.said_ns;
+        self.said_ns = self.said_ns.max(time_ns);
+        is_new.then_some(time_ns)
+    }
+
+    /// True if event time has come so far.
+    pub(crate) fn has_come_to(&self, time_ns: i64) -> bool {
+        self.intake.event_time_max_ns().is_some_and(|max_ns| max_ns >= time_ns)
     }
 
     /// Whether all records before an offset were accepted.

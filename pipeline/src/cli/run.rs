@@ -20,6 +20,7 @@ pub struct ListenArg {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Reads ticks from the log, writes signals, decisions and snapshots back, until Ctrl-C.
+With --until-caught-up it ends by itself, and says how many bars are still open.
 
 Example: warptape run -c warptape.toml --log sqlite:market.db")]
 pub struct RunArgs {
@@ -37,6 +38,14 @@ pub struct RunArgs {
     /// for all that the log has removed. The error that asks for it says which
     #[arg(long, value_name = "OFFSETS", value_parser = parse_accepted_loss)]
     pub accept_loss: Option<AcceptedLoss>,
+    /// End once all ticks and risk requests are processed that were in the log at the start. The process has to have the log's partitions to
+    /// itself
+    #[arg(long)]
+    pub until_caught_up: bool,
+    /// Close the time bars that are open then, with a word among the ticks: such bars are flagged as partial, and ticks that come later with
+    /// times before their ends are late
+    #[arg(long, requires = "until_caught_up")]
+    pub close: bool,
 }
 
 /// Arguments of `warptape demo`.

@@ -258,7 +258,7 @@ impl Market {
 }
 
 /// Where each partition of the topic ends.
-fn end_offsets(log: &dyn EventLog, topic: &str) -> anyhow::Result<Vec<(i32, i64)>> {
+pub(super) fn end_offsets(log: &dyn EventLog, topic: &str) -> anyhow::Result<Vec<(i32, i64)>> {
     let info = log.topic(topic)?;
     let info = info.with_context(|| format!("the topic {topic} is gone"))?;
     Ok((0..).zip(info.offsets.iter().map(|range| range.next)).collect())

@@ -12,6 +12,7 @@ use crossbeam_channel::bounded;
 use indicatif::HumanCount;
 use warptape_eventlog::{EventLog, LogError, TopicInfo};
 
+use super::demo::end_offsets;
 use super::journal::anchoring;
 use super::live::{Live, REDRAW};
 use super::topics::ready_topics;
@@ -26,6 +27,7 @@ use crate::printable::{stdout, to_stderr};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
 use crate::watch::LogWatch;
+use warptape_engine::{PartitionStatus, Status};
 use warptape_hot::{HotState, HotStatus, HotUrl};
 
 /// How long a process that shall end waits for a log that does not answer, or for an engine that has not begun.
@@ -48,6 +50,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     config.core.new_segment = args.new_segment;
     config.anchoring = anchoring(settings)?;
     config.core.accepted_loss = args.accept_loss.clone().unwrap_or_default();
+    config.core.closes_bars = args.close;
     require_journal(&*log, &config)?;
     tracing::info!(
         target: NOTICE,
@@ -89,6 +92,11 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     if let Some(endpoint) = &endpoint {
         to_stderr(format_args!("metrics and health: {}", endpoint.url()));
     }
+    let ends = LogEnds::of(&*log, &config)?;
+    if args.until_caught_up {
+        let LogEnds { ticks, requests } = ends.clone();
+        drop(stop.send(Stop::At { ticks, requests }));
+    }
     let engine = {
         let progress = progress.clone();
         thread::Builder::new()
@@ -97,11 +105,16 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
             .context(NO_THREAD)?
     };
     let mut live = Live::new(progress.clone(), status, watch, None, terminal);
+    let mut is_said = ends.are_empty();
     while !engine.is_finished() && !interrupt.wait(REDRAW) {
         live.show(None);
+        if !is_said && ends.are_read(&progress.engine().status) {
+            is_said = true;
+            to_stderr(format_args!("caught up: all ticks are read that were in the log at the start"));
+        }
     }
-    // An engine that has failed is gone, and takes no stop.
-    drop(stop.send(Stop::Now));
+    // An engine that has ended is gone, and takes no stop.
+    drop(stop.try_send(Stop::Now));
     let stopping = Instant::now();
     while !engine.is_finished() {
         if stopping.elapsed() >= STOP_LOST_MAX {
@@ -118,6 +131,34 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     let summary = summary.map_err(|error| explain(error, settings))?;
     write_summary(&mut stdout, &summary, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the log ended when the process began, by partition.
+#[derive(Clone)]
+struct LogEnds {
+    ticks: Vec<(i32, i64)>,
+    requests: Vec<(i32, i64)>,
+}
+
+impl LogEnds {
+    fn of(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<Self> {
+        let topics = &config.core.topics;
+        let ticks = end_offsets(log, &topics.ticks)?;
+        Ok(Self { ticks, requests: end_offsets(log, &topics.risk_requests)? })
+    }
+
+    fn are_empty(&self) -> bool {
+        self.ticks.iter().all(|(_, end)| *end == 0)
+    }
+
+    /// True if all ticks of the partitions owned are read, and some partition is owned.
+    fn are_read(&self, status: &Status) -> bool {
+        let is_read = |partition: &PartitionStatus| {
+            let end = self.ticks.iter().find(|(id, _)| *id == partition.partition).map_or(0, |(_, end)| *end);
+            partition.is_restored && partition.read_to >= end
+        };
+        !status.partitions.is_empty() && status.partitions.iter().all(is_read)
+    }
 }
 
 /// What the HTTP endpoint tells of.
@@ -241,6 +282,13 @@ pub(super) fn write_summary(
             out,
             "dead       {:>12}   records that could not be read: `tail dead-letter` says why",
             count(summary.dead_letters)
+        )?;
+    }
+    if summary.open_bars > 0 {
+        writeln!(
+            out,
+            "open bars  {:>12}   of time, which later ticks go on with: `run --until-caught-up --close` closes them",
+            count(summary.open_bars)
         )?;
     }
     if !summary.repeated.is_empty() {

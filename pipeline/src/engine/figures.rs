@@ -211,12 +211,14 @@ impl Figures {
 
     pub(super) fn summary(self, core: &Core) -> Summary {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let status = core.status();
         Summary {
             ticks: read(&self.progress.ticks),
             late: read(&self.progress.late),
             dead_letters: read(&self.progress.dead_letters),
             repeated: self.repeated,
-            split_symbols: core.status().split_symbols,
+            split_symbols: status.split_symbols,
+            open_bars: status.open_bars,
             signals: read(&self.progress.signals),
             decisions: read(&self.progress.decisions),
             commits: read(&self.progress.commits),

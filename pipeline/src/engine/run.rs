@@ -263,11 +263,14 @@ impl Shell {
                     self.core.on_priced(self.clock.now_ns(), priced)?;
                 }
                 recv(if stop_asked { &nothing } else { stop }) -> stop => {
-                    stop_asked = true;
-                    // A sender that is gone wants nothing any more: the engine stops.
-                    let stop = stop.unwrap_or(Stop::Now);
-                    process_log::stopping(&stop);
-                    self.core.on_stop(self.clock.now_ns(), stop)?;
+                    // Whoever waits for an end may lose patience. A sender that is gone wants nothing any more: the engine stops, as it was
+                    // told or now.
+                    let stop = stop.ok().or_else(|| (!self.core.is_stopping()).then_some(Stop::Now));
+                    stop_asked = !matches!(stop, Some(Stop::At { .. }));
+                    if let Some(stop) = stop {
+                        process_log::stopping(&stop);
+                        self.core.on_stop(self.clock.now_ns(), stop)?;
+                    }
                 }
                 default(wait) => {}
             }

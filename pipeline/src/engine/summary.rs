@@ -25,6 +25,8 @@ pub struct Summary {
     pub commits: u64,
     /// Symbols seen.
     pub symbols: u64,
+    /// Time bars that are open at the end.
+    pub open_bars: u64,
     /// Time from the first record read to the last commit of source offsets, in nanoseconds.
     pub active_ns: i64,
     /// Time from a record's read to the commit of a signal it caused, in nanoseconds, per signal.

@@ -146,9 +146,11 @@ impl Settings {
                 device_deadline_ns: ns(engine.device_deadline),
                 device_open_deadline_ns: ns(engine.device_deadline.max(DEVICE_OPEN_DEADLINE_MIN)),
                 evict_idle_ns: engine.evict_idle_ns,
+                idle_close_ns: engine.idle_close_ns,
             },
             new_segment: false,
             accepted_loss: AcceptedLoss::None,
+            closes_bars: false,
         };
         EngineConfig {
             core,

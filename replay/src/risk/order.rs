@@ -53,7 +53,8 @@ mod tests {
 
     fn check(markets: &[&[(i32, i64)]], expected: &[usize]) {
         let as_of = |&(partition, next_offset): &(i32, i64)| AsOf { partition, next_offset };
-        let markets: Vec<Vec<AsOf>> = markets.iter().map(|market| market.iter().map(as_of).collect()).collect();
+        let markets: Vec<Vec<AsOf>> =
+            markets.iter().map(|market| market.iter().map(as_of).collect()).collect();
         assert_eq!(by_market(markets.iter().map(Vec::as_slice)), expected);
     }
 

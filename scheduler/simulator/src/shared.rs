@@ -76,7 +76,16 @@ pub(crate) struct SharedLane {
 
 impl SharedLane {
     pub(crate) fn new(lane: LaneId) -> Self {
-        Self { lane, orders: VecDeque::new(), slice: None, passed: None, at_ns: 0, began_ns: 0, turn: 0, life: 0 }
+        Self {
+            lane,
+            orders: VecDeque::new(),
+            slice: None,
+            passed: None,
+            at_ns: 0,
+            began_ns: 0,
+            turn: 0,
+            life: 0,
+        }
     }
 
     /// Parts of the lane that the slice has.

@@ -377,8 +377,7 @@ impl Risk {
         self.tenants.accounts.leave(spec.class, &spec.tenant, hash);
         self.tenants.quotas.leave(&spec.tenant, hash);
         if task.slices_running > 0 {
-            let is_of_task =
-                |index: &usize| lanes[*index].slices().any(|slice| slice.task == Some(spec.id));
+            let is_of_task = |index: &usize| lanes[*index].slices().any(|slice| slice.task == Some(spec.id));
             let of_task: Vec<_> = (0..lanes.len()).filter(is_of_task).collect();
             of_task.into_iter().for_each(|index| lanes[index].void_slice(spec.id, hash));
         }

@@ -47,7 +47,8 @@ impl LaneQueue {
 
     /// What the lane is predicted to take for it, in nanoseconds.
     pub(super) fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
-        let of_kind = |(key, cost): (&Name, &i64)| rates.expected_ns(lane.class, lane.weight.current, key, *cost);
+        let of_kind =
+            |(key, cost): (&Name, &i64)| rates.expected_ns(lane.class, lane.weight.current, key, *cost);
         self.costs.iter().map(of_kind).fold(0, i64::saturating_add).min(DURATION_NS_MAX)
     }
 

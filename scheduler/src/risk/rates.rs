@@ -330,7 +330,11 @@ mod tests {
         let expected = ["a", "b", "c"].map(|key| rates.expected_ns(host, 1, key, 200));
         assert_eq!(expected, [18_000, 2_000, 10_000]);
         let expected = ["a", "c"].map(|key| rates.expected_ns(device, 8, key, 200));
-        assert_eq!(expected, [18_000, 100], "of a class that has done nothing the other one tells, if it knows");
+        assert_eq!(
+            expected,
+            [18_000, 100],
+            "of a class that has done nothing the other one tells, if it knows"
+        );
         assert!(rates.expected_ns(host, 1, "c", UNITS_MAX * COST_MAX) <= DURATION_NS_MAX);
         rates.audit();
     }

@@ -232,7 +232,10 @@ impl Fleet {
     fn run_to(&mut self, end_ns: i64) {
         for number in self.at_ns / self.every_ns + 1..end_ns / self.every_ns {
             let groups = (0..GROUPS).map(|group| GroupArrival { group, rows: 1, bytes: 40 }).collect();
-            self.at(number * self.every_ns, Input::Arrived(Arrived { partition: 0, next_offset: 2 * number, groups }));
+            self.at(
+                number * self.every_ns,
+                Input::Arrived(Arrived { partition: 0, next_offset: 2 * number, groups }),
+            );
         }
         loop {
             let next_ns = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);

@@ -111,7 +111,8 @@ fn the_lane_with_the_highest_score_takes_the_task_once_its_network_is_there() {
         let (assign, explanation) = world.arrive(number);
         assert_eq!((assign.reason, explanation.choices.len()), (SliceReason::Order, 3));
         // Of equals the first.
-        let best = explanation.choices.iter().rev().max_by_key(|choice| choice.score).expect("there are lanes");
+        let best =
+            explanation.choices.iter().rev().max_by_key(|choice| choice.score).expect("there are lanes");
         assert_eq!((best.subject, best.is_chosen), (Subject::Lane(assign.lane), true), "{explanation:?}");
         assert!(best.score.is_some());
         lanes.push(assign.lane);

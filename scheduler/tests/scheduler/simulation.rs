@@ -381,7 +381,11 @@ fn step_a_task(model: &mut Model, draws: &mut Draws) {
                 let passed = model.lanes[lane as usize].passed.as_ref().map(|(passed, _)| passed.slice);
                 match passed.filter(|_| draws.percent(50)) {
                     Some(slice) => {
-                        model.step(Input::SliceDone(SliceDone { lane, slice, service_ns: draws.below(3_000) }));
+                        model.step(Input::SliceDone(SliceDone {
+                            lane,
+                            slice,
+                            service_ns: draws.below(3_000),
+                        }));
                     }
                     None => finish_slice(model, lane, draws.below(3_000)),
                 }

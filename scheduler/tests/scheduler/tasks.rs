@@ -767,7 +767,8 @@ fn whole_tasks_do_not_go_to_one_lane_for_want_of_its_rate() {
         step(1, &Input::TaskArrived(task(0)));
         step(1_000_000_000, &Input::SliceDone(SliceDone { lane: 0, slice: 0, service_ns: 999_999_999 }));
         let assigned = (1..=300).flat_map(|number| step(1_000_000_001, &Input::TaskArrived(task(number))));
-        let to_unknown = assigned.filter(|decision| matches!(decision, Decision::Assign(assign) if assign.lane == 1));
+        let to_unknown =
+            assigned.filter(|decision| matches!(decision, Decision::Assign(assign) if assign.lane == 1));
         to_unknown.count()
     };
     assert_eq!([to_unknown(2), to_unknown(RULES)], [300, 150]);

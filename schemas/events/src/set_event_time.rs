@@ -21,6 +21,9 @@ pub struct SetEventTime {
     /// Whether bars that close by it are partial, since event time comes no further by ticks of their own time.
     #[wire(since = 2, default = "false")]
     pub cuts_bars: bool,
+    /// Whether it is no word at all where event time has come further.
+    #[wire(since = 2, default = "false")]
+    pub only_forward: bool,
 }
 
 impl SetEventTime {
@@ -39,7 +42,7 @@ impl SetEventTime {
 
     /// The first version of the schema that can hold it.
     pub(crate) fn schema(&self) -> KnownSchema {
-        if self.cuts_bars { known::SET_EVENT_TIME } else { known::SET_EVENT_TIME_1 }
+        if self.cuts_bars || self.only_forward { known::SET_EVENT_TIME } else { known::SET_EVENT_TIME_1 }
     }
 
     fn read(datum: &[u8], version: u32) -> Result<Self, DecodeError> {

@@ -808,6 +808,7 @@ pub fn set_event_time() -> SetEventTime {
         by: "ops".into(),
         event_time_max_ns: 1_723_075_200_000_000_000,
         cuts_bars: true,
+        only_forward: true,
     }
 }
 

@@ -116,8 +116,13 @@ impl Partition {
 
     fn say_event_time(&mut self, offset: i64, event_time_max_ns: i64, cuts_bars: bool) {
         let mut value = Vec::new();
-        let set =
-            SetEventTime { id: "one".to_owned(), by: "someone".to_owned(), event_time_max_ns, cuts_bars };
+        let set = SetEventTime {
+            id: "one".to_owned(),
+            by: "someone".to_owned(),
+            event_time_max_ns,
+            cuts_bars,
+            only_forward: cuts_bars,
+        };
         encode_set_event_time(&set, &mut value);
         let (mut columns, mut late) = (TickColumns::default(), Vec::new());
         let record = TickRecord { offset, written_ns: 0, value: &value };

@@ -171,12 +171,14 @@ impl Core {
         if !self.has_room_for_answers() || !self.risk.arrivals.is_waiting() {
             return;
         }
-        self.membership.note_markets(|partition, end| self.partitions.get(&partition).is_some_and(|owned| owned.is_read_to(end)));
+        self.membership.note_markets(|partition, end| {
+            self.partitions.get(&partition).is_some_and(|owned| owned.is_read_to(end))
+        });
         let follows = !self.config.has_devices();
-        let is_newest = |partition: &i32| {
-            self.partitions.get(partition).is_some_and(|owned| self.has_market(owned))
-        };
-        let of_requests = self.risk.partitions.keys().filter(|partition| !self.membership.awaits_market(**partition));
+        let is_newest =
+            |partition: &i32| self.partitions.get(partition).is_some_and(|owned| self.has_market(owned));
+        let of_requests =
+            self.risk.partitions.keys().filter(|partition| !self.membership.awaits_market(**partition));
         let have_markets = of_requests.clone().all(is_newest);
         let is_caught_up = have_markets && self.membership.is_caught_up();
         let is_met = |asked: &Asked| match asked.needs {
@@ -185,7 +187,8 @@ impl Core {
             Needs::CaughtUp => is_caught_up,
         };
         while self.risk.has_room()
-            && let Some(Turn { number, partition, offset, haste, request }) = self.risk.arrivals.prepare(is_met)
+            && let Some(Turn { number, partition, offset, haste, request }) =
+                self.risk.arrivals.prepare(is_met)
         {
             // A partition that has just come has no market yet; requests of its own wait until it has.
             let with_market = self.partitions.values().filter(|owned| self.has_market(owned));

@@ -22,6 +22,8 @@ pub struct Status {
     pub symbols: usize,
     /// Symbols among them that left memory.
     pub evicted: usize,
+    /// Time bars that were open at the last snapshots of the partitions.
+    pub open_bars: u64,
     /// Symbols that are in more than one of them.
     pub split_symbols: SplitSymbols,
     /// Risk tasks that are known.
@@ -110,6 +112,7 @@ impl Core {
             tally: self.recorder.tally(),
             symbols: self.symbol_count(),
             evicted: self.partitions.values().map(Partition::evicted_count).sum(),
+            open_bars: self.partitions.values().map(Partition::open_bars).sum(),
             split_symbols: self.split_symbols.clone(),
             tasks: scheduler.tasks_known(),
             tasks_waiting: scheduler.tasks_waiting(),

@@ -98,7 +98,9 @@ impl Asked {
                 (true, true) => Needs::CaughtUp,
             },
             haste: match request {
-                Some(request) if request.class != TaskClass::Critical && is_large(request, bytes) => Haste::Yields,
+                Some(request) if request.class != TaskClass::Critical && is_large(request, bytes) => {
+                    Haste::Yields
+                }
                 _ => Haste::AtOnce,
             },
         }

@@ -8,7 +8,7 @@ use warptape_events::tick::{Scales, Side, Tick, TickKind};
 use super::market_event::{Book, MarketEvent, Quotes};
 use super::publisher_venues::PublisherVenues;
 use crate::symbol::join_symbol;
-use crate::{ZERO_TRADE, FieldProblem, PassedOver};
+use crate::{FieldProblem, PassedOver, ZERO_TRADE};
 
 /// Makes ticks of the records of one file.
 pub(super) struct RecordReader {

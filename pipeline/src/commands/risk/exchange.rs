@@ -71,7 +71,8 @@ impl Asked<'_> {
         let mut reader = reader_at_end(&*log, &results)?;
         let interrupt = Interrupt::install()?;
         let headers = if self.waits { vec![(WAIT_HEADER.to_owned(), Vec::new())] } else { Vec::new() };
-        let record = NewPlaced { place: requests.clone(), key: key.clone(), value: encoded(self.request), headers };
+        let record =
+            NewPlaced { place: requests.clone(), key: key.clone(), value: encoded(self.request), headers };
         send(&log, record, self.name, &interrupt)?;
 
         let id = &self.request.request_id;

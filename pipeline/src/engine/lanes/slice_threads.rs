@@ -206,8 +206,12 @@ mod tests {
         }
         // Each thread does its own in order.
         for is_critical in [true, false] {
-            let of_thread: Vec<i64> = slices.iter().copied().filter(|slice| (slice % 2 == 0) == is_critical).collect();
-            assert_eq!(of_thread, (0..SLICES).filter(|slice| (slice % 2 == 0) == is_critical).collect::<Vec<_>>());
+            let of_thread: Vec<i64> =
+                slices.iter().copied().filter(|slice| (slice % 2 == 0) == is_critical).collect();
+            assert_eq!(
+                of_thread,
+                (0..SLICES).filter(|slice| (slice % 2 == 0) == is_critical).collect::<Vec<_>>()
+            );
         }
         assert_eq!(slices.len(), SLICES as usize);
     }

@@ -6,8 +6,8 @@ mod segments;
 
 use serde_json::{Value, json};
 use warptape_engine::{
-    AfterAbort, Answered, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Config, Core,
-    Haste, JournalPositions, LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
+    AfterAbort, Answered, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Config, Core, Haste,
+    JournalPositions, LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;

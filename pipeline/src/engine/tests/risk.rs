@@ -113,7 +113,14 @@ fn requests_begin_though_a_lane_is_never_without_ticks() {
         shell.holds_batches = true;
         shell.tick(10 * MILLISECOND, 1);
         let asked_ns = 20 * MILLISECOND;
-        shell.read(asked_ns, ["BATCH", "CRITICAL"].iter().zip(0..).map(|(class, offset)| request_of(class, offset, &json!(100.0))).collect());
+        shell.read(
+            asked_ns,
+            ["BATCH", "CRITICAL"]
+                .iter()
+                .zip(0..)
+                .map(|(class, offset)| request_of(class, offset, &json!(100.0)))
+                .collect(),
+        );
         shell.turn(asked_ns);
         shell.prepare(asked_ns);
         shell.prepare(asked_ns);
@@ -176,7 +183,8 @@ fn requests_are_answered_while_ticks_are_caught_up_with() {
     let mut shell = Shell::begin_assigned(assigned, 0, |_| {});
     let mut waiting = request_of("CRITICAL", 0, &market);
     waiting.waits = true;
-    shell.read(0, vec![waiting, request_of("BATCH", 1, &market), request_of("INTERACTIVE", 2, &json!(100.0))]);
+    shell
+        .read(0, vec![waiting, request_of("BATCH", 1, &market), request_of("INTERACTIVE", 2, &json!(100.0))]);
     let mut begun = Vec::new();
     for offset in 0..=5 {
         shell.turn(offset);
@@ -201,7 +209,8 @@ fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
     shell.turn(1);
     shell.read(2, vec![request_of("CRITICAL", 3, &json!(100.0)), request_of("BATCH", 4, &json!(100.0))]);
     shell.turn(2);
-    let begun: Vec<_> = shell.preparations.iter().map(|preparation| (preparation.offset, preparation.haste)).collect();
+    let begun: Vec<_> =
+        shell.preparations.iter().map(|preparation| (preparation.offset, preparation.haste)).collect();
     assert_eq!(begun, [(0, Haste::Yields), (1, Haste::Yields), (3, Haste::AtOnce), (4, Haste::AtOnce)]);
 }
 

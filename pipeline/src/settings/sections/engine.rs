@@ -75,6 +75,11 @@ section! {
         /// never. Nothing of it shows in outputs.
         evict_idle_ns as evict_idle_s: Option<i64> =
             integer(604_800, 0..=315_360_000, |seconds| (seconds > 0).then_some(seconds * NS_PER_S));
+        /// Time by the wall clock, in milliseconds, without a record in a partition, after which those time bars close whose ends the clock
+        /// has passed by as much; 0: never, which is right wherever ticks are not of now. The process says so among the ticks, so that a
+        /// replay closes the same bars; ticks that come later with times before that are late.
+        idle_close_ns as idle_close_ms: Option<i64> =
+            integer(0, 0..=86_400_000, |ms| (ms > 0).then_some(ms * 1_000_000));
         /// Records taken from the log at once.
         poll_records_max: usize = integer(256, 1..=65_536, whole);
         /// Bytes taken from the log at once, about.

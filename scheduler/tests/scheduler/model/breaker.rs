@@ -53,7 +53,8 @@ impl Model {
                 (completed.lane, current == Some(completed.batch))
             }
             Input::SliceDone(done) => {
-                let is_current = self.lanes[done.lane as usize].slices().any(|slice| slice.slice == done.slice);
+                let is_current =
+                    self.lanes[done.lane as usize].slices().any(|slice| slice.slice == done.slice);
                 (done.lane, is_current)
             }
             _ => return,

@@ -607,7 +607,8 @@ impl Model {
                     "nobody wakes for it"
                 );
             }
-            let is_critical = |task: &ModelTask| task.arrived.class == TaskClass::Critical && task.is_for(lane);
+            let is_critical =
+                |task: &ModelTask| task.arrived.class == TaskClass::Critical && task.is_for(lane);
             if self.may_be_passed(state) && known.values().any(is_critical) {
                 let (has_ticks, reserve_ns) = (self.has_ticks(lane), self.reserve_ns(lane));
                 let keeps = has_ticks && reserve_ns > self.at_ns;
