@@ -130,7 +130,7 @@ fn rows_that_go_back_are_refused_or_sorted_whatever_the_batch() {
         for (days, found) in [
             (
                 2,
-                "9 of 20 rows lie more than 2 s behind those before them, the first in line 3, the farthest by 48 h in line 3",
+                "9 of 20 rows lie more than 2 s behind those before them, the first in line 3, the farthest by 47.999 h in line 3",
             ),
             (
                 20,

@@ -11,10 +11,9 @@
 
 use std::path::Path;
 
+use super::column::{Column, NumberColumn};
 use super::number_format::NumberFormat;
-use super::row_plan::{
-    Column, KindRule, NumberColumn, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns,
-};
+use super::row_plan::{KindRule, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns};
 use super::time_rule::{TimeRule, Written};
 use crate::time_unit::TimeUnit;
 

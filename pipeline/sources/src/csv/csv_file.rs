@@ -11,7 +11,7 @@ use super::mapping::FileHead;
 use super::row_order::RowOrder;
 use super::row_plan::{Row, RowMemory, RowPlan};
 use super::sorted_rows::{RowSorter, SortedRows};
-use super::survey::{FileSurvey, Noted};
+use super::survey::{FileOrder, FileSurvey, Noted};
 use super::time_rule;
 use super::{CsvConfig, CsvMapping, binance_dump};
 use crate::arrival_merge::TickInput;
@@ -32,8 +32,8 @@ pub(super) struct CsvFile {
     aside: Option<AsideFile>,
     /// Whether the file is only looked at: nothing is written aside or said.
     is_survey: bool,
-    /// How the rows are to be sorted before the first tick is given: with the newest row first, or not.
-    to_sort: Option<bool>,
+    /// How the rows are to be sorted before the first tick is given, and whether those of this file alone are.
+    to_sort: Option<(FileOrder, bool)>,
     now_ns: Option<i64>,
     /// Whether the current line was read by `open` and is data.
     line_waits: bool,
@@ -131,9 +131,9 @@ impl CsvFile {
         self
     }
 
-    /// The rows are sorted before the first tick is given.
-    pub(super) fn sorted(mut self, is_newest_first: bool) -> CsvFile {
-        self.to_sort = Some(is_newest_first);
+    /// The rows are sorted before the first tick is given; they may stay in memory where those of no other file are sorted.
+    pub(super) fn sorted(mut self, order: FileOrder, is_alone: bool) -> CsvFile {
+        self.to_sort = Some((order, is_alone));
         self
     }
 
@@ -237,13 +237,13 @@ impl CsvFile {
     }
 
     /// Puts all rows that make ticks into the order of their times.
-    fn sort(&mut self, is_newest_first: bool) -> Result<(), SourceError> {
-        let mut sorter = RowSorter::new(is_newest_first);
+    fn sort(&mut self, order: FileOrder, is_alone: bool) -> Result<(), SourceError> {
+        let mut sorter = RowSorter::new(order.is_newest_first);
         while let Some(tick) = self.pull()? {
             let pushed = sorter.push(tick.event_time_ns, self.rows.number(), self.rows.raw());
             pushed.map_err(|source| sorting(self.rows.file.path(), source))?;
         }
-        let sorted = sorter.finish().map_err(|source| sorting(self.rows.file.path(), source))?;
+        let sorted = sorter.finish(is_alone).map_err(|source| sorting(self.rows.file.path(), source))?;
         self.rows.sorted = Some(sorted);
         self.order = self.order.again();
         self.memory.forget_books();
@@ -252,8 +252,8 @@ impl CsvFile {
     }
 
     fn next_tick(&mut self) -> Result<Option<Tick>, SourceError> {
-        if let Some(is_newest_first) = self.to_sort.take() {
-            self.sort(is_newest_first)?;
+        if let Some((order, is_alone)) = self.to_sort.take() {
+            self.sort(order, is_alone)?;
         }
         self.pull()
     }

@@ -36,12 +36,10 @@ use std::str::FromStr;
 
 use jiff::civil::Date;
 
+use super::column::{Column, NumberColumn, SideWords};
 use super::mapping_reader::MappingReader;
 use super::number_format::NumberFormat;
-use super::row_plan::{
-    Column, Filter, KindRule, NumberColumn, QuoteColumns, RowPlan, SideRule, SideWords, SymbolRule,
-    TradeColumns,
-};
+use super::row_plan::{Filter, KindRule, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns};
 use super::time_rule::{DateRule, TimeOfDay, TimeRule, Written, Zone};
 use crate::SourceError;
 use crate::symbol::{check_symbol, join_symbol};
@@ -361,6 +359,20 @@ mod tests {
         assert_eq!(symbol(&format!("symbol='IBM',{rest}"), Some("V")), constant("V:IBM"));
         let refused = symbol(&format!("symbol='IBM',{rest}"), None).expect_err("no venue");
         assert_eq!(refused, "--map: symbol='IBM': expected VENUE:IBM, or name the venue with --venue");
+    }
+
+    #[test]
+    fn the_words_by_which_logs_know_files_stay() {
+        let canonical = |map: &str| map.parse::<CsvMapping>().expect("a good mapping").canonical();
+        let before =
+            "symbol=\"sym\",price=\"px\",size=3,time=\"ts\":Milliseconds,delimiter=',',header=yes,signed=no";
+        assert_eq!(canonical("time=ts:ms,symbol=sym,price=px,size=3"), before);
+        assert_eq!(canonical("time=ts:ms,symbol=sym,price=px,size=3,decimal=dot,empty=absent"), before);
+        let with = |more: &str| canonical(&format!("time=ts:ms,symbol=sym,price=px,size=3,{more}"));
+        assert_eq!(with("round=9"), format!("{before},round=9"));
+        assert_eq!(with("zone=+02:00,thousands=space"), format!("{before},thousands=' ',zone=+02:00"));
+        let words = with("side=s,buy='B|1'");
+        assert!(words.ends_with(",buy=[\"B\", \"1\"],sell=[]"), "{words}");
     }
 
     #[test]

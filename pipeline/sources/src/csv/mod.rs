@@ -10,10 +10,12 @@
 
 mod bad_lines;
 mod binance_dump;
+mod column;
 mod csv_file;
 mod fields;
 mod mapping;
 mod mapping_reader;
+mod mapping_values;
 mod number_format;
 mod row_order;
 mod row_plan;
@@ -95,8 +97,9 @@ impl CsvSource {
         config: &CsvConfig,
         orders: &[FileOrder],
     ) -> Result<CsvSource, SourceError> {
+        let is_alone = orders.iter().filter(|order| order.is_sorted).count() == 1;
         Self::open_each(paths, config, |file, number| match orders.get(number) {
-            Some(FileOrder { is_sorted: true, is_newest_first }) => file.sorted(*is_newest_first),
+            Some(order) if order.is_sorted => file.sorted(*order, is_alone),
             _ => file,
         })
     }

@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use warptape_events::tick::{Scales, Side, Tick, TickKind};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::column::{Column, NumberColumn, SideWords};
 use super::fields::FieldSplitter;
 use super::number_format::NumberFormat;
 use super::time_rule::TimeRule;
 use crate::symbol::{check_symbol, join_symbol};
 use crate::time_unit::parse_integer;
-use crate::{DecimalError, FieldProblem, Scaled, parse_prices, parse_sizes};
+use crate::{FieldProblem, Scaled, parse_prices, parse_sizes};
 
 /// Most symbols of a file whose empty sides are those of the quote before.
 const LAST_BOOKS_MAX: usize = 1 << 20;
@@ -19,24 +20,6 @@ const LAST_BOOKS_MAX: usize = 1 << 20;
 const SIZE_DECIMALS_MAX: u8 = Scales::E9.size;
 /// A whole number of this many digits is far above any price, and usual for prices in units of 1e-9.
 const FIXED_POINT_DIGITS_MIN: usize = 10;
-
-/// A column of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Column {
-    /// Counted from 0.
-    pub(super) index: usize,
-    /// Its name in the header, or its number from 1: for messages.
-    pub(super) name: String,
-    /// What stands in all lines instead, where the mapping says so.
-    pub(super) constant: Option<String>,
-}
-
-/// A column of numbers, in units of 10^-`unit`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NumberColumn {
-    pub(super) column: Column,
-    pub(super) unit: u8,
-}
 
 /// How a line becomes a tick.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,13 +116,6 @@ pub(super) enum SideRule {
     },
     /// True where the buyer waited, so that the seller was the aggressor.
     BuyerIsMaker(Column),
-}
-
-/// The words for sides, where the mapping names them; else the usual ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SideWords {
-    pub(super) buy: Vec<String>,
-    pub(super) sell: Vec<String>,
 }
 
 /// The columns of a quote; an empty price is an absent side of the book, or the one before.
@@ -413,72 +389,5 @@ impl SymbolRule {
             None => Err("VENUE:TICKER, or name the venue with --venue".to_owned()),
         };
         symbol.map_err(|expected| column.problem(found, &expected))
-    }
-}
-
-impl Column {
-    /// A column by its place from 0.
-    pub(super) fn new(index: usize, name: impl Into<String>) -> Column {
-        Column { index, name: name.into(), constant: None }
-    }
-
-    pub(super) fn field<'a>(&'a self, fields: &'a FieldSplitter) -> Result<&'a [u8], FieldProblem> {
-        if let Some(constant) = &self.constant {
-            return Ok(constant.as_bytes());
-        }
-        let missing = || self.problem("nothing", &format!("a line of at least {} columns", self.index + 1));
-        fields.get(self.index).map(<[u8]>::trim_ascii).ok_or_else(missing)
-    }
-
-    pub(super) fn problem(&self, found: impl AsRef<[u8]>, expected: &str) -> FieldProblem {
-        FieldProblem::new(&self.name, found, expected)
-    }
-
-    fn number_problem(&self, found: &[u8], error: DecimalError) -> FieldProblem {
-        FieldProblem::of_number(&self.name, found, error)
-    }
-
-    fn boolean(&self, fields: &FieldSplitter) -> Result<bool, FieldProblem> {
-        let found = self.field(fields)?;
-        match found.to_ascii_lowercase().as_slice() {
-            b"true" | b"t" | b"1" => Ok(true),
-            b"false" | b"f" | b"0" => Ok(false),
-            _ => Err(self.problem(found, "true or false")),
-        }
-    }
-
-    fn side(&self, fields: &FieldSplitter, words: &SideWords) -> Result<Side, FieldProblem> {
-        let found = self.field(fields)?;
-        let is_any = |words: &[String]| words.iter().any(|word| word.as_bytes() == found);
-        if is_any(&words.buy) {
-            return Ok(Side::Buy);
-        }
-        if is_any(&words.sell) {
-            return Ok(Side::Sell);
-        }
-        let names_own = !words.buy.is_empty() || !words.sell.is_empty();
-        match found.to_ascii_lowercase().as_slice() {
-            b"" | b"none" | b"n" | b"unknown" => Ok(Side::None),
-            _ if names_own => {
-                let named = [&*words.buy, &*words.sell].concat().join(", ");
-                Err(self.problem(found, &format!("{named}, as the mapping says, or nothing")))
-            }
-            b"buy" | b"b" | b"bid" => Ok(Side::Buy),
-            b"sell" | b"s" | b"ask" | b"a" => Ok(Side::Sell),
-            _ => Err(self.problem(
-                found,
-                "the aggressor: buy, b or bid; sell, s, ask or a; none, n, unknown or nothing; other words by the \
-                 mapping, as in buy='1',sell='-1'",
-            )),
-        }
-    }
-
-    fn kind(&self, fields: &FieldSplitter) -> Result<TickKind, FieldProblem> {
-        let found = self.field(fields)?;
-        match found.to_ascii_lowercase().as_slice() {
-            b"trade" | b"t" => Ok(TickKind::Trade),
-            b"quote" | b"q" | b"bookticker" | b"bbo" => Ok(TickKind::Quote),
-            _ => Err(self.problem(found, "trade or t; quote, q, bbo or bookTicker")),
-        }
     }
 }

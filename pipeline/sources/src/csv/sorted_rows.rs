@@ -15,7 +15,7 @@ const ROW_BYTES: usize = size_of::<RowPlace>();
 /// Most runs of a file, each with a buffer while they are merged: together some 64 GiB of rows.
 const RUNS_MAX: usize = 1_024;
 /// Bytes of each run that are read at once.
-const READ_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 16 * 1024;
 /// Key, line and length of a row that is put aside.
 const HEAD_BYTES: usize = 28;
 
@@ -67,8 +67,12 @@ impl RowSorter {
         Ok(())
     }
 
-    /// All rows in order.
-    pub(super) fn finish(mut self) -> io::Result<SortedRows> {
+    /// All rows in order. What is in memory may stay there, or is put aside as well.
+    pub(super) fn finish(mut self, may_stay: bool) -> io::Result<SortedRows> {
+        if !may_stay {
+            self.put_aside()?;
+            (self.bytes, self.places) = (Vec::new(), Vec::new());
+        }
         self.places.sort_unstable_by_key(|place| place.key);
         let in_memory = Run::Memory { bytes: self.bytes, places: self.places.into_iter() };
         let mut runs = vec![in_memory];
@@ -212,12 +216,17 @@ impl SortedRows {
 mod tests {
     use super::*;
 
-    fn sorted(times: &[i64], is_newest_first: bool, run_bytes_max: usize) -> Vec<(u64, String)> {
+    fn sorted(
+        times: &[i64],
+        is_newest_first: bool,
+        run_bytes_max: usize,
+        may_stay: bool,
+    ) -> Vec<(u64, String)> {
         let mut sorter = RowSorter { run_bytes_max, ..RowSorter::new(is_newest_first) };
         for (number, time) in times.iter().enumerate() {
             sorter.push(*time, number as u64, format!("row of {time}").as_bytes()).expect("put aside");
         }
-        let mut rows = sorter.finish().expect("sorted");
+        let mut rows = sorter.finish(may_stay).expect("sorted");
         let mut found = Vec::new();
         while rows.advance().expect("read") {
             found.push((rows.line(), String::from_utf8(rows.row().to_vec()).expect("text")));
@@ -232,15 +241,17 @@ mod tests {
             times.iter().enumerate().map(|(line, time)| (line as u64, format!("row of {time}"))).collect();
         expected.sort_by_key(|(line, _)| (times[*line as usize], *line));
         for run_bytes_max in [1, 200, 5_000, RUN_BYTES_MAX] {
-            assert_eq!(sorted(&times, false, run_bytes_max), expected, "{run_bytes_max}");
+            for may_stay in [false, true] {
+                assert_eq!(sorted(&times, false, run_bytes_max, may_stay), expected, "{run_bytes_max}");
+            }
         }
-        assert_eq!(sorted(&[], false, 100), []);
+        assert_eq!(sorted(&[], false, 100, false), []);
     }
 
     #[test]
     fn rows_of_one_time_are_turned_round_where_the_newest_comes_first() {
         let lines = |times: &[i64], is_newest_first| -> Vec<u64> {
-            sorted(times, is_newest_first, 60).into_iter().map(|(line, _)| line).collect()
+            sorted(times, is_newest_first, 60, true).into_iter().map(|(line, _)| line).collect()
         };
         assert_eq!(lines(&[9, 9, 8, 7, 7], true), [4, 3, 2, 1, 0]);
         assert_eq!(lines(&[9, 9, 8, 7, 7], false), [3, 4, 2, 0, 1]);

@@ -10,9 +10,9 @@ use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 
+use super::column::Column;
 use super::fields::FieldSplitter;
 use super::number_format::NumberFormat;
-use super::row_plan::Column;
 use crate::FieldProblem;
 use crate::time_unit::{TimeUnit, parse_integer};
 
