@@ -3,7 +3,7 @@
 //! A file is known by its content: by the digest of as many bytes as it had when it was fed, so that one that has grown since goes
 //! on where it ended. This module must not know how sources are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,15 @@ pub struct FeedLedger {
     /// The feed of each input; `None` for an input that cannot be known again, such as a pipe.
     feeds: Vec<Option<Feed>>,
     changed: BTreeSet<usize>,
+    /// Scales of symbols whose prices have not nine decimals, as feeds before began them.
+    scales: BTreeMap<String, u8>,
+    /// Those that began since the last commit.
+    begun: Vec<Feed>,
 }
+
+/// The words for a symbol whose prices have not nine decimals, as a source of its own: what is fed later must be exact with as many.
+const SCALE_OF: &str = "scale of symbol=";
+const DECIMALS: &str = " decimals=";
 
 impl FeedLedger {
     /// Finds out where each input goes on: at its beginning if `again` says so. `canonical` has one text for all that a source may have been
@@ -149,7 +157,22 @@ impl FeedLedger {
             }
             feeds.push(feed);
         }
-        Ok(Self { topic: topic.to_owned(), feeds, changed: BTreeSet::new() })
+        let scales = known.iter().filter_map(|feed| scale_of(&feed.source)).collect();
+        Ok(Self { topic: topic.to_owned(), feeds, changed: BTreeSet::new(), scales, begun: Vec::new() })
+    }
+
+    /// Scales of symbols whose prices have not nine decimals.
+    pub fn scales(&self) -> &BTreeMap<String, u8> {
+        &self.scales
+    }
+
+    /// Notes that a symbol begins in the log with prices of this scale.
+    pub fn begin_scale(&mut self, symbol: String, scale: u8) {
+        if !self.scales.contains_key(&symbol) {
+            let source = format!("{SCALE_OF}{symbol}{DECIMALS}{scale}");
+            self.begun.push(Feed { source, is_finished: true, ..Feed::default() });
+            self.scales.insert(symbol, scale);
+        }
     }
 
     /// The topic.
@@ -189,7 +212,9 @@ impl FeedLedger {
             encode_feed(feed, &mut bytes);
             (feed.key(), bytes)
         };
-        changed.filter_map(|input| self.feeds[input].as_ref().map(record)).collect()
+        let begun = std::mem::take(&mut self.begun);
+        let begun = begun.iter().map(record).collect::<Vec<_>>();
+        changed.filter_map(|input| self.feeds[input].as_ref().map(record)).chain(begun).collect()
     }
 }
 
@@ -245,6 +270,12 @@ fn read(log: &dyn EventLog, topic: &str, canonical: fn(&str) -> String) -> Resul
         }
     }
     Ok(known)
+}
+
+/// A symbol and the scale of its prices, of the words for them.
+fn scale_of(source: &str) -> Option<(String, u8)> {
+    let (symbol, decimals) = source.strip_prefix(SCALE_OF)?.rsplit_once(DECIMALS)?;
+    Some((symbol.to_owned(), decimals.parse().ok()?))
 }
 
 fn synthetic(input: &FeedInput, known: &[Feed]) -> Feed {

@@ -138,6 +138,11 @@ impl Publisher {
         self.push(tick)
     }
 
+    /// Keeps in the log, with the tick that is pushed next, that its symbol begins with prices of this scale.
+    pub fn begin_scale(&mut self, symbol: String, scale: u8) {
+        self.ledger.begin_scale(symbol, scale);
+    }
+
     /// Takes one tick. It is in the log after [`Publisher::flush`] at the latest.
     pub fn push(&mut self, tick: Tick) -> Result<(), PublishError> {
         let mut released = Vec::new();

@@ -65,9 +65,9 @@ impl<I: TickInput> ArrivalMerge<I> {
         self.scales.others()
     }
 
-    /// Notes the scale that the prices of a symbol have already.
-    pub(super) fn know_scale(&mut self, symbol: &str, scale: u8) {
-        self.scales.know(symbol, scale);
+    /// Scales of symbols' prices.
+    pub(super) fn scales(&mut self) -> &mut PriceScales {
+        &mut self.scales
     }
 
     /// The inputs, for their counts.

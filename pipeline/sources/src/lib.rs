@@ -46,6 +46,7 @@ use self::binance_capture::BinanceCapture;
 use self::csv::CsvSource;
 use self::dbn::DbnSource;
 use self::input::Lines;
+use self::price_scales::PriceScales;
 use self::synth::SynthSource;
 
 /// One of the four producers. After an error it yields nothing more.
@@ -90,6 +91,28 @@ impl Source {
             Source::Synth(source) => {
                 source.by_ref().take(usize::try_from(ticks).unwrap_or(usize::MAX)).for_each(drop);
             }
+        }
+    }
+
+    /// Tells the scale that the prices of a symbol have in the log: others must be exact with as many decimals. To be called before the first
+    /// tick is taken.
+    pub fn know_scale(&mut self, symbol: &str, scale: u8) {
+        if let Some(scales) = self.scales() {
+            scales.know(symbol, scale);
+        }
+    }
+
+    /// The symbol of the last tick with the scale of its prices, where it is the symbol's first one and has not nine decimals.
+    pub fn take_begun_scale(&mut self) -> Option<(String, u8)> {
+        self.scales()?.take_begun()
+    }
+
+    fn scales(&mut self) -> Option<&mut PriceScales> {
+        match self {
+            Source::BinanceCapture(source) => Some(source.scales()),
+            Source::Csv(source) => Some(source.scales()),
+            Source::Dbn(source) => Some(source.scales()),
+            Source::Synth(_) => None,
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) struct PriceScales {
     of_symbol: HashMap<String, u8, Xxh3DefaultBuilder>,
     /// Symbols with prices of another scale than nine decimals.
     others: BTreeSet<String>,
+    /// The symbol of the last tick with its scale, where it began with it and that is not nine decimals.
+    begun: Option<(String, u8)>,
 }
 
 impl PriceScales {
@@ -29,6 +31,11 @@ impl PriceScales {
         &self.others
     }
 
+    /// A symbol that the last tick began, with its scale, where that is not nine decimals.
+    pub(super) fn take_begun(&mut self) -> Option<(String, u8)> {
+        self.begun.take()
+    }
+
     /// Notes the scale of a symbol's first tick, and compares that of any other.
     pub(super) fn check(&mut self, tick: &Tick) -> Result<(), FieldProblem> {
         let scale = tick.scales.price;
@@ -37,6 +44,9 @@ impl PriceScales {
         }
         let Some(&first) = self.of_symbol.get(&tick.symbol) else {
             self.know(&tick.symbol, scale);
+            if scale != Scales::E9.price {
+                self.begun = Some((tick.symbol.clone(), scale));
+            }
             return Ok(());
         };
         if first == scale {

@@ -53,11 +53,16 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     // Another feed of the same inputs is refused or fenced by now, so that nobody adds to what is read here.
     let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, canonical, common.again)?;
     let before: Vec<u64> = ledger.ticks().collect();
+    let mut scales = ledger.scales().clone();
     publisher.keep(ledger);
     let mut source = match opened {
         OpenedSource::Ready(source) => source,
-        OpenedSource::Csv(csv) => Source::Csv(csv.open(&*log, &topics.ticks, partitions, &interrupt)?),
+        OpenedSource::Csv(csv) => {
+            scales.extend(csv.scales_in_log(&*log, &topics.ticks, partitions, &interrupt)?);
+            Source::Csv(csv.open(&scales, &interrupt)?)
+        }
     };
+    scales.iter().for_each(|(symbol, scale)| source.know_scale(symbol, *scale));
     for (input, &ticks) in before.iter().enumerate() {
         source.leave(input, ticks);
     }
@@ -229,7 +234,12 @@ fn feed(
                 }
                 return Ok(publisher.finish()?);
             }
-            Some(Ok(tick)) => publisher.push_from(source.last_input(), tick)?,
+            Some(Ok(tick)) => {
+                if let Some((symbol, scale)) = source.take_begun_scale() {
+                    publisher.begin_scale(symbol, scale);
+                }
+                publisher.push_from(source.last_input(), tick)?;
+            }
             Some(Err(error)) => {
                 // What came before the error is good.
                 publisher.flush()?;

@@ -28,6 +28,7 @@ use warptape_events::tick::Tick;
 use self::capture_file::{CaptureFile, TradeStreams};
 use super::arrival_merge::ArrivalMerge;
 use super::input::FileProgress;
+use super::price_scales::PriceScales;
 use super::{PassedOver, Progress, SourceError};
 
 /// Ticks of one or more recordings.
@@ -48,6 +49,11 @@ impl BinanceCapture {
         let files: Result<Vec<CaptureFile>, SourceError> =
             files.iter().map(|(venue, path)| CaptureFile::open(venue, path, streams.clone())).collect();
         Ok(BinanceCapture { merge: ArrivalMerge::new(files?) })
+    }
+
+    /// Scales of symbols' prices.
+    pub(super) fn scales(&mut self) -> &mut PriceScales {
+        self.merge.scales()
     }
 
     /// Bytes read of all files.

@@ -39,7 +39,9 @@ use jiff::civil::Date;
 use super::column::{Column, NumberColumn, SideWords};
 use super::mapping_reader::MappingReader;
 use super::number_format::NumberFormat;
-use super::row_plan::{Filter, KindRule, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns};
+use super::row_plan::{
+    Filter, KindRule, MixedColumns, QuoteColumns, RowPlan, SideRule, SymbolRule, TradeColumns,
+};
 use super::time_rule::{DateRule, TimeOfDay, TimeRule, Written, Zone};
 use crate::SourceError;
 use crate::symbol::{check_symbol, join_symbol};
@@ -193,7 +195,7 @@ impl CsvMapping {
         };
         let kind = match (trades, quotes, find("kind")?) {
             (Some(trades), Some(quotes), column) => {
-                KindRule::Column { column: column.expect(CHECKED), trades, quotes }
+                KindRule::Column(Box::new(MixedColumns { column: column.expect(CHECKED), trades, quotes }))
             }
             (Some(trades), None, _) => KindRule::Trades(trades),
             (None, quotes, _) => KindRule::Quotes(quotes.expect(CHECKED)),

@@ -31,6 +31,7 @@ use warptape_events::tick::Tick;
 use self::csv_file::CsvFile;
 use super::arrival_merge::ArrivalMerge;
 use super::input::FileProgress;
+use super::price_scales::PriceScales;
 use super::{PassedOver, Progress, SourceError};
 
 pub use self::bad_lines::BadLines;
@@ -159,9 +160,9 @@ impl CsvSource {
         self.merge.scaled_symbols()
     }
 
-    /// Tells the scale that the prices of a symbol have in the log. To be called before the first tick is taken.
-    pub fn know_scale(&mut self, symbol: &str, scale: u8) {
-        self.merge.know_scale(symbol, scale);
+    /// Scales of symbols' prices.
+    pub(super) fn scales(&mut self) -> &mut PriceScales {
+        self.merge.scales()
     }
 
     /// Bytes read of all files.

@@ -64,8 +64,11 @@ impl Apart {
 pub(super) struct RowOrder {
     pub(super) limits: OrderLimits,
     pub(super) rows: u64,
-    /// Greatest time of each venue that was not far ahead.
-    venues: HashMap<String, Venue>,
+    venues: Vec<Venue>,
+    /// Places in `venues`, by name.
+    places: HashMap<String, usize>,
+    /// The place of the last row's venue: rows of one venue mostly follow each other.
+    last: usize,
     greatest_ns: i64,
     previous_ns: i64,
     rows_back: u64,
@@ -81,6 +84,8 @@ pub(super) struct RowOrder {
 
 #[derive(Debug)]
 struct Venue {
+    name: String,
+    /// Greatest time that was not far ahead.
     greatest_ns: i64,
     /// Rows far ahead since one that was not.
     ahead: Apart,
@@ -91,7 +96,9 @@ impl RowOrder {
         RowOrder {
             limits,
             rows: 0,
-            venues: HashMap::new(),
+            venues: Vec::new(),
+            places: HashMap::new(),
+            last: 0,
             greatest_ns: i64::MIN,
             previous_ns: i64::MIN,
             rows_back: 0,
@@ -115,12 +122,10 @@ impl RowOrder {
         self.rows_forth += u64::from(time_ns > self.previous_ns && self.rows > 1);
         self.previous_ns = time_ns;
         let name = symbol.split_once(':').map_or("", |(venue, _)| venue);
-        let name = if self.venues.contains_key(name) || self.venues.len() < VENUES_MAX { name } else { "" };
-        if !self.venues.contains_key(name) {
-            let first = Venue { greatest_ns: time_ns, ahead: Apart::default() };
-            self.venues.insert(name.to_owned(), first);
+        if self.venues.get(self.last).is_none_or(|venue| venue.name != name) {
+            self.last = self.place(name, time_ns);
         }
-        let Some(venue) = self.venues.get_mut(name) else { return };
+        let venue = &mut self.venues[self.last];
         let ahead_ns = time_ns.saturating_sub(venue.greatest_ns);
         if self.limits.ahead_ns_max.is_some_and(|max| ahead_ns > max) {
             venue.ahead.add(line, ahead_ns);
@@ -144,9 +149,21 @@ impl RowOrder {
         self.greatest_ns = self.greatest_ns.max(time_ns);
     }
 
+    /// The place of a venue, which begins at this time where it is new.
+    fn place(&mut self, name: &str, time_ns: i64) -> usize {
+        let is_known = self.places.contains_key(name);
+        let name = if is_known || self.venues.len() < VENUES_MAX { name } else { "" };
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        self.venues.push(Venue { name: name.to_owned(), greatest_ns: time_ns, ahead: Apart::default() });
+        self.places.insert(name.to_owned(), self.venues.len() - 1);
+        self.venues.len() - 1
+    }
+
     /// Rows far ahead of those before and after them.
     pub(super) fn ahead(&self) -> Apart {
-        self.venues.values().fold(self.ahead, |mut all, venue| {
+        self.venues.iter().fold(self.ahead, |mut all, venue| {
             all.add_all(venue.ahead);
             all
         })

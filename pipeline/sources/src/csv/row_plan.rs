@@ -87,11 +87,15 @@ pub(super) enum KindRule {
     Trades(TradeColumns),
     Quotes(QuoteColumns),
     /// A column says so.
-    Column {
-        column: Column,
-        trades: TradeColumns,
-        quotes: QuoteColumns,
-    },
+    Column(Box<MixedColumns>),
+}
+
+/// The columns of a file of both trades and quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MixedColumns {
+    pub(super) column: Column,
+    pub(super) trades: TradeColumns,
+    pub(super) quotes: QuoteColumns,
 }
 
 /// The columns of a trade.
@@ -132,7 +136,7 @@ pub(super) struct QuoteColumns {
 
 impl LastBook {
     /// Price and size of bid and ask.
-    fn sides(&self) -> [(&[u8], &[u8]); 2] {
+    fn sides(&self) -> [SideTexts<'_>; 2] {
         let [bid_price, bid_size, ask_price, ask_size] = &self.0;
         [(bid_price, bid_size), (ask_price, ask_size)]
     }
@@ -168,9 +172,9 @@ impl RowPlan {
         let (trades, quotes) = match &self.kind {
             KindRule::Trades(columns) => (Some(columns), None),
             KindRule::Quotes(columns) => (None, Some(columns)),
-            KindRule::Column { column, trades, quotes } => match column.kind(fields)? {
-                TickKind::Trade => (Some(trades), None),
-                TickKind::Quote => (None, Some(quotes)),
+            KindRule::Column(mixed) => match mixed.column.kind(fields)? {
+                TickKind::Trade => (Some(&mixed.trades), None),
+                TickKind::Quote => (None, Some(&mixed.quotes)),
             },
         };
         if let Some(columns) = trades
@@ -232,7 +236,7 @@ impl RowPlan {
         let QuoteColumns { bid_price, bid_size, ask_price, ask_size, empty_is_last } = columns;
         let bid = side_texts(bid_price, bid_size.as_ref(), fields)?;
         let ask = side_texts(ask_price, ask_size.as_ref(), fields)?;
-        const ABSENT: (&[u8], &[u8]) = (b"0", b"0");
+        const ABSENT: SideTexts = (b"0", b"0");
         let before =
             if *empty_is_last { Some(memory.last_book(&tick.symbol, bid_price)?.clone()) } else { None };
         let [before_bid, before_ask] = before.as_ref().map_or([ABSENT; 2], LastBook::sides);
@@ -322,7 +326,8 @@ impl RowPlan {
     /// A price of a line that looks like a number of units of 1e-9, with its column.
     pub(super) fn fixed_point_price<'a>(&'a self, fields: &'a FieldSplitter) -> Option<(&'a [u8], &'a str)> {
         let prices = match &self.kind {
-            KindRule::Trades(trades) | KindRule::Column { trades, .. } => [Some(&trades.price), None],
+            KindRule::Trades(trades) => [Some(&trades.price), None],
+            KindRule::Column(mixed) => [Some(&mixed.trades.price), Some(&mixed.quotes.bid_price)],
             KindRule::Quotes(quotes) => [Some(&quotes.bid_price), Some(&quotes.ask_price)],
         };
         prices.into_iter().flatten().find_map(|NumberColumn { column, unit }| {
@@ -333,12 +338,15 @@ impl RowPlan {
     }
 }
 
+/// Price and size of a side of the book.
+type SideTexts<'a> = (&'a [u8], &'a [u8]);
+
 /// Price and size of a side of the book; none where its price is empty.
 fn side_texts<'a>(
     price: &'a NumberColumn,
     size: Option<&'a NumberColumn>,
     fields: &'a FieldSplitter,
-) -> Result<Option<(&'a [u8], &'a [u8])>, FieldProblem> {
+) -> Result<Option<SideTexts<'a>>, FieldProblem> {
     let price = price.column.field(fields)?;
     let size = match size {
         Some(size) => size.column.field(fields)?,

@@ -339,7 +339,7 @@ fn prices_have_the_decimals_of_their_symbols_first_one() {
     assert!(!folder.path().join("a.csv.bad").exists(), "a survey writes nothing");
     // What the log has decides before what the file has.
     let mut source = CsvSource::open(&[path], &aside).expect("opens");
-    source.know_scale("V:A", 0);
+    source.scales().know("V:A", 0);
     assert_eq!(((&mut source).count(), source.passed_over().bad), (0, 4));
     // With digits to spare from the first price on, all fit that have 64 bits.
     let fine = "t,s,p,q\n1723075200000,V:A,0.0000123456789,1\n1723075201000,V:A,1.5,1\n1723075202000,V:A,20000000000,1\n";
@@ -458,7 +458,7 @@ fn packed_files_and_utf16() {
     assert!(refused(&damaged).contains("checksum"));
     let cut = zipped(true, &["a"]);
     refused(&cut[..cut.len() / 2]);
-    let wide: Vec<u8> = format!("\u{feff}sym\tts\tpx\tqty\r\nV:Ü\t1723075200000\t1.5\t2\r\n")
+    let wide: Vec<u8> = "\u{feff}sym\tts\tpx\tqty\r\nV:Ü\t1723075200000\t1.5\t2\r\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
@@ -506,10 +506,10 @@ fn zip_archive(names: &[&str], content: &[u8], deflate: bool) -> Vec<u8> {
 
 const ORDER_MAP: &str = "symbol='V:X',time=1:s,price=2,size='1'";
 
-fn survey(
-    text: &str,
-    order: FeedOrder,
-) -> (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, String>) {
+/// A file, how it is read, and what a look at it says of its order.
+type Surveyed = (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, String>);
+
+fn survey(text: &str, order: FeedOrder) -> Surveyed {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, "a.csv", text);
     let limits = OrderLimits { lateness_ns: 2 * E9, ahead_ns_max: Some(4 * 86_400 * E9) };

@@ -35,6 +35,7 @@ use self::record_reader::{RecordProblem, RecordReader};
 use self::whole_stream::WholeStream;
 use super::arrival_merge::{ArrivalMerge, TickInput};
 use super::input::{CountedFile, FileProgress};
+use super::price_scales::PriceScales;
 use super::{DOES_NOT_FIT, FieldProblem, PassedOver, Progress, SourceError};
 
 /// Ticks of one or more DBN files.
@@ -54,6 +55,11 @@ impl DbnSource {
         let files: Result<Vec<DbnFile>, SourceError> =
             paths.iter().map(|path| DbnFile::open(path, venue)).collect();
         Ok(DbnSource { merge: ArrivalMerge::new(files?) })
+    }
+
+    /// Scales of symbols' prices.
+    pub(super) fn scales(&mut self) -> &mut PriceScales {
+        self.merge.scales()
     }
 
     /// Bytes read of all files.

@@ -1,5 +1,6 @@
 //! CSV files, which are looked at before they are fed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use indicatif::{HumanCount, ProgressBar};
@@ -23,7 +24,7 @@ pub struct CsvFeed {
     /// The files, opened at once where one of them is a pipe.
     opened: Option<CsvSource>,
     /// Symbols whose prices have more than nine decimals, or are too large for nine.
-    scaled: Vec<String>,
+    scaled: BTreeSet<String>,
 }
 
 impl CsvFeed {
@@ -47,7 +48,7 @@ impl CsvFeed {
             },
         };
         let paths = args.files.clone();
-        let mut feed = CsvFeed { paths, config, orders: Vec::new(), opened: None, scaled: Vec::new() };
+        let mut feed = CsvFeed { paths, config, orders: Vec::new(), opened: None, scaled: BTreeSet::new() };
         if let Some(pipe) = feed.paths.iter().find(|path| is_pipe(path)) {
             if feed.config.order == FeedOrder::Sorted {
                 let found = format!("{}: --sort reads a file twice: name no pipe", pipe.display());
@@ -57,13 +58,12 @@ impl CsvFeed {
             return Ok(feed);
         }
         let survey = CsvSource::open_to_survey(&feed.paths, &feed.config)?;
-        feed.survey(survey, interrupt)?;
+        feed.survey(Source::Csv(survey), interrupt)?;
         Ok(feed)
     }
 
     /// Reads what is to be looked at up to its end, a bad line or Ctrl-C: the feed comes to the same end, and tells of it.
-    fn survey(&mut self, survey: CsvSource, interrupt: &Interrupt) -> anyhow::Result<()> {
-        let mut survey = Source::Csv(survey);
+    fn survey(&mut self, mut survey: Source, interrupt: &Interrupt) -> anyhow::Result<()> {
         let bar: ProgressBar = progress_bar(&survey);
         let mut taken = 0_u64;
         while let Some(Ok(_)) = survey.next() {
@@ -82,7 +82,7 @@ impl CsvFeed {
         for remark in survey.remarks() {
             tracing::warn!("{remark}");
         }
-        self.scaled = survey.scaled_symbols().iter().cloned().collect();
+        self.scaled = survey.scaled_symbols().clone();
         Ok(())
     }
 
@@ -108,30 +108,28 @@ impl CsvFeed {
         FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other) }
     }
 
-    /// Opens the files to be fed. Prices must have the scales that their symbols have in the log.
-    pub fn open(
-        mut self,
+    /// Scales that prices have in the log of symbols that have others than nine decimals in the files.
+    pub fn scales_in_log(
+        &self,
         log: &dyn EventLog,
         ticks: &str,
         partitions: i32,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<CsvSource> {
+    ) -> anyhow::Result<BTreeMap<String, u8>> {
+        Ok(scales_in_log(log, ticks, partitions, &self.scaled, interrupt)?)
+    }
+
+    /// Opens the files to be fed, and looks at them again if prices must have scales that symbols have in the log.
+    pub fn open(mut self, scales: &BTreeMap<String, u8>, interrupt: &Interrupt) -> anyhow::Result<CsvSource> {
         if let Some(opened) = self.opened {
             return Ok(opened);
         }
-        let scaled = self.scaled.iter().cloned().collect();
-        let known = scales_in_log(log, ticks, partitions, &scaled, interrupt)?;
-        let know = |source: &mut CsvSource| {
-            known.iter().for_each(|(symbol, scale)| source.know_scale(symbol, *scale));
-        };
-        if !known.is_empty() {
-            let mut survey = CsvSource::open_to_survey(&self.paths, &self.config)?;
-            know(&mut survey);
+        if !scales.is_empty() {
+            let mut survey = Source::Csv(CsvSource::open_to_survey(&self.paths, &self.config)?);
+            scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
             self.survey(survey, interrupt)?;
         }
-        let mut source = CsvSource::open_in_order(&self.paths, &self.config, &self.orders)?;
-        know(&mut source);
-        Ok(source)
+        Ok(CsvSource::open_in_order(&self.paths, &self.config, &self.orders)?)
     }
 }
 
