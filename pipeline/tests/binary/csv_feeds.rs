@@ -93,10 +93,10 @@ fn digits_that_no_tick_can_hold_are_refused_rounded_or_left_out() {
     );
     // In a log without the symbol they are digits as good as any.
     assert!(feed(folder, "new.db", &["next.csv", "--map", MAP], 0).0.starts_with("published 4 ticks"));
-    // From then on they leave no room for prices of a million.
-    write(folder, "large.csv", &rows(["1000000.5", "99.5"].map(str::to_owned).into_iter()));
+    // From then on they leave no room for prices of ten millions.
+    write(folder, "large.csv", &rows(["10000000.5", "99.5"].map(str::to_owned).into_iter()));
     let (_, refused) = feed(folder, "new.db", &["large.csv", "--map", MAP], 2);
-    assert!(refused.contains("1 lines have numbers") && refused.contains("found `1000000.5`"), "{refused}");
+    assert!(refused.contains("1 lines have numbers") && refused.contains("found `10000000.5`"), "{refused}");
     assert_eq!(run(folder, "new.db").2, 0);
 }
 
