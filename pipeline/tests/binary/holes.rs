@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use warptape_eventlog::{Durability, SqliteLog};
@@ -38,6 +38,12 @@ fn stopped(folder: &Path) -> (SqliteLog, Running) {
     (log, run)
 }
 
+/// Lets the hole become as long as it is to be.
+fn last(run: &mut Running) {
+    let since = Instant::now();
+    run.run_until("the hole is there", || (since.elapsed() >= HELD).then_some(()));
+}
+
 fn slowest(folder: &Path) -> Value {
     let out = texts(&warptape(folder, &[&["replay", "slowest", "1", "-o", "json"][..], &LOG].concat()), 0).0;
     serde_json::from_str(&out).expect("an object")
@@ -66,8 +72,7 @@ fn a_stopped_process_is_named_and_the_newest_signal_of_a_symbol_is_found() {
     let folder = folder();
     let folder = folder.path();
     let (log, mut run) = stopped(folder);
-    // The hole itself.
-    std::thread::sleep(HELD);
+    last(&mut run);
     run.signal("CONT");
     run_until_drained(&mut run, &log, "warptape");
     run.stop("TERM");
@@ -102,8 +107,7 @@ fn a_held_write_lock_is_named() {
     BufReader::new(holder.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
     assert_eq!(line, "held\n");
     run.signal("CONT");
-    // The hole itself.
-    std::thread::sleep(HELD);
+    last(&mut run);
     holder.stdin.take().expect("a pipe").flush().expect("it is open");
     assert!(holder.wait().expect("it ends").success());
     run_until_drained(&mut run, &log, "warptape");

@@ -174,8 +174,11 @@ fn books_give_quotes_and_trades() {
     assert_eq!(ticks, Ok(vec![quote(1, (100 * E9, 5 * E9), (101 * E9, 6 * E9)), traded]));
 }
 
-/// Ticks as symbol, price of a trade or 0, bid and ask, in whole units.
-fn summary(bytes: &[u8]) -> (Vec<(String, i64, i64, i64)>, Vec<(String, u64)>) {
+/// A symbol, price of a trade or 0, bid and ask, in whole units.
+type Summary = (String, i64, i64, i64);
+
+/// Ticks in short, and what made none.
+fn summary(bytes: &[u8]) -> (Vec<Summary>, Vec<(String, u64)>) {
     let (ticks, passed_over) = read(bytes, None);
     let ticks = ticks.expect("good").into_iter().map(|tick| {
         let [price, bid, ask] = [tick.price_e9, tick.bid_price_e9, tick.ask_price_e9].map(|price| price / E9);
