@@ -11,7 +11,7 @@ import random
 import sys
 import time
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from single_object import Schema
@@ -25,14 +25,21 @@ def newest_ns(options) -> int:
     """Create time of the newest record of the topic; 0 where there is none yet."""
     admin = AdminClient({"bootstrap.servers": options.brokers})
     until = time.monotonic() + TOPIC_WAIT_S
-    # All topics are asked for: a broker may create one that is asked for by its name.
-    while (topic := admin.list_topics(timeout=30).topics.get(options.topic)) is None:
+    while True:
+        # All topics are asked for: a broker may create one that is asked for by its name.
+        topic = admin.list_topics(timeout=30).topics.get(options.topic)
+        try:
+            if topic is not None:
+                places = [TopicPartition(options.topic, partition) for partition in topic.partitions]
+                found = admin.list_offsets({place: OffsetSpec.max_timestamp() for place in places})
+                return max(0, *(future.result().timestamp for future in found.values())) * 1_000_000
+        except KafkaException as error:
+            # A topic that was just made has no leaders yet.
+            if time.monotonic() > until:
+                sys.exit(f"{options.topic} cannot be read: {error}")
         if time.monotonic() > until:
             sys.exit(f"{options.brokers} has no topic {options.topic}: does a pipeline run on this cluster?")
         time.sleep(0.5)
-    places = [TopicPartition(options.topic, partition) for partition in topic.partitions]
-    found = admin.list_offsets({place: OffsetSpec.max_timestamp() for place in places})
-    return max(0, *(future.result().timestamp for future in found.values())) * 1_000_000
 
 
 def trades(options):
