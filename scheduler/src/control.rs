@@ -89,9 +89,9 @@ fn what_keeps(other: &Lane) -> String {
         _ if service.is_drained() => format!("lane {lane} is drained (`undrain {lane}`)"),
         (BreakerMode::Open, _) => format!("the breaker of lane {lane} is held open (`breaker {lane} auto`)"),
         (_, BreakerState::HalfOpen) => {
-            format!("the breaker of lane {lane} is half open, and tries it (`breaker {lane} closed`)")
+            format!("the breaker of lane {lane} is half open, and tries it (`breaker {lane} close`)")
         }
-        _ => format!("the breaker of lane {lane} is open (`breaker {lane} closed`)"),
+        _ => format!("the breaker of lane {lane} is open (`breaker {lane} close`)"),
     }
 }
 

@@ -28,9 +28,9 @@ pub struct SimulateArgs {
     /// Loads: arriving work as shares of what the fleet can do; recordings and closed loops have their own
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "0.85")]
     pub load: Vec<f64>,
-    /// Time that a lane is to work on one slice, in microseconds
-    #[arg(long, value_name = "US", default_value_t = 4_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
-    pub slice_us: i64,
+    /// Time that a lane is to work on one slice, in microseconds (default: that of risk.slice_us)
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    pub slice_us: Option<i64>,
     /// Placement policy of the groups of ticks, where the workload has ticks, as scheduler.placement_policy has it
     #[arg(long, value_name = "NAME", default_value = "rendezvous")]
     pub placement: String,

@@ -7,12 +7,12 @@ use warptape_engine::Haste;
 use super::EngineError;
 use super::worker::{Worker, report};
 
-/// Handle of the threads: one for what yields to ticks, which the system may put off for as long as others want the core, and one for
-/// what does not, so that no such job waits behind one that is put off.
+/// Handle of the threads: one for what yields to ticks, which the system may put off for as long as others want the core, and two for
+/// what does not, so that nothing waits behind what is put off, and nothing critical behind what is not.
 pub(super) struct BackgroundJobs<Job, Done> {
     name: &'static str,
-    yielding: Sender<Job>,
-    at_once: Sender<Job>,
+    /// By haste.
+    jobs: [Sender<Job>; 3],
     done: Receiver<Done>,
     workers: Vec<Worker>,
 }
@@ -21,26 +21,24 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
     /// Starts the threads. Whoever gives them jobs bounds how many wait.
     pub(super) fn start(name: &'static str, run: impl Fn(Job) -> Done + Clone + Send + 'static) -> Self {
         let (sent, done) = unbounded();
-        let [(yielding, to_yield), (at_once, to_run)] = [(); 2].map(|()| unbounded());
+        let [(at_once, to_run), (soon, to_run_soon), (yielding, to_yield)] = [(); 3].map(|()| unbounded());
         let background = BackgroundThread::start(name, run.clone());
-        let of_yielding = sent.clone();
+        let [of_yielding, of_soon] = [sent.clone(), sent.clone()];
+        let run_soon = run.clone();
         let workers = vec![
             Worker::start(name, move || match background {
                 Ok(background) => work(&to_yield, &of_yielding, |job| background.run(job).0),
                 Err(error) => report(name, &error),
             }),
+            Worker::start(format!("{name}/soon"), move || work(&to_run_soon, &of_soon, run_soon)),
             Worker::start(format!("{name}/now"), move || work(&to_run, &sent, run)),
         ];
-        Self { name, yielding, at_once, done, workers }
+        Self { name, jobs: [at_once, soon, yielding], done, workers }
     }
 
     /// Gives a thread a job.
     pub(super) fn run(&self, job: Job, haste: Haste) -> Result<(), EngineError> {
-        let jobs = match haste {
-            Haste::Yields => &self.yielding,
-            Haste::AtOnce => &self.at_once,
-        };
-        jobs.send(job).map_err(|_| self.gone())
+        self.jobs[haste as usize].send(job).map_err(|_| self.gone())
     }
 
     /// The jobs that are done, with what came of them.
@@ -55,7 +53,7 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
 
     /// Ends the threads after the jobs that they are at, and waits for that.
     pub(super) fn stop(self) {
-        drop((self.yielding, self.at_once));
+        drop(self.jobs);
         drop(self.done);
         Worker::join_all(self.workers);
     }

@@ -22,8 +22,8 @@ const FETCHES_MAX: usize = 2;
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Longest wait for a command while there is nothing to read, or no answer.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
-/// Requests of one fetch: the market is taken for each by the engine thread, and ticks wait meanwhile.
-const RECORDS_MAX: usize = 16;
+/// Requests of one fetch. A critical one is seen once those before it are read.
+const RECORDS_MAX: usize = 256;
 /// Bytes of one fetch, about.
 const BYTES_MAX: usize = 1 << 20;
 

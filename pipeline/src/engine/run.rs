@@ -35,7 +35,7 @@ use crate::transaction::TransactionWriter;
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// Requests, or fetches of them, that are taken before others are looked at.
-const URGENT_MAX: usize = 8;
+const URGENT_MAX: usize = 32;
 
 /// Runs an engine until it is told to stop, or fails. Topics must exist.
 pub fn run(

@@ -2,6 +2,8 @@
 //!
 //! It says which runs there are and what they come to as a page; who runs them, on how many cores, is the caller's.
 
+use warptape_events::journal::SchedulerConfig;
+
 use crate::figures;
 use crate::outcome::{Interval, Outcome, interval};
 use crate::workload::{Closed, Kind, Process, Workload};
@@ -74,9 +76,26 @@ pub fn scenes(jobs: usize) -> Vec<Scene> {
     std::iter::once(None).chain(LOADS.map(Some)).map(scene).collect()
 }
 
-/// How a method is run.
-pub fn options(method: &Method) -> Options {
-    Options { policy: method.policy.to_owned(), ..Options::default() }
+impl Method {
+    /// Whether its rows are of production as it is configured; the others are rules alone.
+    fn is_of_production(&self) -> bool {
+        self.name.ends_with(OF_PRODUCTION)
+    }
+}
+
+/// How the names of methods end that are production's.
+const OF_PRODUCTION: &str = "of production";
+
+/// How a method is run, where production is configured like this.
+pub fn options(method: &Method, production: &SchedulerConfig) -> Options {
+    let policy = method.policy.to_owned();
+    match method.is_of_production() {
+        true => {
+            let (slice_ns, production) = (production.risk.slice_ns, Some(Box::new(production.clone())));
+            Options { policy, slice_ns, production, ..Options::default() }
+        }
+        false => Options { policy, ..Options::default() },
+    }
 }
 
 /// What a method came to in a scene, a run a seed.
@@ -219,6 +238,11 @@ mod tests {
     use super::*;
     use crate::run;
 
+    /// As good as production's: what it is configured with shows in the table alone.
+    fn production() -> SchedulerConfig {
+        crate::options::started(&Fleet::volta_turing_radeon(), &scenes(1)[0].workload, &Options::default()).scheduler
+    }
+
     #[test]
     fn hyper_score_lies_between_100_and_110_whatever_happens() {
         assert_eq!(hyper_score(0.0), 100.0);
@@ -235,7 +259,7 @@ mod tests {
         let scene = &scenes(JOBS)[0];
         let of = |index: usize| {
             let outcomes: Vec<_> =
-                (0..3).map(|seed| run(&fleet, &scene.workload, &options(&METHODS[index]), seed)).collect();
+                (0..3).map(|seed| run(&fleet, &scene.workload, &options(&METHODS[index], &production()), seed)).collect();
             let mean = |figure: &dyn Fn(&Outcome) -> f64| of(&outcomes, figure).mean;
             let done = mean(&|outcome| outcome.tasks.completions_s.len() as f64 / outcome.measured_s * 10.0);
             (mean(&Outcome::mean_s), done, mean(&|outcome| utilisation(outcome, 16) * 100.0))
@@ -258,7 +282,7 @@ mod tests {
         let mut found = Vec::new();
         for (scene, at) in scenes.iter().enumerate() {
             for (method, one) in METHODS.iter().enumerate() {
-                let outcomes = vec![run(&fleet, &at.workload, &options(one), 1)];
+                let outcomes = vec![run(&fleet, &at.workload, &options(one, &production()), 1)];
                 assert_eq!(outcomes[0].tasks.completions_s.len(), 54, "{}", one.policy);
                 found.push(Found { scene, method, outcomes });
             }

@@ -136,6 +136,11 @@ fn lanes(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
         figures.push(of(About::Lanes, &name("busy_share"), &|outcome| {
             by(outcome.busy_s[index], lanes * outcome.arrivals_s)
         }));
+        // Of the time that `done_per_s` and `in_time_by_capacity` are of.
+        figures.push(of(About::Lanes, &name("busy_until_done_share"), &|outcome| {
+            let busy_s = outcome.busy_s[index] + outcome.drain_busy_s[index];
+            by(busy_s, lanes * (outcome.arrivals_s + outcome.drain_s))
+        }));
         figures.push(of(About::Lanes, &name("busy_s"), &|outcome| outcome.busy_s[index]));
         figures.push(of(About::Lanes, &name("idle_s"), &|outcome| idle_s(outcome).max(0.0)));
         if outcomes.iter().any(|outcome| outcome.lost_s[index] > 0.0) {
@@ -301,6 +306,26 @@ mod tests {
             let (busy_s, done_s): (f64, f64) = (outcome.busy_s.iter().sum(), outcome.tasks.offered_s);
             assert!(busy_s > 0.9 * done_s && busy_s < done_s / 0.447, "{name}: {busy_s} for {done_s}");
         }
+    }
+
+    /// A recording that comes at once: lanes are busy as long as tasks come, which is no time beside that until all is done.
+    #[test]
+    fn what_is_done_and_what_is_busy_are_of_one_time() {
+        let fleet = Fleet::volta_turing_radeon();
+        let mut workload = Workload::three_kinds(0.8, 2_000);
+        let mut arrivals = workload.arrivals(&fleet, 1);
+        arrivals.iter_mut().zip(1..).for_each(|(arrival, number)| arrival.at_ns = number * 1_000_000);
+        workload.process = Process::Recorded(arrivals);
+        let outcome = run(&fleet, &workload, &Options { warmup: 0.0, ..Options::default() }, 3);
+        let row = row("fair", &[outcome], &fleet, &workload);
+        let figure = |name: &str| row.figure(name).unwrap().mean;
+        let busy =
+            ["Volta", "Turing", "Radeon"].map(|class| figure(&format!("busy_until_done_share_{class}")));
+        let done = figure("in_time_by_capacity");
+        assert!(busy.iter().all(|busy| (0.0..=1.0 + 1e-9).contains(busy)), "{busy:?}");
+        // Lanes that are busy do work at a half of their best speed at least.
+        let most = busy.iter().copied().fold(0.0, f64::max);
+        assert!(done <= most * 1.05 && done > most * 0.4, "{done} of capacity, busy {busy:?}");
     }
 
     /// In a closed loop without pauses every lane always has something to do.

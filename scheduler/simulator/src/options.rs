@@ -30,6 +30,9 @@ pub struct Options {
     pub scaling: Scaling,
     /// The placement policy of the groups of ticks.
     pub placement: String,
+    /// What production is configured with, if the run is to be one of production: its split, quantum, price interval and all else, but for
+    /// what these options and the workload say, limits of what is known at a time, and breakers, which are off.
+    pub production: Option<Box<SchedulerConfig>>,
 }
 
 impl Default for Options {
@@ -46,6 +49,7 @@ impl Default for Options {
             records: false,
             scaling: Scaling::None,
             placement: PLACEMENT_POLICIES[0].to_owned(),
+            production: None,
         }
     }
 }
@@ -55,46 +59,61 @@ pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> 
     let weights = workload.tenants.iter();
     let weights = weights.map(|tenant| TenantWeight { tenant: tenant.name.clone(), weight: tenant.weight });
     let has_ticks = workload.ticks.is_some();
-    let mut started = Started {
+    let scheduler = match &options.production {
+        Some(production) => (**production).clone(),
+        None if has_ticks => beside_ticks(bare(options)),
+        None => bare(options),
+    };
+    let scheduler = SchedulerConfig {
+        placement_policy: options.placement.clone(),
+        placement_seed: 0,
+        breakers: None,
+        risk: RiskConfig {
+            slice_ns: options.slice_ns,
+            tasks_max: 1 << 20,
+            bytes_max: 1 << 40,
+            tenant_weights: weights.collect(),
+            policy: current_task_policy(&options.policy),
+            ..scheduler.risk
+        },
+        ..scheduler
+    };
+    Started {
         node: "simulator".to_owned(),
         software: env!("CARGO_PKG_VERSION").to_owned(),
         stage_config: "{}".to_owned(),
-        scheduler: SchedulerConfig {
-            placement_policy: options.placement.clone(),
-            placement_seed: 0,
-            load_factor_percent: 125,
-            lane_credit_rows: 4_096,
-            lane_credit_bytes: 1 << 20,
-            lane_batches_max: 2,
-            batch_rows_max: 1_024,
-            row_deadline_ns: 2_000_000,
-            high_water_rows: 32_768,
-            low_water_rows: 8_192,
-            route_interval_ns: 0,
-            balance_interval_ns: 0,
-            risk: RiskConfig {
-                slice_ns: options.slice_ns,
-                tasks_max: 1 << 20,
-                split: options.split,
-                tenant_weights: weights.collect(),
-                bytes_max: 1 << 40,
-                quantum_ns: options.quantum_ns,
-                policy: current_task_policy(&options.policy),
-                price_interval_ns: options.price_interval_ns,
-                ..RiskConfig::default()
-            },
-            breakers: None,
-        },
+        scheduler,
         lanes: fleet.specs(has_ticks),
         // The simulator asks the policy itself, whoever decides about tasks.
         autoscale: None,
         shadow: None,
         rules: RULES,
-    };
-    if has_ticks {
-        started.scheduler = beside_ticks(started.scheduler);
     }
-    started
+}
+
+/// The rules of tasks alone, as experiments and training compare them: no reserve, no ageing, no stealing.
+fn bare(options: &Options) -> SchedulerConfig {
+    SchedulerConfig {
+        placement_policy: options.placement.clone(),
+        placement_seed: 0,
+        load_factor_percent: 125,
+        lane_credit_rows: 4_096,
+        lane_credit_bytes: 1 << 20,
+        lane_batches_max: 2,
+        batch_rows_max: 1_024,
+        row_deadline_ns: 2_000_000,
+        high_water_rows: 32_768,
+        low_water_rows: 8_192,
+        risk: RiskConfig {
+            split: options.split,
+            quantum_ns: options.quantum_ns,
+            price_interval_ns: options.price_interval_ns,
+            ..RiskConfig::default()
+        },
+        route_interval_ns: 0,
+        balance_interval_ns: 0,
+        breakers: None,
+    }
 }
 
 /// What matters to ticks, and to tasks beside them, as production has it where nothing else is configured.

@@ -14,7 +14,9 @@ pub struct Outcome {
     pub present: Vec<f64>,
     /// Lane time by class, from the begin of the run to the last arrival, in which lanes worked.
     pub busy_s: Vec<f64>,
-    /// Likewise, in which lanes were lost.
+    /// Likewise, from the last arrival until all was done.
+    pub drain_busy_s: Vec<f64>,
+    /// Lane time by class, from the begin of the run to the last arrival, in which lanes were lost.
     pub lost_s: Vec<f64>,
     /// From the begin of the run to the last arrival.
     pub arrivals_s: f64,

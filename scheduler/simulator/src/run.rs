@@ -268,6 +268,7 @@ impl<'a> Run<'a> {
             },
             outcome: Outcome {
                 busy_s: vec![0.0; fleet.classes.len()],
+                drain_busy_s: vec![0.0; fleet.classes.len()],
                 lost_s: vec![0.0; fleet.classes.len()],
                 service_by_weight: vec![0.0; workload.tenants.len()],
                 present: vec![0.0; if is_open { PARTS } else { 0 }],
@@ -595,7 +596,9 @@ impl<'a> Run<'a> {
             Some(ticks) => ticks.slice_s(lane),
             None => {
                 let passed_s = self.counted_s(from_ns, at_ns);
-                self.outcome.busy_s[self.lanes.class(lane)] += passed_s;
+                let class = self.lanes.class(lane);
+                self.outcome.busy_s[class] += passed_s;
+                self.outcome.drain_busy_s[class] += (seconds(at_ns - from_ns) - passed_s).max(0.0);
                 passed_s
             }
         };

@@ -104,11 +104,11 @@ fn a_refusal_names_the_breaker_in_its_way() {
         Refused: no other lane than 0 is ready and in service: lane 1 is lost
         > 30 ready 1
         > 40 control drain 0
-        Refused: no other lane than 0 is ready and in service: the breaker of lane 1 is open (`breaker 1 closed`)
+        Refused: no other lane than 0 is ready and in service: the breaker of lane 1 is open (`breaker 1 close`)
         > 1010 woke
         breaker of 1: HalfOpen, Probe 1000 of 1000
         > 1020 control drain 0
-        Refused: no other lane than 0 is ready and in service: the breaker of lane 1 is half open, and tries it (`breaker 1 closed`)
+        Refused: no other lane than 0 is ready and in service: the breaker of lane 1 is half open, and tries it (`breaker 1 close`)
         ",
     );
 }

@@ -8,13 +8,14 @@ use warptape_events::journal::{AsOf, Input, TaskArrived, TaskId};
 use warptape_events::risk::{RiskRequest, TaskClass};
 use warptape_stages::risk::{is_deadline, refusals, symbols_of, takes_matrix};
 
-/// Requests whose turn has not come before no more are read: of further ones nobody knows when they expire.
-const WAITING_MAX: usize = 1_024;
+/// Requests whose turn has not come before no more are read: of further ones nobody knows when they expire, or how urgent they are. More
+/// than the scheduler knows at a time where nothing else is configured.
+const WAITING_MAX: usize = 16_384;
 /// Bytes of their records, about. Decoded they are larger.
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Requests that are prepared at a time by each thread, which is one, and one that is next: each has the market of when its turn came, and
-/// a more urgent one waits for both.
-const PREPARED_MAX: usize = 2;
+/// Requests that are prepared at a time by each thread, by haste: one, and those that are next. Each has the market of when its turn came, and
+/// a more urgent one of the same thread waits for all.
+const PREPARED_MAX: [usize; 3] = [8, 16, 2];
 /// Bytes of their records, about.
 const PREPARED_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a record up to which its request is small: making a task of it takes less than a millisecond, unless it takes a covariance from
@@ -36,8 +37,10 @@ pub(crate) enum Needs {
 /// the core, so it has a thread of its own, and stands before nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
-    /// To nobody: it is critical, or soon done.
+    /// To nobody: it is critical.
     AtOnce,
+    /// To nobody: it is soon done.
+    Soon,
     /// To all others.
     Yields,
 }
@@ -98,10 +101,9 @@ impl Asked {
                 (true, true) => Needs::CaughtUp,
             },
             haste: match request {
-                Some(request) if request.class != TaskClass::Critical && is_large(request, bytes) => {
-                    Haste::Yields
-                }
-                _ => Haste::AtOnce,
+                Some(request) if request.class == TaskClass::Critical => Haste::AtOnce,
+                Some(request) if is_large(request, bytes) => Haste::Yields,
+                _ => Haste::Soon,
             },
         }
     }
@@ -186,7 +188,7 @@ impl Arrivals {
 
     /// The request whose turn it is to be prepared: the first by class whose needs are met and for whose thread there is room.
     pub(crate) fn prepare(&mut self, is_met: impl Fn(&Asked) -> bool) -> Option<Turn> {
-        let room = [Haste::AtOnce, Haste::Yields].map(|haste| self.has_room_to_prepare(haste));
+        let room = [Haste::AtOnce, Haste::Soon, Haste::Yields].map(|haste| self.has_room_to_prepare(haste));
         let is_next = |asked: &Asked| room[asked.haste as usize] && is_met(asked);
         let key = self.waiting.iter().find(|(_, (asked, _))| is_next(asked)).map(|(&key, _)| key)?;
         let (asked, request) = self.waiting.remove(&key)?;
@@ -198,7 +200,7 @@ impl Arrivals {
 
     fn has_room_to_prepare(&self, haste: Haste) -> bool {
         let bytes = || self.preparing.values().filter(|other| other.haste == haste).map(|other| other.bytes);
-        bytes().count() < PREPARED_MAX && bytes().sum::<usize>() < PREPARED_BYTES_MAX
+        bytes().count() < PREPARED_MAX[haste as usize] && bytes().sum::<usize>() < PREPARED_BYTES_MAX
     }
 
     /// A request is prepared; `None` if nobody waits for that any more.

@@ -5,6 +5,7 @@ use std::io::Write;
 use warptape_simulator::experiment::{Found, JOBS, METHODS, ideal, options, page, scenes};
 use warptape_simulator::{Fleet, run as simulate};
 
+use super::policies::production;
 use super::seeds::Progress;
 
 /// Runs all methods in all loops.
@@ -17,12 +18,13 @@ pub fn run_jobs(seeds: u64, jobs: usize, out: &mut impl Write) -> anyhow::Result
     let (fleet, scenes) = (Fleet::volta_turing_radeon(), scenes(jobs));
     // Schedules that know all sizes are one more method.
     let mut progress = Progress::new((scenes.len() * (METHODS.len() + 1)) as u64 * seeds);
+    let production = production();
     let (mut found, mut ideals) = (Vec::new(), Vec::new());
     for (scene, at) in scenes.iter().enumerate() {
         let name = at.load.map_or("closed loop".to_owned(), |load| format!("open loop, load {load}"));
         for (method, one) in METHODS.iter().enumerate() {
             progress.say(format!("{}, {name}", one.name));
-            let options = options(one);
+            let options = options(one, &production);
             let of = |seed| simulate(&fleet, &at.workload, &options, seed);
             found.push(Found { scene, method, outcomes: progress.over_seeds(seeds, jobs, of) });
         }

@@ -1,14 +1,21 @@
 //! Policies that are held against each other: names, and files of networks.
 
 use warptape_scheduler::{TASK_POLICIES, dqn};
-use warptape_schemas::journal::Trained;
+use warptape_schemas::journal::{SchedulerConfig, Trained};
 use warptape_simulator::{BASELINES, Options, Scaling};
 
 use crate::cli::{SimulateArgs, UsageError};
 use crate::network_file;
+use crate::settings::{Sources, load};
 
 /// Digits of a network's hash in tables: as many as name it to `warptape control`.
 const HASH_DIGITS: usize = 8;
+
+/// What `warptape run` tells the scheduler where nothing is configured.
+pub fn production() -> SchedulerConfig {
+    let (settings, _) = load(&Sources::default()).expect("the defaults are good");
+    settings.engine_config(None).core.scheduler
+}
 
 /// A policy that is run.
 #[derive(Clone, Debug)]
@@ -50,11 +57,13 @@ impl Policy {
         BASELINES.contains(&self.name.as_str())
     }
 
-    /// Options of a run under it, with what is the same for all policies.
+    /// Options of a run under it, with what is the same for all policies: the configuration of production where nothing is configured.
     pub fn options(&self, args: &SimulateArgs, scaling: Scaling) -> Options {
         let (policy, network) = (self.name.clone(), self.network.clone());
-        let (slice_ns, placement) = (args.slice_us * 1_000, args.placement.clone());
-        Options { policy, network, slice_ns, placement, scaling, ..Options::default() }
+        let production = production();
+        let slice_ns = args.slice_us.map_or(production.risk.slice_ns, |us| us * 1_000);
+        let (placement, production) = (args.placement.clone(), Some(Box::new(production)));
+        Options { policy, network, slice_ns, placement, scaling, production, ..Options::default() }
     }
 
     /// Its label as a part of file names.

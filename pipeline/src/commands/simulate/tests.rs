@@ -14,7 +14,7 @@ fn simulated(change: impl FnOnce(&mut SimulateArgs)) -> anyhow::Result<String> {
         policy: vec!["fair".to_owned(), "lp-price".to_owned()],
         seeds: 2,
         load: vec![0.5],
-        slice_us: 20_000,
+        slice_us: Some(20_000),
         placement: "rendezvous".to_owned(),
         svg: None,
         experiment: None,
@@ -35,6 +35,32 @@ fn the_same_seeds_give_the_same_bytes_in_every_form() {
     }
     let [one, other] = [2, 3].map(|seeds| simulated(|args| args.seeds = seeds).unwrap());
     assert_ne!(one, other);
+}
+
+/// What the command runs is what `warptape run` has where nothing is configured.
+#[test]
+fn runs_are_configured_as_production_is() {
+    let production = super::policies::production();
+    assert_eq!((production.risk.quantum_ns, production.risk.slice_ns), (20_000_000, 500_000));
+    assert!(production.risk.steals && production.risk.ageing_ns > 0 && production.risk.critical_percent > 0);
+    let policy = Policy::new("fair", 4).unwrap();
+    let mut given = SimulateArgs {
+        fleet: None,
+        workload: None,
+        policy: Vec::new(),
+        seeds: 1,
+        load: vec![0.5],
+        slice_us: None,
+        placement: "balanced".to_owned(),
+        svg: None,
+        experiment: None,
+        output: SimulateFormat::Json,
+    };
+    let options = policy.options(&given, Scaling::None);
+    assert_eq!((options.slice_ns, options.placement.as_str()), (500_000, "balanced"));
+    assert_eq!(options.production.as_deref(), Some(&production));
+    given.slice_us = Some(7);
+    assert_eq!(policy.options(&given, Scaling::None).slice_ns, 7_000);
 }
 
 #[test]
@@ -281,7 +307,7 @@ fn ticks_have_a_table_beside_that_of_tasks() {
         simulated(|args| {
             args.workload = Some(format!("{EXAMPLES}/ticks-beside-tasks.toml").into());
             args.placement = placement.to_owned();
-            args.slice_us = 4_000;
+            args.slice_us = Some(4_000);
             args.output = output;
         })
         .unwrap()

@@ -211,7 +211,7 @@ fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
     shell.turn(2);
     let begun: Vec<_> =
         shell.preparations.iter().map(|preparation| (preparation.offset, preparation.haste)).collect();
-    assert_eq!(begun, [(0, Haste::Yields), (1, Haste::Yields), (3, Haste::AtOnce), (4, Haste::AtOnce)]);
+    assert_eq!(begun, [(0, Haste::Yields), (1, Haste::Yields), (3, Haste::AtOnce), (4, Haste::Soon)]);
 }
 
 /// The thread for slices of a lane does nothing, being put off by the system.

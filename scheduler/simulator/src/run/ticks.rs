@@ -214,6 +214,7 @@ impl Run<'_> {
         let slice_s = busy_s * passed.slice_ns as f64 / passed.busy_ns as f64;
         let class = self.lanes.class(number);
         self.outcome.busy_s[class] += busy_s;
+        self.outcome.drain_busy_s[class] += (seconds(passed.busy_ns) - busy_s).max(0.0);
         if let Some(ticks) = &mut self.ticks {
             ticks.done.busy_s[class] += (busy_s - slice_s).max(0.0);
             ticks.slices_s[number as usize] += slice_s;
