@@ -89,7 +89,7 @@ fn measure(name: &str, log: &Arc<dyn EventLog>, prefix: &str, requests: u64, tic
     let mut published = BTreeMap::new();
     for number in 0..requests {
         let due = FIRST + EVERY * number as u32;
-        drop(never::<()>().recv_timeout(due.saturating_sub(began.elapsed())));
+        _ = never::<()>().recv_timeout(due.saturating_sub(began.elapsed()));
         let id = format!("critical-{number}");
         asker.ask(&[(id.clone(), critical(number))]);
         published.insert(id, wall_clock_ns());

@@ -35,7 +35,7 @@ use crate::transaction::TransactionWriter;
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// Requests, or fetches of them, that are taken before others are looked at.
-const URGENT_MAX: usize = 32;
+const URGENT_MAX: usize = 16;
 
 /// Runs an engine until it is told to stop, or fails. Topics must exist.
 pub fn run(
@@ -297,15 +297,15 @@ impl Shell {
     fn take_requests(&mut self) -> Result<bool, EngineError> {
         let mut were_there = false;
         for _ in 0..URGENT_MAX {
-            if let Ok(prepared) = self.threads.preparing.done().try_recv() {
-                self.on_prepared(prepared)?;
-            } else if self.core.takes_requests()
-                && let Ok(event) = self.threads.requests.events.try_recv()
-            {
-                self.on_requests(event)?;
-            } else {
+            // What is read goes first: among it may be what is more urgent than all that is prepared.
+            let takes = self.core.takes_requests();
+            let read = if takes { self.threads.requests.events.try_recv().ok() } else { None };
+            let prepared = self.threads.preparing.done().try_recv().ok();
+            if read.is_none() && prepared.is_none() {
                 break;
             }
+            read.map_or(Ok(()), |event| self.on_requests(event))?;
+            prepared.map_or(Ok(()), |prepared| self.on_prepared(prepared))?;
             self.core.prepare_requests();
             self.obey()?;
             were_there = true;

@@ -240,7 +240,8 @@ mod tests {
 
     /// As good as production's: what it is configured with shows in the table alone.
     fn production() -> SchedulerConfig {
-        crate::options::started(&Fleet::volta_turing_radeon(), &scenes(1)[0].workload, &Options::default()).scheduler
+        crate::options::started(&Fleet::volta_turing_radeon(), &scenes(1)[0].workload, &Options::default())
+            .scheduler
     }
 
     #[test]
@@ -258,8 +259,9 @@ mod tests {
         let fleet = Fleet::volta_turing_radeon();
         let scene = &scenes(JOBS)[0];
         let of = |index: usize| {
-            let outcomes: Vec<_> =
-                (0..3).map(|seed| run(&fleet, &scene.workload, &options(&METHODS[index], &production()), seed)).collect();
+            let outcomes: Vec<_> = (0..3)
+                .map(|seed| run(&fleet, &scene.workload, &options(&METHODS[index], &production()), seed))
+                .collect();
             let mean = |figure: &dyn Fn(&Outcome) -> f64| of(&outcomes, figure).mean;
             let done = mean(&|outcome| outcome.tasks.completions_s.len() as f64 / outcome.measured_s * 10.0);
             (mean(&Outcome::mean_s), done, mean(&|outcome| utilisation(outcome, 16) * 100.0))

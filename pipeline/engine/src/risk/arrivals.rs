@@ -22,6 +22,9 @@ const PREPARED_BYTES_MAX: usize = 4 << 20;
 /// the market.
 const SMALL_BYTES_MAX: usize = 32 << 10;
 
+/// Requests that are looked at, the most urgent first, for one whose needs are met and for whose thread there is room.
+const LOOKED_AT_MAX: usize = 256;
+
 /// What a request waits for before the market is taken for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
@@ -190,7 +193,11 @@ impl Arrivals {
     pub(crate) fn prepare(&mut self, is_met: impl Fn(&Asked) -> bool) -> Option<Turn> {
         let room = [Haste::AtOnce, Haste::Soon, Haste::Yields].map(|haste| self.has_room_to_prepare(haste));
         let is_next = |asked: &Asked| room[asked.haste as usize] && is_met(asked);
-        let key = self.waiting.iter().find(|(_, (asked, _))| is_next(asked)).map(|(&key, _)| key)?;
+        if room == [false; 3] {
+            return None;
+        }
+        let mut first = self.waiting.iter().take(LOOKED_AT_MAX);
+        let key = first.find(|(_, (asked, _))| is_next(asked)).map(|(&key, _)| key)?;
         let (asked, request) = self.waiting.remove(&key)?;
         let Asked { partition, offset, bytes, haste, .. } = asked;
         self.waiting_bytes -= bytes;
