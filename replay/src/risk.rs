@@ -355,7 +355,7 @@ impl<'a> RiskCheck<'a> {
                 }
             };
         }
-        let costs = Costs { cost_ns: found.cost_ns, cost_max_ns: found.cost_max_ns };
+        let costs = Costs { cost_ns: found.cost_ns, cost_max_ns: found.cost_max_ns, rules: found.rules };
         if found.decision_sequence == NO_SEQUENCE
             && let Some(error) = rerun::refusal(request, &found.outcome, costs)
         {

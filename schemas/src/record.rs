@@ -85,9 +85,9 @@ pub fn decode_control_result(payload: &[u8]) -> Result<ControlResult, DecodeErro
 pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
     for schema in known::written(known::RISK_REQUEST) {
         let Some(datum) = datum_of(schema, payload) else { continue };
-        // Each version only adds branches to unions, so that all of them are read alike; an earlier one may not have the branch.
+        // Branches of unions that came later are read alike: an earlier version may not have the branch.
         return whole(datum, |cursor| {
-            let request = RiskRequest::get(cursor)?;
+            let request = RiskRequest::get_version(cursor, schema.version)?;
             match request.schema().version <= schema.version {
                 true => Ok(request),
                 false => Err(cursor.malformed("a problem that this version of the schema does not have")),
@@ -99,10 +99,11 @@ pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
 
 /// Reads a risk result.
 pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
-    match datum_of(known::RISK_RESULT_2, payload) {
-        Some(datum) => whole(datum, |cursor| RiskResult::get_version(cursor, known::RISK_RESULT_2.version)),
-        None => decode(known::RISK_RESULT, payload),
+    for schema in known::written(known::RISK_RESULT) {
+        let Some(datum) = datum_of(schema, payload) else { continue };
+        return whole(datum, |cursor| RiskResult::get_version(cursor, schema.version));
     }
+    decode(known::RISK_RESULT, payload)
 }
 
 fn decode<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {

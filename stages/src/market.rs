@@ -114,6 +114,8 @@ pub struct SymbolMarket {
     pub spot: Option<f64>,
     /// Whether it is known and not positive.
     pub is_not_positive: bool,
+    /// Event time of the quote or the trade that it is of; `None` before either.
+    pub time_ns: Option<i64>,
     /// Prices at the samples since the last at which none was known, or none that is positive.
     pub samples: Samples,
     /// Number of the last sample: its event time by the sampling interval.
@@ -185,11 +187,14 @@ impl LastPrices {
         Self { trade_time_ns: 0, trade_e9: 0, quote_time_ns: 0, bid_e9: 0, ask_e9: 0, newest_ns, scale }
     }
 
+    /// True if there was a quote with two sides. Under the first rules a side without a price is none.
+    fn has_quote(&self, rules: Rules) -> bool {
+        if rules.are_first() { self.bid_e9 != 0 && self.ask_e9 != 0 } else { self.quote_time_ns > 0 }
+    }
+
     /// The price, where it is positive: other prices have no returns and volatilities.
     fn price(&self, rules: Rules) -> Option<f64> {
-        // Under the first rules a side without a price is none.
-        let has_quote =
-            if rules.are_first() { self.bid_e9 != 0 && self.ask_e9 != 0 } else { self.quote_time_ns > 0 };
+        let has_quote = self.has_quote(rules);
         let (is_positive, price) = if has_quote {
             let mid = (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0;
             (if rules.are_first() { self.bid_e9 > 0 && self.ask_e9 > 0 } else { mid > 0.0 }, mid)
@@ -197,6 +202,13 @@ impl LastPrices {
             (self.trade_e9 > 0, self.trade_e9 as f64)
         };
         is_positive.then_some(price_of(price, self.scale))
+    }
+
+    /// Event time of the price.
+    fn time_ns(&self, rules: Rules) -> Option<i64> {
+        let has_quote = self.has_quote(rules);
+        let time_ns = if has_quote { self.quote_time_ns } else { self.trade_time_ns };
+        (time_ns > 0).then_some(time_ns)
     }
 
     /// Whether there was a price, and the last one is not positive.
@@ -321,6 +333,7 @@ impl Market {
             next_offset,
             spot: self.last[symbol].price(self.rules),
             is_not_positive: self.last[symbol].is_not_positive(self.rules),
+            time_ns: self.last[symbol].time_ns(self.rules),
             samples: Samples { rows: self.samples.clone(), symbol },
             last_sample: self.last_sample,
             sample_interval_ns: self.config.sample_interval_ns,

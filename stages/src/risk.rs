@@ -12,7 +12,9 @@
 
 mod american;
 mod assets;
+mod bad_rows;
 mod blocks;
+mod contracts;
 mod cost;
 mod digital;
 mod early_exercise;
@@ -28,6 +30,7 @@ mod rules;
 mod simulation;
 mod sweep;
 mod taken;
+mod told;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -95,6 +98,7 @@ fn kind_of(problem: &RiskProblem) -> &dyn Kind {
         RiskProblem::Optimisation(problem) => problem,
         RiskProblem::Sweep(problem) => problem,
         RiskProblem::DigitalOptions(problem) => problem,
+        RiskProblem::Contracts(problem) => problem,
     }
 }
 
@@ -113,8 +117,23 @@ impl RiskTask {
         request: &'a RiskRequest,
         market_of: MarketOf<'a>,
     ) -> impl Iterator<Item = Self> + use<'a> {
-        let made = move |rules| caught(|| Self::make(request, market_of, rules)).and_then(|made| made).ok();
-        Rules::of_before(&request.problem).filter_map(made)
+        Self::made_before(request, market_of).filter_map(Result::ok)
+    }
+
+    /// Why the rules of earlier versions refused a request, the newest first; those that did not are left out.
+    pub fn refused_before<'a>(
+        request: &'a RiskRequest,
+        market_of: MarketOf<'a>,
+    ) -> impl Iterator<Item = RiskError> + use<'a> {
+        Self::made_before(request, market_of).filter_map(Result::err)
+    }
+
+    fn made_before<'a>(
+        request: &'a RiskRequest,
+        market_of: MarketOf<'a>,
+    ) -> impl Iterator<Item = Result<Self, RiskError>> + use<'a> {
+        let made = move |rules| caught(|| Self::make(request, market_of, rules)).and_then(|made| made);
+        Rules::of_before(&request.problem).map(made)
     }
 
     fn make(request: &RiskRequest, market_of: MarketOf<'_>, rules: Rules) -> Result<Self, RiskError> {

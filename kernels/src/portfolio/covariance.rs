@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use super::positions::ASSETS_MAX;
 use super::scenarios::CELLS_MAX;
+use super::semi_definite::{self, Indefinite};
 use crate::isa::{HotLoop, Isa};
 use crate::pricing::ParameterError;
 use crate::pricing::options::check;
@@ -84,6 +85,17 @@ pub enum CovarianceError {
         other: f64,
     },
     /// No returns have such a covariance.
+    #[error(
+        "the covariance is not positive semi-definite: its least eigenvalue is {least:e} and its greatest {greatest:e}, which no rounding \
+         explains: give one that some returns have, such as this one with its negative eigenvalues set to 0"
+    )]
+    Indefinite {
+        /// The least eigenvalue.
+        least: f64,
+        /// The greatest.
+        greatest: f64,
+    },
+    /// The same, as it was told before eigenvalues were looked at.
     #[error(
         "the covariance is not positive semi-definite: beside the assets before it, asset {asset} has a variance of \
          {rest:e} left, or a covariance with nothing that varies"
@@ -231,7 +243,20 @@ impl Covariance {
         if self.assets == 0 { Vec::new() } else { self.values.chunks_exact(self.assets).map(row).collect() }
     }
 
-    /// The lower triangle L with `L·Lᵀ` being the covariance (Cholesky), row by row. An asset that varies only with those before it
+    /// The lower triangle L with `L·Lᵀ` being the covariance, row by row: by Cholesky where every asset varies by itself, else of the
+    /// nearest matrix without negative eigenvalues. Whether these are rounding is decided in one way for all matrices, in the module
+    /// `semi_definite`.
+    pub fn factor(&self) -> Result<Vec<f64>, CovarianceError> {
+        if let Ok(factor) = self.cholesky()
+            && (0..self.assets).all(|asset| factor[asset * self.assets + asset] > 0.0)
+        {
+            return Ok(factor);
+        }
+        let factor = semi_definite::lower_factor(self.assets, &self.values);
+        factor.map_err(|Indefinite { least, greatest }| CovarianceError::Indefinite { least, greatest })
+    }
+
+    /// The factor as earlier versions had it (Cholesky). An asset that varies only with those before it
     /// has a column of zeros. Rounding is forgiven: a negative eigenvalue is no error as long as it shows as less than 1e-14 of a
     /// variance for each asset.
     pub fn cholesky(&self) -> Result<Vec<f64>, CovarianceError> {

@@ -99,8 +99,7 @@ impl LiveProfits {
         if !is_alike {
             return None;
         }
-        let assets = before.assets().iter().zip(after.assets());
-        let has_moved: Vec<bool> = assets.map(|(before, after)| before != after).collect();
+        let has_moved = before.moved_assets(after);
         let positions = before.positions().iter().zip(after.positions()).enumerate();
         let differs = positions.filter(|(_, (before, after))| before != after || has_moved[after.asset]);
         let changed: Vec<usize> = differs.map(|(number, _)| number).collect();

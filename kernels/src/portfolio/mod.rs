@@ -22,6 +22,7 @@ mod parametric;
 mod positions;
 mod revaluation;
 mod scenarios;
+pub(crate) mod semi_definite;
 mod tree;
 
 pub use covariance::{Covariance, CovarianceError, realised_volatilities};

@@ -13,7 +13,9 @@ use super::tree;
 use crate::isa::Isa;
 use crate::math::{exp, inverse_normal_cdf, normal_density};
 use crate::pricing::options::check;
-use crate::pricing::{Greeks, Options};
+use crate::pricing::{DigitalPayout, Digitals, Greeks, Options};
+
+const CHECKED: &str = "checked with the portfolio";
 
 /// Part of a book's risk, in currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,20 +41,48 @@ impl Portfolio {
     /// The derivative of each position's profit by its asset's return: `quantity·delta·S`.
     pub fn exposures(&self, isa: Isa) -> Vec<f64> {
         let (mut options, mut greeks) = (Options::default(), Greeks::default());
+        let mut digitals = Digitals::default();
         for position in self.positions() {
-            if let Instrument::Option { kind, strike, expiry_years } = position.instrument {
-                let market = &self.assets()[position.asset];
-                options.push(kind, market, strike, expiry_years).expect("checked with the portfolio");
+            let market = &self.assets()[position.asset];
+            match position.instrument {
+                Instrument::Option { kind, strike, expiry_years } if expiry_years > 0.0 => {
+                    options.push(kind, market, strike, expiry_years).expect(CHECKED);
+                }
+                Instrument::Digital { kind, strike, expiry_years, pays, amount } if expiry_years > 0.0 => {
+                    digitals.push(kind, market, strike, expiry_years, (pays, amount)).expect(CHECKED);
+                }
+                _ => {}
             }
         }
+        let mut of_digitals = Greeks::default();
         greeks.add(isa, &options, 0..options.len());
-        let mut option_deltas = greeks.delta().iter();
+        digitals.greeks(isa, 0..digitals.len(), &mut of_digitals);
+        let (mut option_deltas, mut digital_deltas) = (greeks.delta().iter(), of_digitals.delta().iter());
+        let mut boundary_deltas = (0..self.positions().len())
+            .filter_map(|number| self.held(number).boundary)
+            .map(|boundary| boundary.delta(isa));
         let exposure = |position: &super::Position| {
             let market = &self.assets()[position.asset];
             let delta = match position.instrument {
                 Instrument::Spot => 1.0,
                 Instrument::Forward { expiry_years, .. } => exp(-(market.dividend_yield * expiry_years)),
-                Instrument::Option { .. } => *option_deltas.next().expect("one for each option"),
+                Instrument::Option { expiry_years, .. } if expiry_years > 0.0 => {
+                    *option_deltas.next().expect("one for each option")
+                }
+                Instrument::American { expiry_years, .. } if expiry_years > 0.0 => {
+                    boundary_deltas.next().expect("one for each option")
+                }
+                Instrument::Digital { expiry_years, .. } if expiry_years > 0.0 => {
+                    *digital_deltas.next().expect("one for each option")
+                }
+                // What expires now pays by the spot as it is; at the strike it pays nothing, and stays at that.
+                Instrument::Option { kind, strike, .. } | Instrument::American { kind, strike, .. } => {
+                    if kind.sign() * (market.spot - strike) > 0.0 { kind.sign() } else { 0.0 }
+                }
+                Instrument::Digital { kind, strike, pays, amount, .. } => {
+                    let is_paid = kind.sign() * (market.spot - strike) > 0.0;
+                    if is_paid && pays == DigitalPayout::Asset { amount } else { 0.0 }
+                }
             };
             position.quantity * delta * market.spot
         };
@@ -67,6 +97,17 @@ impl Portfolio {
         book: usize,
         confidence: f64,
     ) -> Result<Parametric, MeasureError> {
+        self.parametric_of(self.exposures(isa), covariance, book, confidence)
+    }
+
+    /// The same, by the exposures of all positions.
+    pub fn parametric_of(
+        &self,
+        mut of_positions: Vec<f64>,
+        covariance: &Covariance,
+        book: usize,
+        confidence: f64,
+    ) -> Result<Parametric, MeasureError> {
         check("confidence", confidence, CONFIDENCE_RANGE)?;
         let (found, expected) = (covariance.assets(), self.assets().len());
         if found != expected {
@@ -76,7 +117,6 @@ impl Portfolio {
             return Err(MeasureError::UnknownBook { book, books: self.parents().len() });
         }
         let is_within = self.books_within(book);
-        let mut of_positions = self.exposures(isa);
         let mut of_assets = vec![Vec::new(); expected];
         for (exposure, position) in of_positions.iter_mut().zip(self.positions()) {
             if is_within[position.book] {

@@ -13,8 +13,8 @@
 
 namespace warptape {
 
-static const u64 LANES = 64, CALLS = 32, MOVES = 6;
-static const u64 SPOT = 0, FORWARD = 1;
+static const u64 LANES = 64, CALLS = 32, MOVES = 8;
+static const u64 SPOT = 0, FORWARD = 1, DIGITAL_CASH = 3, DIGITAL_ASSET = 4;
 
 // A position with its asset's market: `HeldTerms` of the twin.
 struct HeldTerms {
@@ -29,6 +29,8 @@ struct HeldTerms {
     double rate;
     double dividend_yield;
     double volatility;
+    double amount;
+    u64 is_future;
 };
 
 struct PortfolioArgs {
@@ -83,21 +85,35 @@ __device__ inline double moved(const PortfolioArgs &args, int column, u64 at, do
     return constant + slope * years;
 }
 
+// What is paid at once.
+__device__ inline double paid_now(const HeldTerms &terms, double spot) {
+    double pays = terms.sign * (spot - terms.strike);
+    if (!(pays > 0.0)) return 0.0;
+    if (terms.instrument == DIGITAL_CASH) return terms.amount;
+    return terms.instrument == DIGITAL_ASSET ? terms.amount * spot : pays;
+}
+
 __device__ inline double unit_value(const PortfolioArgs &args, const HeldTerms &terms, u64 at) {
     double years = terms.years;
     double spot = within(terms.spot * moved(args, 0, at, 1.0, years), 1e-12, 1e15);
     if (terms.instrument == SPOT) return spot;
     double volatility = within(terms.volatility + moved(args, 2, at, 0.0, years), 1e-6, 100.0);
     double rate = within(terms.rate + moved(args, 4, at, 0.0, years), -10.0, 10.0);
-    double carried = exp_of(-(terms.dividend_yield * years));
+    if (terms.instrument != FORWARD && years == 0.0) return paid_now(terms, spot);
+    double dividend_yield = within(terms.dividend_yield + moved(args, 6, at, 0.0, years), -10.0, 10.0);
+    if (terms.is_future) dividend_yield = rate;
+    double carried = exp_of(-(dividend_yield * years));
     double cash = terms.strike * exp_of(-(rate * years));
     if (terms.instrument == FORWARD) return spot * carried - cash;
-    double drift = (rate - terms.dividend_yield + 0.5 * (volatility * volatility)) * years;
+    double drift = ((rate - dividend_yield) + 0.5 * (volatility * volatility)) * years;
     double deviation = volatility * __dsqrt_rn(years);
     double d1 = (ln_of_positive(spot / terms.strike) + drift) * (1.0 / deviation);
     double d2 = d1 - deviation;
     double asset = spot * carried * density_and_cdf(terms.sign * d1).cdf;
-    return terms.sign * (asset - cash * density_and_cdf(terms.sign * d2).cdf);
+    if (terms.instrument == DIGITAL_ASSET) return terms.amount * asset;
+    double cdf = density_and_cdf(terms.sign * d2).cdf;
+    if (terms.instrument == DIGITAL_CASH) return terms.amount * (cash / terms.strike * cdf);
+    return terms.sign * (asset - cash * cdf);
 }
 
 extern "C" __global__ void revalue_positions(const __grid_constant__ PortfolioArgs args) {

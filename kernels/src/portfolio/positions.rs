@@ -4,10 +4,16 @@ use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
-use super::revaluation::{HeldTerms, unit_value};
+use std::sync::Arc;
+
+use super::revaluation::{Held, HeldTerms, unit_value};
 use super::tree;
+use crate::isa::Isa;
 use crate::pricing::options::check;
-use crate::pricing::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError};
+use crate::pricing::{
+    AmericanOption, AssetMarket, DigitalPayout, EXPIRY_YEARS_RANGE, ExerciseBoundary, OptionKind,
+    PRICE_RANGE, ParameterError,
+};
 
 /// The most assets. Their covariance has the square of that many numbers.
 pub const ASSETS_MAX: usize = 4_096;
@@ -36,8 +42,30 @@ pub enum Instrument {
         kind: OptionKind,
         /// Strike.
         strike: f64,
-        /// Years until expiry.
+        /// Years until expiry, 0 where it expires now: then it is worth what it pays.
         expiry_years: f64,
+    },
+    /// An American option, valued by its boundary of exercise, which is to be found first: [`Portfolio::with_boundaries`].
+    American {
+        /// Call or put.
+        kind: OptionKind,
+        /// Strike.
+        strike: f64,
+        /// Years until expiry, 0 where it expires now.
+        expiry_years: f64,
+    },
+    /// A European option that pays all or nothing: `amount·e^{−rT}·Φ(w·d₂)`, or of the asset `amount·S·e^{−qT}·Φ(w·d₁)`.
+    Digital {
+        /// A call pays above the strike, a put below.
+        kind: OptionKind,
+        /// Strike.
+        strike: f64,
+        /// Years until expiry, 0 where it expires now.
+        expiry_years: f64,
+        /// What is paid.
+        pays: DigitalPayout,
+        /// How much of it.
+        amount: f64,
     },
 }
 
@@ -118,6 +146,10 @@ pub struct Portfolio {
     members: Vec<Members>,
     /// By position, the value of one unit now.
     units: Vec<f64>,
+    /// By asset, whether its price is that of a future.
+    futures: Vec<bool>,
+    /// By position, the boundary of an American option, if it is found.
+    boundaries: Vec<Option<Arc<ExerciseBoundary>>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -133,6 +165,18 @@ impl Portfolio {
         parents: Vec<Option<usize>>,
         positions: Vec<Position>,
     ) -> Result<Self, PortfolioError> {
+        let futures = vec![false; assets.len()];
+        Self::with_futures(assets, &futures, parents, positions)
+    }
+
+    /// The same where some of the assets' prices are those of futures, whose dividend yield is their rate, also where rates move.
+    pub fn with_futures(
+        assets: Vec<AssetMarket>,
+        futures: &[bool],
+        parents: Vec<Option<usize>>,
+        positions: Vec<Position>,
+    ) -> Result<Self, PortfolioError> {
+        assert_eq!(futures.len(), assets.len(), "a word on each asset");
         for (field, count, most) in [
             ("assets", assets.len(), ASSETS_MAX),
             ("books", parents.len(), BOOKS_MAX),
@@ -153,11 +197,20 @@ impl Portfolio {
                 _ => return Err(PortfolioError::Parent { book, parent }),
             }
         }
-        let mut portfolio = Self { assets, positions: Vec::new(), parents, members, units: Vec::new() };
+        let mut portfolio = Self {
+            assets,
+            positions: Vec::new(),
+            parents,
+            members,
+            units: Vec::new(),
+            futures: futures.to_vec(),
+            boundaries: Vec::new(),
+        };
         for (number, position) in positions.iter().enumerate() {
             portfolio.check(number, position)?;
             portfolio.members[position.book].positions.push(number);
         }
+        portfolio.boundaries = vec![None; positions.len()];
         portfolio.positions = positions;
         portfolio.units = (0..portfolio.positions.len()).map(|number| portfolio.unit_now(number)).collect();
         Ok(portfolio)
@@ -174,10 +227,53 @@ impl Portfolio {
         let checked = check("quantity", given.quantity, QUANTITY_RANGE).and(match given.instrument {
             Instrument::Spot => Ok(()),
             Instrument::Forward { strike, expiry_years }
-            | Instrument::Option { strike, expiry_years, .. } => check("strike", strike, PRICE_RANGE)
-                .and(check("expiry_years", expiry_years, EXPIRY_YEARS_RANGE)),
+            | Instrument::Option { strike, expiry_years, .. }
+            | Instrument::American { strike, expiry_years, .. } => check_terms(strike, expiry_years),
+            Instrument::Digital { strike, expiry_years, amount, .. } => {
+                check_terms(strike, expiry_years).and(check("amount", amount, PRICE_RANGE))
+            }
         });
         checked.map_err(|error| PortfolioError::Position { position, error })
+    }
+
+    /// The American options that have a boundary, by their positions.
+    pub fn americans(&self) -> Vec<(usize, AmericanOption)> {
+        let american = |(number, position): (usize, &Position)| match position.instrument {
+            Instrument::American { kind, strike, expiry_years } if expiry_years > 0.0 => {
+                let market = self.assets[position.asset];
+                Some((number, AmericanOption { market, kind, strike, expiry_years }))
+            }
+            _ => None,
+        };
+        self.positions.iter().enumerate().filter_map(american).collect()
+    }
+
+    /// The portfolio with the boundaries of its American options, in the order of [`Self::americans`].
+    #[must_use]
+    pub fn with_boundaries(mut self, isa: Isa, found: Vec<Arc<ExerciseBoundary>>) -> Self {
+        let americans = self.americans();
+        assert_eq!(americans.len(), found.len(), "a boundary for each");
+        for ((position, option), boundary) in americans.into_iter().zip(found) {
+            self.units[position] = boundary.values(isa, &[option.market.spot])[0];
+            self.boundaries[position] = Some(boundary);
+        }
+        self
+    }
+
+    /// Whether any position has a boundary of exercise.
+    pub fn has_boundaries(&self) -> bool {
+        self.boundaries.iter().any(Option::is_some)
+    }
+
+    /// By asset, whether its market is another one in a later portfolio of as many assets.
+    pub fn moved_assets(&self, after: &Self) -> Vec<bool> {
+        let before = self.assets.iter().zip(&self.futures);
+        before.zip(after.assets.iter().zip(&after.futures)).map(|(before, after)| before != after).collect()
+    }
+
+    /// By asset, whether its price is that of a future.
+    pub fn futures(&self) -> &[bool] {
+        &self.futures
     }
 
     /// Assets, as they are now.
@@ -223,11 +319,33 @@ impl Portfolio {
 
     pub(super) fn terms(&self, number: usize) -> HeldTerms {
         let position = &self.positions[number];
-        HeldTerms::new(position, &self.assets[position.asset], self.units[number])
+        let is_future = self.futures[position.asset];
+        HeldTerms::new(position, &self.assets[position.asset], is_future, self.units[number])
     }
 
+    pub(super) fn held(&self, number: usize) -> Held<'_> {
+        Held { terms: self.terms(number), boundary: self.boundaries[number].as_deref() }
+    }
+
+    /// The value of one unit; of an American option, none as long as its boundary is not found.
     fn unit_now(&self, number: usize) -> f64 {
         let position = &self.positions[number];
-        unit_value(&HeldTerms::new(position, &self.assets[position.asset], 0.0))
+        match position.instrument {
+            Instrument::American { expiry_years, .. } if expiry_years > 0.0 => f64::NAN,
+            _ => {
+                let is_future = self.futures[position.asset];
+                unit_value(&HeldTerms::new(position, &self.assets[position.asset], is_future, 0.0))
+            }
+        }
+    }
+}
+
+/// What expires now is worth what it pays.
+fn check_terms(strike: f64, expiry_years: f64) -> Result<(), ParameterError> {
+    check("strike", strike, PRICE_RANGE)?;
+    if expiry_years == 0.0 {
+        Ok(())
+    } else {
+        check("expiry_years", expiry_years, EXPIRY_YEARS_RANGE).map(|_| ())
     }
 }

@@ -10,12 +10,18 @@ use super::tree::Tree;
 use crate::isa::{HotLoop, Isa};
 use crate::math::{density_and_cdf, exp, ln_of_positive};
 use crate::pricing::draws::{LANES, Lanes};
-use crate::pricing::{AssetMarket, PRICE_RANGE, RATE_RANGE, VOLATILITY_RANGE};
+use crate::pricing::{
+    AmericanOption, AssetMarket, DigitalPayout, ExerciseBoundary, PRICE_RANGE, RATE_RANGE, VOLATILITY_RANGE,
+};
 
 /// Kinds of instruments, as numbers that kernels know.
 pub(super) const SPOT: u64 = 0;
 pub(super) const FORWARD: u64 = 1;
 pub(super) const OPTION: u64 = 2;
+pub(super) const DIGITAL_CASH: u64 = 3;
+pub(super) const DIGITAL_ASSET: u64 = 4;
+/// By its boundary, which the host alone has.
+pub(super) const AMERICAN: u64 = 5;
 
 /// A position with its asset's market: `HeldTerms` of `portfolio.cu`.
 #[repr(C)]
@@ -35,14 +41,39 @@ pub(super) struct HeldTerms {
     pub(super) rate: f64,
     pub(super) dividend_yield: f64,
     pub(super) volatility: f64,
+    /// What a digital option pays.
+    pub(super) amount: f64,
+    /// 1 where the price is that of a future, whose yield is the rate; else 0.
+    pub(super) is_future: u64,
+}
+
+/// A position with its boundary of exercise, if it has one.
+#[derive(Clone, Copy)]
+pub(super) struct Held<'a> {
+    pub(super) terms: HeldTerms,
+    pub(super) boundary: Option<&'a ExerciseBoundary>,
 }
 
 impl HeldTerms {
-    pub(super) fn new(position: &Position, market: &AssetMarket, unit: f64) -> Self {
+    pub(super) fn new(position: &Position, market: &AssetMarket, is_future: bool, unit: f64) -> Self {
+        let mut paid = 1.0;
         let (instrument, sign, strike, years) = match position.instrument {
             Instrument::Spot => (SPOT, 1.0, 1.0, 0.0),
             Instrument::Forward { strike, expiry_years } => (FORWARD, 1.0, strike, expiry_years),
             Instrument::Option { kind, strike, expiry_years } => (OPTION, kind.sign(), strike, expiry_years),
+            // One that expires now is a European one.
+            Instrument::American { kind, strike, expiry_years } => {
+                let instrument = if expiry_years > 0.0 { AMERICAN } else { OPTION };
+                (instrument, kind.sign(), strike, expiry_years)
+            }
+            Instrument::Digital { kind, strike, expiry_years, pays, amount } => {
+                paid = amount;
+                let instrument = match pays {
+                    DigitalPayout::Cash => DIGITAL_CASH,
+                    DigitalPayout::Asset => DIGITAL_ASSET,
+                };
+                (instrument, kind.sign(), strike, expiry_years)
+            }
         };
         let AssetMarket { spot, rate, dividend_yield, volatility } = *market;
         let (asset, quantity) = (position.asset as u64, position.quantity);
@@ -58,6 +89,8 @@ impl HeldTerms {
             rate,
             dividend_yield,
             volatility,
+            amount: paid,
+            is_future: u64::from(is_future),
         }
     }
 }
@@ -67,6 +100,7 @@ struct Moved<const N: usize> {
     spot: [f64; N],
     volatility: [f64; N],
     rate: [f64; N],
+    dividend_yield: [f64; N],
 }
 
 /// A number, or the end of the range that it is beyond.
@@ -78,8 +112,8 @@ fn within(x: f64, least: f64, greatest: f64) -> f64 {
 
 #[inline(always)]
 fn moved<const N: usize>(terms: &HeldTerms, [factor, turn, moves @ ..]: &[[f64; N]; MOVES]) -> Moved<N> {
-    let [volatility, volatility_slope, rate, rate_slope] = moves;
-    let mut found = Moved { spot: [0.0; N], volatility: [0.0; N], rate: [0.0; N] };
+    let [volatility, volatility_slope, rate, rate_slope, of_yield, yield_slope] = moves;
+    let mut found = Moved { spot: [0.0; N], volatility: [0.0; N], rate: [0.0; N], dividend_yield: [0.0; N] };
     for lane in 0..N {
         let spot = terms.spot * (factor[lane] + turn[lane] * terms.years);
         found.spot[lane] = within(spot, *PRICE_RANGE.start(), *PRICE_RANGE.end());
@@ -87,8 +121,41 @@ fn moved<const N: usize>(terms: &HeldTerms, [factor, turn, moves @ ..]: &[[f64; 
         found.volatility[lane] = within(volatility, *VOLATILITY_RANGE.start(), *VOLATILITY_RANGE.end());
         let rate = terms.rate + (rate[lane] + rate_slope[lane] * terms.years);
         found.rate[lane] = within(rate, *RATE_RANGE.start(), *RATE_RANGE.end());
+        let dividend_yield = terms.dividend_yield + (of_yield[lane] + yield_slope[lane] * terms.years);
+        let dividend_yield = within(dividend_yield, *RATE_RANGE.start(), *RATE_RANGE.end());
+        found.dividend_yield[lane] = if terms.is_future != 0 { found.rate[lane] } else { dividend_yield };
     }
     found
+}
+
+/// What is paid at once.
+#[inline(always)]
+fn paid_now(terms: &HeldTerms, spot: f64) -> f64 {
+    let pays = terms.sign * (spot - terms.strike);
+    let is_paid = pays > 0.0;
+    match terms.instrument {
+        DIGITAL_CASH => {
+            if is_paid {
+                terms.amount
+            } else {
+                0.0
+            }
+        }
+        DIGITAL_ASSET => {
+            if is_paid {
+                terms.amount * spot
+            } else {
+                0.0
+            }
+        }
+        _ => {
+            if is_paid {
+                pays
+            } else {
+                0.0
+            }
+        }
+    }
 }
 
 /// The value of one unit in some scenarios. There is one loop for each costly function, as in pricing.
@@ -98,14 +165,24 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     if terms.instrument == SPOT {
         return market.spot;
     }
-    let carried = exp(-(terms.dividend_yield * terms.years));
+    if terms.instrument != FORWARD && terms.years == 0.0 {
+        return market.spot.map(|spot| paid_now(terms, spot));
+    }
+    let mut carried = [0.0; N];
+    if market.dividend_yield == [terms.dividend_yield; N] {
+        carried = [exp(-(terms.dividend_yield * terms.years)); N];
+    } else {
+        for (carried, dividend_yield) in carried.iter_mut().zip(&market.dividend_yield) {
+            *carried = exp(-(dividend_yield * terms.years));
+        }
+    }
     let (mut cash, mut found) = ([0.0; N], [0.0; N]);
     for (cash, rate) in cash.iter_mut().zip(&market.rate) {
         *cash = terms.strike * exp(-(rate * terms.years));
     }
     if terms.instrument == FORWARD {
         for lane in 0..N {
-            found[lane] = market.spot[lane] * carried - cash[lane];
+            found[lane] = market.spot[lane] * carried[lane] - cash[lane];
         }
         return found;
     }
@@ -113,8 +190,8 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     let (mut d1, mut d2) = ([0.0; N], [0.0; N]);
     for lane in 0..N {
         let volatility = market.volatility[lane];
-        let drift =
-            (market.rate[lane] - terms.dividend_yield + 0.5 * (volatility * volatility)) * terms.years;
+        let carry = market.rate[lane] - market.dividend_yield[lane];
+        let drift = (carry + 0.5 * (volatility * volatility)) * terms.years;
         let deviation = volatility * root;
         d1[lane] = (ln_of_positive(market.spot[lane] / terms.strike) + drift) * (1.0 / deviation);
         d2[lane] = d1[lane] - deviation;
@@ -127,21 +204,65 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
         (_, cdf2[lane]) = density_and_cdf(terms.sign * d2[lane]);
     }
     for lane in 0..N {
-        let asset = market.spot[lane] * carried * cdf1[lane];
-        found[lane] = terms.sign * (asset - cash[lane] * cdf2[lane]);
+        let asset = market.spot[lane] * carried[lane] * cdf1[lane];
+        found[lane] = match terms.instrument {
+            // The cash is what the strike is worth.
+            DIGITAL_CASH => terms.amount * (cash[lane] / terms.strike * cdf2[lane]),
+            DIGITAL_ASSET => terms.amount * asset,
+            _ => terms.sign * (asset - cash[lane] * cdf2[lane]),
+        };
     }
     found
 }
 
+/// The values of one unit of an American option. Where nothing but the spot moves, its boundary stays what it is; else it is found anew, and
+/// where none is, the option is worth what exercise pays or the European one, whichever is more.
+fn american_values(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize>) -> Lanes<f64> {
+    let (terms, boundary) = (&held.terms, held.boundary.expect("boundaries are found before"));
+    let market = moved(terms, moves);
+    let now = [terms.volatility, terms.rate, terms.dividend_yield];
+    let of = |lane: usize| [market.volatility[lane], market.rate[lane], market.dividend_yield[lane]];
+    let mut values = [terms.unit; LANES];
+    if lanes.clone().all(|lane| of(lane) == now) {
+        values[lanes.clone()].copy_from_slice(&boundary.values(isa, &market.spot[lanes.clone()]));
+        return values;
+    }
+    let european = unit_values(&HeldTerms { instrument: OPTION, ..*terms }, moves);
+    let mut known: Option<([f64; 3], Option<ExerciseBoundary>)> = None;
+    for lane in lanes.clone() {
+        let [volatility, rate, dividend_yield] = of(lane);
+        let (_, found) = match known.take().filter(|(of_known, _)| *of_known == of(lane)) {
+            Some(same) => known.insert(same),
+            None => {
+                let market = AssetMarket { volatility, rate, dividend_yield, ..boundary.option().market };
+                let option = AmericanOption { market, ..*boundary.option() };
+                known.insert((of(lane), option.boundary(isa).ok()))
+            }
+        };
+        values[lane] = match found {
+            Some(found) => found.values(isa, &[market.spot[lane]])[0],
+            None => {
+                let pays = paid_now(terms, market.spot[lane]);
+                if pays > european[lane] { pays } else { european[lane] }
+            }
+        };
+    }
+    values
+}
+
 /// Value of one unit now.
 pub(super) fn unit_value(terms: &HeldTerms) -> f64 {
-    let [value] = unit_values(terms, &[[1.0], [0.0], [0.0], [0.0], [0.0], [0.0]]);
+    let [value] = unit_values(terms, &[[1.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0]]);
     value
 }
 
 #[inline(always)]
-fn profits(terms: &HeldTerms, moves: &Moves) -> Lanes<f64> {
-    let mut found = unit_values(terms, moves);
+fn profits(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize>) -> Lanes<f64> {
+    let terms = &held.terms;
+    let mut found = match terms.instrument {
+        AMERICAN => american_values(isa, held, moves, lanes),
+        _ => unit_values(terms, moves),
+    };
     for value in &mut found {
         *value = terms.quantity * (*value - terms.unit);
     }
@@ -186,8 +307,8 @@ impl Portfolio {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         assert!(range.end <= scenarios.len(), "scenarios that there are");
         profits.columns.resize(self.parents().len(), Vec::new());
-        let terms: Vec<HeldTerms> = (0..self.positions().len()).map(|number| self.terms(number)).collect();
-        isa.run(RunBooks { portfolio: self, terms: &terms, scenarios, range, profits });
+        let held: Vec<Held<'_>> = (0..self.positions().len()).map(|number| self.held(number)).collect();
+        isa.run(RunBooks { isa, portfolio: self, held: &held, scenarios, range, profits });
     }
 
     /// Adds the profits of one position in some scenarios, in order, with the bits that they have in its book's sum. Where scenarios are
@@ -202,7 +323,7 @@ impl Portfolio {
     ) {
         assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
         assert!(range.end <= scenarios.len(), "scenarios that there are");
-        isa.run(RunPosition { terms: &self.terms(position), scenarios, range, profits });
+        isa.run(RunPosition { isa, held: &self.held(position), scenarios, range, profits });
     }
 }
 
@@ -217,8 +338,9 @@ pub(super) fn groups(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usiz
 }
 
 struct RunBooks<'a> {
+    isa: Isa,
     portfolio: &'a Portfolio,
-    terms: &'a [HeldTerms],
+    held: &'a [Held<'a>],
     scenarios: &'a Scenarios,
     range: Range<u64>,
     profits: &'a mut Profits,
@@ -234,9 +356,9 @@ impl HotLoop for RunBooks<'_> {
             self.scenarios.draw(group, &mut scratch);
             for (book, members) in members.iter().enumerate().rev() {
                 for &position in &members.positions {
-                    let terms = &self.terms[position];
-                    let moves = self.scenarios.moves(group, terms.asset as usize, &scratch);
-                    tree.add(profits(terms, &moves));
+                    let held = &self.held[position];
+                    let moves = self.scenarios.moves(group, held.terms.asset as usize, &scratch);
+                    tree.add(profits(self.isa, held, &moves, &lanes));
                 }
                 members.books.iter().for_each(|book| tree.add(sums[*book]));
                 sums[book] = tree.take();
@@ -249,7 +371,8 @@ impl HotLoop for RunBooks<'_> {
 }
 
 struct RunPosition<'a> {
-    terms: &'a HeldTerms,
+    isa: Isa,
+    held: &'a Held<'a>,
     scenarios: &'a Scenarios,
     range: Range<u64>,
     profits: &'a mut Vec<f64>,
@@ -261,8 +384,8 @@ impl HotLoop for RunPosition<'_> {
         let mut scratch = Scratch::default();
         for (group, lanes) in groups(self.range) {
             self.scenarios.draw(group, &mut scratch);
-            let moves = self.scenarios.moves(group, self.terms.asset as usize, &scratch);
-            self.profits.extend_from_slice(&profits(self.terms, &moves)[lanes]);
+            let moves = self.scenarios.moves(group, self.held.terms.asset as usize, &scratch);
+            self.profits.extend_from_slice(&profits(self.isa, self.held, &moves, &lanes)[lanes]);
         }
     }
 }

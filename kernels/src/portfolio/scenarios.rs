@@ -7,6 +7,7 @@
 //! | spot | `S · (spot_factor + spot_slope·T)` |
 //! | volatility | `σ + volatility + volatility_slope·T` |
 //! | rate | `r + rate + rate_slope·T` |
+//! | dividend yield | `q + dividend_yield + dividend_yield_slope·T`; of a future, the rate in the scenario |
 //!
 //! each within the range that [`pricing`](crate::pricing) allows; the asset itself has `T = 0`. Scenario `s` is a function of its number
 //! alone: of drawn ones, the normal numbers are those of path `s` and step `a` in [`draws`](crate::pricing), for asset `a`.
@@ -35,7 +36,7 @@ const MEAN_RANGE: RangeInclusive<f64> = -10.0..=10.0;
 const HORIZON_YEARS_RANGE: RangeInclusive<f64> = 1e-9..=60.0;
 
 /// Number of columns of an asset's moves: one for each field of [`Shock`].
-pub(super) const MOVES: usize = 6;
+pub(super) const MOVES: usize = 8;
 
 /// An asset's moves in the scenarios of a group.
 pub(super) type Moves = [Lanes<f64>; MOVES];
@@ -55,6 +56,10 @@ pub struct Shock {
     pub rate: f64,
     /// Number that is added to the rate for each year until expiry.
     pub rate_slope: f64,
+    /// Number that is added to the dividend yield, which is the foreign rate of a currency.
+    pub dividend_yield: f64,
+    /// Number that is added to the dividend yield for each year until expiry.
+    pub dividend_yield_slope: f64,
 }
 
 impl Shock {
@@ -66,6 +71,8 @@ impl Shock {
         volatility_slope: 0.0,
         rate: 0.0,
         rate_slope: 0.0,
+        dividend_yield: 0.0,
+        dividend_yield_slope: 0.0,
     };
 
     /// The same move for all expiries: the spot price by a share of itself, volatility and rate by the numbers that are added.
@@ -83,6 +90,7 @@ impl Shock {
             volatility_slope: volatility,
             rate: -(rate * pivot_years),
             rate_slope: rate,
+            ..Shock::NONE
         }
     }
 
@@ -94,6 +102,8 @@ impl Shock {
             self.volatility_slope,
             self.rate,
             self.rate_slope,
+            self.dividend_yield,
+            self.dividend_yield_slope,
         ]
     }
 }
@@ -264,10 +274,22 @@ impl Scenarios {
 
     /// Scenarios that are drawn when they are computed.
     pub fn drawn(spec: &Drawn) -> Result<Self, ScenarioError> {
+        Self::drawn_by(spec, Covariance::factor)
+    }
+
+    /// The scenarios as earlier versions drew them, which refused some covariances of less than full rank.
+    pub fn drawn_as_before(spec: &Drawn) -> Result<Self, ScenarioError> {
+        Self::drawn_by(spec, Covariance::cholesky)
+    }
+
+    fn drawn_by(
+        spec: &Drawn,
+        factor_of: fn(&Covariance) -> Result<Vec<f64>, CovarianceError>,
+    ) -> Result<Self, ScenarioError> {
         let assets = spec.covariance.assets();
         check("horizon_years", spec.horizon_years, HORIZON_YEARS_RANGE)?;
         let root = spec.horizon_years.sqrt();
-        let factor = spec.covariance.cholesky()?.iter().map(|number| number * root).collect();
+        let factor = factor_of(spec.covariance)?.iter().map(|number| number * root).collect();
         let mut drifts = vec![0.0; assets];
         if !spec.means.is_empty() {
             expect("means", spec.means.len(), assets)?;
@@ -296,6 +318,14 @@ impl Scenarios {
     /// Number of assets.
     pub fn assets(&self) -> usize {
         self.assets
+    }
+
+    /// Whether more than spot prices moves in any of them.
+    pub fn moves_more_than_spots(&self) -> bool {
+        match &self.source {
+            ShockSource::Given(columns) => columns[2..].iter().any(|column| !column.is_empty()),
+            ShockSource::Drawn { .. } => false,
+        }
     }
 
     /// Bytes of memory that the scenarios take.
@@ -427,5 +457,7 @@ fn check_shock(shock: &Shock) -> Result<(), ParameterError> {
     check("volatility", shock.volatility, MOVE_RANGE)?;
     check("volatility_slope", shock.volatility_slope, MOVE_RANGE)?;
     check("rate", shock.rate, MOVE_RANGE)?;
-    check("rate_slope", shock.rate_slope, MOVE_RANGE)
+    check("rate_slope", shock.rate_slope, MOVE_RANGE)?;
+    check("dividend_yield", shock.dividend_yield, MOVE_RANGE)?;
+    check("dividend_yield_slope", shock.dividend_yield_slope, MOVE_RANGE)
 }

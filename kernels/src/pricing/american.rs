@@ -15,7 +15,7 @@ use super::exercise::{Continuation, RuleSearch};
 use super::options::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, check};
 use super::sampling::Sampling;
 use super::simulation::{Contract, Estimate, Precision, SimulationSpec};
-use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
+use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, effective_samples};
 use super::terms::{Terms, lognormal_payoff};
 use super::walks::Walks;
 use crate::isa::{HotLoop, Isa};
@@ -199,11 +199,18 @@ impl AmericanSimulation {
         let strike = self.spec.strike;
         if self.rule.is_now {
             let samples = blocks.len() as u64 * BLOCK_SAMPLES;
-            return Estimate { price: strike * self.terms.pays(0.0), standard_error: 0.0, samples };
+            let effective = samples as f64;
+            return Estimate {
+                price: strike * self.terms.pays(0.0),
+                standard_error: 0.0,
+                samples,
+                effective,
+            };
         }
         let (Mean { value, standard_error }, samples) =
             Mean::of_blocks(self.spec.sampling, blocks, Some(self.terms.european.value));
-        Estimate { price: strike * value, standard_error: strike * standard_error, samples }
+        let effective = effective_samples(blocks, samples);
+        Estimate { price: strike * value, standard_error: strike * standard_error, samples, effective }
     }
 }
 

@@ -85,7 +85,8 @@ impl AmericanGreekSimulation {
             let [gamma, vega, theta, rho] = [certain(0.0); 4];
             let price = certain(spec.strike * terms.pays(0.0));
             let samples = blocks.len() as u64 * BLOCK_SAMPLES;
-            return GreekEstimate { price, delta: certain(terms.sign), gamma, vega, theta, rho, samples };
+            let (delta, effective) = (certain(terms.sign), samples as f64);
+            return GreekEstimate { price, delta, gamma, vega, theta, rho, samples, effective };
         }
         estimate_of(spec.sampling, blocks, Some(self.controls()), spec.strike)
     }

@@ -8,14 +8,15 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use super::correlations::{CorrelationError, cholesky};
+use super::correlations::{self, CorrelationError};
 use super::draws::{Draws, LANES, Lanes, Stream};
 use super::options::{
     AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, RATE_RANGE, check,
 };
+use super::parity;
 use super::sampling::{NumberSource, Sampling};
 use super::simulation::{Estimate, Precision};
-use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
+use super::sums::{BlockSums, GROUPS, LaneSums, Mean, effective_samples};
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Real, exp};
 
@@ -93,6 +94,17 @@ pub enum BasketError {
 pub struct BasketSimulation {
     spec: BasketSpec,
     terms: BasketTerms,
+    /// Whether a put is simulated in place of the call (`parity.rs`).
+    is_put_of_call: bool,
+}
+
+/// What a call has more than the put, with derivatives.
+pub(super) struct More {
+    pub price: f64,
+    /// By asset.
+    pub deltas: Vec<f64>,
+    pub theta: f64,
+    pub rho: f64,
 }
 
 /// Constants of a basket.
@@ -109,7 +121,27 @@ pub(crate) struct BasketTerms {
 
 impl BasketSimulation {
     /// Checks all numbers.
-    pub fn new(spec: BasketSpec) -> Result<Self, BasketError> {
+    pub fn new(mut spec: BasketSpec) -> Result<Self, BasketError> {
+        let root = spec.expiry_years.sqrt();
+        let is_put_of_call = spec.kind == OptionKind::Call
+            && spec.assets.iter().all(|asset| asset.weight >= 0.0)
+            && spec.assets.iter().any(|asset| asset.volatility * root >= parity::DEVIATION_MIN);
+        if is_put_of_call {
+            spec.kind = OptionKind::Put;
+        }
+        Ok(Self { is_put_of_call, ..Self::by(spec, correlations::factor)? })
+    }
+
+    /// The simulation that earlier versions made: without the assets as a control of calls with great deviations, and with other
+    /// tolerances of correlations.
+    pub fn as_before(spec: BasketSpec) -> Result<Self, BasketError> {
+        Self::by(spec, correlations::cholesky)
+    }
+
+    fn by(
+        spec: BasketSpec,
+        factor_of: fn(&[f64], usize) -> Result<Vec<Vec<f64>>, CorrelationError>,
+    ) -> Result<Self, BasketError> {
         check("rate", spec.rate, RATE_RANGE)?;
         check("strike", spec.strike, PRICE_RANGE)?;
         check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
@@ -120,14 +152,35 @@ impl BasketSimulation {
         for (number, asset) in spec.assets.iter().enumerate() {
             asset.check(spec.rate).map_err(|error| BasketError::Asset { asset: number, error })?;
         }
-        let rows = cholesky(&spec.correlations, count)?;
+        let rows = factor_of(&spec.correlations, count)?;
         let terms = BasketTerms::new(&spec, &rows);
-        Ok(Self { spec, terms })
+        Ok(Self { spec, terms, is_put_of_call: false })
     }
 
-    /// The specification.
+    /// The specification of what is simulated.
     pub fn spec(&self) -> &BasketSpec {
         &self.spec
+    }
+
+    /// By how much more the option is worth than what is simulated: what all assets deliver less the strike, if it is a call in whose place
+    /// that is the put.
+    pub(super) fn more(&self) -> Option<More> {
+        self.is_put_of_call.then(|| {
+            let BasketSpec { rate, strike, expiry_years, .. } = self.spec;
+            let cash = strike * self.terms.discount;
+            let of_asset = |asset: &BasketAsset| {
+                let carried = asset.weight * exp(-(asset.dividend_yield * expiry_years));
+                (carried, carried * asset.spot, asset.dividend_yield)
+            };
+            let assets: Vec<_> = self.spec.assets.iter().map(of_asset).collect();
+            let sum = |of: fn(&(f64, f64, f64)) -> f64| assets.iter().fold(0.0, |sum, asset| sum + of(asset));
+            More {
+                price: sum(|(_, worth, _)| *worth) - cash,
+                deltas: assets.iter().map(|(carried, ..)| *carried).collect(),
+                theta: sum(|(_, worth, dividend_yield)| worth * dividend_yield) - rate * cash,
+                rho: expiry_years * cash,
+            }
+        })
     }
 
     pub(crate) fn terms(&self) -> &BasketTerms {
@@ -146,7 +199,12 @@ impl BasketSimulation {
     pub fn estimate(&self, blocks: &[BlockSums]) -> Estimate {
         let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, None);
         let discount = self.terms.discount;
-        Estimate { price: discount * value, standard_error: discount * standard_error, samples }
+        Estimate {
+            price: discount * value + self.more().map_or(0.0, |more| more.price),
+            standard_error: discount * standard_error,
+            samples,
+            effective: effective_samples(blocks, samples),
+        }
     }
 }
 
@@ -211,7 +269,7 @@ pub(super) struct Worths<'a, T, const BY_ASSET: bool> {
 
 impl<'a, T: Real, const BY_ASSET: bool> Worths<'a, T, BY_ASSET> {
     pub fn new(simulation: &'a BasketSimulation) -> Self {
-        let BasketSimulation { spec, terms } = simulation;
+        let BasketSimulation { spec, terms, .. } = simulation;
         let of = |numbers: &[f64]| numbers.iter().map(|number| T::of(*number)).collect();
         let zeros = |count: usize| vec![[T::of(0.0); LANES]; count];
         let count = spec.assets.len();

@@ -14,7 +14,7 @@ use super::basket::{BasketAsset, BasketSimulation, BasketSpec, Worths};
 use super::draws::{LANES, Lanes};
 use super::greeks::{BUMP_OF_DEVIATION, GREEK_BUMP_MAX, GREEK_BUMP_MIN, Measured};
 use super::simulation::Precision;
-use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
+use super::sums::{BlockSums, GROUPS, LaneSums, Mean, effective_samples};
 use crate::isa::{HotLoop, Isa};
 use crate::math::Real;
 
@@ -71,6 +71,8 @@ pub struct BasketGreekEstimate {
     pub rho: Measured,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
+    /// As of an [`Estimate`](super::Estimate).
+    pub effective: f64,
 }
 
 impl BasketGreekSimulation {
@@ -142,7 +144,16 @@ impl BasketGreekSimulation {
             AssetGreeks { delta, gamma, vega }
         };
         let assets = (0..self.assets.len()).map(of_asset).collect();
-        BasketGreekEstimate { price, assets, theta, rho, samples }
+        let prices: Vec<BlockSums> = blocks.iter().step_by(self.columns()).copied().collect();
+        let effective = effective_samples(&prices, samples);
+        let mut found = BasketGreekEstimate { price, assets, theta, rho, samples, effective };
+        if let Some(more) = self.simulation.more() {
+            found.price.value += more.price;
+            found.theta.value += more.theta;
+            found.rho.value += more.rho;
+            found.assets.iter_mut().zip(more.deltas).for_each(|(asset, more)| asset.delta.value += more);
+        }
+        found
     }
 }
 

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::portfolio::semi_definite::{self, Indefinite};
+
 /// The error that correlations may have, and the share of a variance that is taken for 0.
 const TOLERANCE: f64 = 1e-12;
 
@@ -46,6 +48,17 @@ pub enum CorrelationError {
     },
     /// The matrix is not positive semi-definite: no assets can have these correlations.
     #[error(
+        "correlations is not positive semi-definite: its least eigenvalue is {least:e} and its greatest {greatest:e}, which no rounding \
+         explains: move correlations towards 0"
+    )]
+    Negative {
+        /// The least eigenvalue.
+        least: f64,
+        /// The greatest.
+        greatest: f64,
+    },
+    /// The same, as it was told before eigenvalues were looked at.
+    #[error(
         "correlations is not positive semi-definite: those of asset {asset} contradict each other, \
          given those of the assets before it; move them towards 0"
     )]
@@ -55,7 +68,21 @@ pub enum CorrelationError {
     },
 }
 
-/// The lower triangular L with `L·Lᵀ` the matrix, row by row without what is above the diagonal (Cholesky). Where a variance is all
+/// The lower triangular L with `L·Lᵀ` the matrix, row by row without what is above the diagonal: by Cholesky where every asset moves by
+/// itself, else of the nearest matrix without negative eigenvalues, which is the check of covariances too.
+pub(crate) fn factor(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>>, CorrelationError> {
+    check(correlations, assets)?;
+    if let Ok(rows) = cholesky(correlations, assets)
+        && rows.iter().enumerate().all(|(row, factors)| factors[row] > 0.0)
+    {
+        return Ok(rows);
+    }
+    let factor = semi_definite::lower_factor(assets, correlations)
+        .map_err(|Indefinite { least, greatest }| CorrelationError::Negative { least, greatest })?;
+    Ok(factor.chunks_exact(assets).enumerate().map(|(row, factors)| factors[..=row].to_vec()).collect())
+}
+
+/// The factor as earlier versions had it (Cholesky). Where a variance is all
 /// explained by the assets before, its column is 0: so the matrix may be semi-definite.
 pub(crate) fn cholesky(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>>, CorrelationError> {
     check(correlations, assets)?;

@@ -472,6 +472,7 @@ fn arguments(simulation: &Simulation, blocks: &Range<u64>) -> SimulationArgs {
     let contract = match spec.contract {
         Contract::European { .. } => 0,
         Contract::Asian { .. } => 1,
+        Contract::Barrier { .. } if simulation.knocks_in() => 4,
         Contract::Barrier { .. } => 2,
         Contract::Lookback { .. } => 3,
     };

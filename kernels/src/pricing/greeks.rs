@@ -16,10 +16,10 @@ use bytemuck::{Pod, Zeroable};
 use super::draws::{LANES, Numbers};
 use super::options::{AssetMarket, ParameterError};
 use super::paths::Paths;
-use super::payoffs::{Asian, Barrier, European, Lookback, Payoff};
+use super::payoffs::{Asian, Barrier, European, KnockIn, Lookback, Payoff};
 use super::sampling::Sampling;
 use super::simulation::{Contract, Precision, Simulation, SimulationSpec};
-use super::sums::{BlockSums, GROUPS, LaneSums, Mean};
+use super::sums::{BlockSums, GROUPS, LaneSums, Mean, effective_samples};
 use super::terms::Terms;
 use crate::isa::{HotLoop, Isa};
 use crate::math::{Dual, PARAMETERS, RATE, Real, SPOT, Term, VOLATILITY, YEARS};
@@ -80,6 +80,8 @@ pub struct GreekEstimate {
     pub rho: Measured,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
+    /// As of an [`Estimate`](super::Estimate).
+    pub effective: f64,
 }
 
 impl Bumped {
@@ -107,9 +109,17 @@ impl Bumped {
 impl GreekSimulation {
     /// Checks all numbers.
     pub fn new(spec: SimulationSpec) -> Result<Self, ParameterError> {
-        let simulation = Simulation::new(spec)?;
-        let bumped = Bumped::new(&spec, simulation.terms());
-        Ok(Self { simulation, bumped })
+        Simulation::new(spec).map(Self::of)
+    }
+
+    /// Of the simulation that earlier versions made.
+    pub fn as_before(spec: SimulationSpec) -> Result<Self, ParameterError> {
+        Simulation::as_before(spec).map(Self::of)
+    }
+
+    fn of(simulation: Simulation) -> Self {
+        let bumped = Bumped::new(simulation.spec(), simulation.terms());
+        Self { simulation, bumped }
     }
 
     /// The simulation of the price alone, by the same paths.
@@ -140,6 +150,7 @@ impl GreekSimulation {
         match self.simulation.spec().contract {
             Contract::European { .. } => run!(European),
             Contract::Asian { .. } => run!(Asian),
+            Contract::Barrier { .. } if self.simulation.knocks_in() => run!(KnockIn),
             Contract::Barrier { .. } => run!(Barrier),
             Contract::Lookback { .. } => run!(Lookback),
         }
@@ -148,7 +159,16 @@ impl GreekSimulation {
     /// Price and Greeks by the sums of the first blocks, all from block 0 on.
     pub fn estimate(&self, blocks: &[GreekSums]) -> GreekEstimate {
         let expected = self.simulation.has_control().then(|| self.controls());
-        estimate_of(self.simulation.spec().sampling, blocks, expected, 1.0)
+        let mut found = estimate_of(self.simulation.spec().sampling, blocks, expected, 1.0);
+        if let Some(more) = self.simulation.more() {
+            let GreekEstimate { price, delta, gamma, vega, theta, rho, .. } = &mut found;
+            let measured = [price, delta, gamma, vega, theta, rho];
+            measured
+                .into_iter()
+                .zip(greeks_of(more, 0.0))
+                .for_each(|(measured, more)| measured.value += more);
+        }
+        found
     }
 
     /// Expectations of the controls.
@@ -175,7 +195,9 @@ pub(super) fn estimate_of(
         Measured { value: unit * value, standard_error: unit * standard_error }
     });
     let [price, delta, gamma, vega, theta, rho] = measured;
-    GreekEstimate { price, delta, gamma, vega, theta, rho, samples }
+    let prices: Vec<BlockSums> = blocks.iter().map(|block| block.0[0]).collect();
+    let effective = effective_samples(&prices, samples);
+    GreekEstimate { price, delta, gamma, vega, theta, rho, samples, effective }
 }
 
 /// Price and Greeks in the order of columns; theta is the derivative by time that passes.

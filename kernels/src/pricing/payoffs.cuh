@@ -110,6 +110,31 @@ struct Barrier {
 };
 
 template <typename T>
+struct KnockIn {
+    static const bool HAS_CONTROL = false, HAS_EXTREMES = false, HAS_GAMMA = false;
+    typedef typename Number<T>::Part Part;
+    Common<T> common;
+    T barrier, factor;
+    Part touched;
+
+    __device__ explicit KnockIn(const Terms &terms)
+        : common(terms), barrier(Number<T>::of_term(terms.barrier)), factor(Number<T>::of_term(terms.factor)),
+          touched((Part)(1.0 - terms.untouched)) {}
+    __device__ State<T> start() const { return {common.zero(), Number<T>::constant(touched), common.zero()}; }
+    __device__ State<T> step(const State<T> &state, Part z, Part) const {
+        T x = common.moved(state.x, z);
+        T exponent = factor * ((barrier - state.x) * (barrier - x));
+        T of_step = exp_of(lesser(exponent, common.zero()));
+        T one = Number<T>::constant((Part)1.0);
+        return {x, state.second + (one - state.second) * of_step, common.zero()};
+    }
+    __device__ Paid<T> finish(const State<T> &state) const {
+        return {common.paid(common.gained(state.x)) * state.second, common.zero()};
+    }
+    __device__ Part gamma(const State<T> &) const { return (Part)0.0; }
+};
+
+template <typename T>
 struct Lookback {
     static const bool HAS_CONTROL = false, HAS_EXTREMES = true, HAS_GAMMA = false;
     typedef typename Number<T>::Part Part;

@@ -196,6 +196,49 @@ impl<T: Number> Payoff<T> for Barrier<T> {
     }
 }
 
+/// An option that pays if the barrier was touched. The probability of a touch given the prices is kept itself, as
+/// `t + (1 − t)·e` after a step: what is missing from 1 in that of no touch would have few digits, or none, where it is small.
+#[derive(Clone, Copy)]
+pub(crate) struct KnockIn<T: Number> {
+    common: Common<T>,
+    barrier: T,
+    factor: T,
+    /// Probability of a touch before the first step.
+    touched: T,
+}
+
+impl<T: Number> KnockIn<T> {
+    pub(crate) fn new(terms: &Terms) -> Self {
+        Self {
+            common: Common::new(terms),
+            barrier: T::of_term(&terms.barrier),
+            factor: T::of_term(&terms.factor()),
+            touched: T::of(1.0 - terms.untouched),
+        }
+    }
+}
+
+impl<T: Number> Payoff<T> for KnockIn<T> {
+    const KEPT: usize = 2;
+
+    fn start(&self) -> [T; STATE] {
+        [T::of(0.0), self.touched, T::of(0.0)]
+    }
+
+    #[inline(always)]
+    fn step(&self, [before, touched, _]: [T; STATE], z: T::Part, _: T::Part) -> [T; STATE] {
+        let x = self.common.moved(before, z);
+        let exponent = self.factor * ((self.barrier - before) * (self.barrier - x));
+        let of_step = exponent.lesser(T::of(0.0)).exp();
+        [x, touched + (T::of(1.0) - touched) * of_step, T::of(0.0)]
+    }
+
+    #[inline(always)]
+    fn finish(&self, [x, touched, _]: [T; STATE]) -> [T; 2] {
+        [self.common.paid(self.common.gained(x)) * touched, T::of(0.0)]
+    }
+}
+
 /// The greatest or least price at any time counts, against a strike or against the price at expiry. The extreme within a step
 /// is drawn: `½(x + x' ± √((x' − x)² − 2σ²Δt·ln u))`. State: x, the extreme.
 #[derive(Clone, Copy)]

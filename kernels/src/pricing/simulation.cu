@@ -9,7 +9,7 @@
 
 namespace warptape {
 
-enum Contract { EUROPEAN, ASIAN, BARRIER, LOOKBACK };
+enum Contract { EUROPEAN, ASIAN, BARRIER, LOOKBACK, KNOCK_IN };
 
 struct SimulationArgs {
     u64 contract, is_mixed, is_antithetic;
@@ -158,6 +158,7 @@ __device__ inline void simulate_in(const SimulationArgs &args, u64 thread) {
         case EUROPEAN: return simulate<T, European>(args, thread);
         case ASIAN: return simulate<T, Asian>(args, thread);
         case BARRIER: return simulate<T, Barrier>(args, thread);
+        case KNOCK_IN: return simulate<T, KnockIn>(args, thread);
         default: return simulate<T, Lookback>(args, thread);
     }
 }
@@ -168,6 +169,7 @@ __device__ inline void simulate_greeks_in(const SimulationArgs &args, u64 thread
         case EUROPEAN: return simulate_greeks_by<T, European>(args, thread);
         case ASIAN: return simulate_greeks_by<T, Asian>(args, thread);
         case BARRIER: return simulate_greeks_by<T, Barrier>(args, thread);
+        case KNOCK_IN: return simulate_greeks_by<T, KnockIn>(args, thread);
         default: return simulate_greeks_by<T, Lookback>(args, thread);
     }
 }

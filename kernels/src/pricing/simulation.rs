@@ -8,13 +8,14 @@ use std::ops::Range;
 
 use super::draws::{LANES, Numbers};
 use super::options::{AssetMarket, EXPIRY_YEARS_RANGE, OptionKind, PRICE_RANGE, ParameterError, check};
+use super::parity;
 use super::paths::Paths;
-use super::payoffs::{Asian, Barrier, European, Lookback, Payoff};
+use super::payoffs::{Asian, Barrier, European, KnockIn, Lookback, Payoff};
 use super::sampling::Sampling;
-use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean};
+use super::sums::{BLOCK_SAMPLES, BlockSums, GROUPS, LaneSums, Mean, effective_samples};
 use super::terms::Terms;
 use crate::isa::{HotLoop, Isa};
-use crate::math::{Number, Real};
+use crate::math::{Number, Real, Term};
 pub use warptape_terms::{BarrierKind, Precision};
 
 /// The most steps of a path.
@@ -86,6 +87,10 @@ pub struct SimulationSpec {
 pub struct Simulation {
     spec: SimulationSpec,
     terms: Terms,
+    /// By how much more the contract is worth than what is simulated in place of it.
+    more: Option<Term>,
+    /// Whether paths are those of earlier versions.
+    is_as_before: bool,
 }
 
 /// A price, with the number of samples that it was found from.
@@ -97,11 +102,25 @@ pub struct Estimate {
     pub standard_error: f64,
     /// Samples: paths, or pairs of paths.
     pub samples: u64,
+    /// How many equal payoffs would have the sum and the sum of squares that were found: 0 where nothing was paid. Few of them say little of
+    /// the variance, and so of the standard error.
+    pub effective: f64,
 }
 
 impl Simulation {
     /// Checks all numbers.
     pub fn new(spec: SimulationSpec) -> Result<Self, ParameterError> {
+        let mut simulation = Self::as_before(spec)?;
+        simulation.is_as_before = false;
+        if let Some((put, more)) = parity::of_call(&spec) {
+            (simulation.spec, simulation.terms, simulation.more) = (put, Terms::new(&put), Some(more));
+        }
+        Ok(simulation)
+    }
+
+    /// The simulation that earlier versions made: without the asset as a control of calls with great deviations, and of options that a
+    /// barrier begins with the probability of a touch as what is missing from 1, by which small ones lose their digits.
+    pub fn as_before(spec: SimulationSpec) -> Result<Self, ParameterError> {
         spec.market.check()?;
         check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
         let sums_prices = matches!(spec.contract, Contract::Asian { .. });
@@ -120,12 +139,31 @@ impl Simulation {
             Contract::Lookback { strike, .. } => strike.unwrap_or(spec.market.spot),
         };
         check("strike", strike, PRICE_RANGE)?;
-        Ok(Self { spec, terms: Terms::new(&spec) })
+        Ok(Self { spec, terms: Terms::new(&spec), more: None, is_as_before: true })
     }
 
-    /// The specification.
+    /// The specification of what is simulated.
     pub fn spec(&self) -> &SimulationSpec {
         &self.spec
+    }
+
+    /// By how much more the contract is worth than what is simulated.
+    pub(crate) fn more(&self) -> Option<Term> {
+        self.more
+    }
+
+    /// Whether the probability of a touch is kept, and not that of none.
+    pub(crate) fn knocks_in(&self) -> bool {
+        let begins = |kind: BarrierKind| matches!(kind, BarrierKind::UpIn | BarrierKind::DownIn);
+        !self.is_as_before
+            && matches!(self.spec.contract, Contract::Barrier { barrier_kind, .. } if begins(barrier_kind))
+    }
+
+    /// Whether every path pays nothing, whatever the numbers: the barrier that ends the option is touched already.
+    pub fn pays_never(&self) -> bool {
+        let ends = |kind: BarrierKind| matches!(kind, BarrierKind::UpOut | BarrierKind::DownOut);
+        self.terms.untouched == 0.0
+            && matches!(self.spec.contract, Contract::Barrier { barrier_kind, .. } if ends(barrier_kind))
     }
 
     pub(crate) fn terms(&self) -> &Terms {
@@ -144,6 +182,9 @@ impl Simulation {
         match self.spec.contract {
             Contract::European { .. } => self.run_with(European::<T>::new(&self.terms), isa, blocks, out),
             Contract::Asian { .. } => self.run_with(Asian::<T>::new(&self.terms), isa, blocks, out),
+            Contract::Barrier { .. } if self.knocks_in() => {
+                self.run_with(KnockIn::<T>::new(&self.terms), isa, blocks, out)
+            }
             Contract::Barrier { .. } => self.run_with(Barrier::<T>::new(&self.terms), isa, blocks, out),
             Contract::Lookback { .. } => self.run_with(Lookback::<T>::new(&self.terms), isa, blocks, out),
         }
@@ -164,7 +205,13 @@ impl Simulation {
         let control = self.has_control().then_some(self.terms.control.value);
         let (Mean { value, standard_error }, samples) = Mean::of_blocks(self.spec.sampling, blocks, control);
         let discount = self.terms.discount.value;
-        Estimate { price: discount * value, standard_error: discount * standard_error, samples }
+        let more = self.more.map_or(0.0, |more| more.value);
+        Estimate {
+            price: discount * value + more,
+            standard_error: discount * standard_error,
+            samples,
+            effective: effective_samples(blocks, samples),
+        }
     }
 
     pub(crate) fn has_control(&self) -> bool {

@@ -89,6 +89,12 @@ pub(crate) fn sum_tree<const N: usize>(blocks: &[[f64; N]]) -> [f64; N] {
     }
 }
 
+/// Kish's effective number of the samples whose payoffs were summed: `(Σx)²/Σx²`; of those that count.
+pub(crate) fn effective_samples(blocks: &[BlockSums], samples: u64) -> f64 {
+    let BlockSums([sum, squares, ..]) = sum_blocks(&blocks[..(samples / BLOCK_SAMPLES) as usize]);
+    if squares > 0.0 { sum / squares * sum } else { 0.0 }
+}
+
 /// A mean with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Mean {

@@ -17,7 +17,7 @@
 //! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their first
 //! values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to the symbol's
 //! first close, updated bar by bar and summed anew at every 4,096th bar; a window that varies by less than 1e-12 of the mean square
-//! of that does not vary at all.
+//! of that does not vary at all. On which side of its mean a close lies, or that it lies on it, is decided exactly.
 //!
 //! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. Nothing depends on which cells
 //! are computed together, so a grid may be cut anywhere.
@@ -25,6 +25,7 @@
 mod account;
 mod device;
 mod rules;
+mod window_sum;
 
 use thiserror::Error;
 
@@ -246,8 +247,27 @@ pub fn sweep(
     cost: f64,
 ) -> Result<Vec<CellResult>, SweepError> {
     check(rules, cost)?;
-    let mut cells = vec![Vec::with_capacity(bars.ends.len()); rules.len()];
-    let mut blocks = RuleBlock::all(rules);
+    Ok(run(isa, bars, RuleBlock::all(rules, true), (rules.len(), cost)))
+}
+
+/// The results of earlier versions, for which rounding decided on which side of the mean a close lay that is the mean.
+pub fn sweep_as_before(
+    isa: Isa,
+    bars: &SweepBars,
+    rules: &[TradingRule],
+    cost: f64,
+) -> Result<Vec<CellResult>, SweepError> {
+    check(rules, cost)?;
+    Ok(run(isa, bars, RuleBlock::all(rules, false), (rules.len(), cost)))
+}
+
+fn run(
+    isa: Isa,
+    bars: &SweepBars,
+    mut blocks: Vec<RuleBlock>,
+    (rules, cost): (usize, f64),
+) -> Vec<CellResult> {
+    let mut cells = vec![Vec::with_capacity(bars.ends.len()); rules];
     for (closes, changes) in bars.symbols() {
         for block in &mut blocks {
             block.begin(closes.first().copied().unwrap_or_default());
@@ -269,7 +289,7 @@ pub fn sweep(
             }
         }
     }
-    Ok(cells.iter().map(|symbols| CellResult::of_symbols(symbols, bars.len())).collect())
+    cells.iter().map(|symbols| CellResult::of_symbols(symbols, bars.len())).collect()
 }
 
 /// The hot loop of one block of rules over some bars of a symbol.

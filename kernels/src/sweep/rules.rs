@@ -2,7 +2,8 @@
 
 #![expect(clippy::needless_range_loop, reason = "a lane is a position in several arrays at once")]
 
-use super::{Account, TradingRule};
+use super::window_sum::WindowSum;
+use super::{Account, CHUNK, TradingRule};
 use crate::indicators::Period;
 use crate::isa::Isa;
 
@@ -27,20 +28,20 @@ enum Kind {
 }
 
 impl RuleBlock {
-    /// Blocks of all rules.
-    pub fn all(rules: &[TradingRule]) -> Vec<Self> {
-        blocks(rules).iter().map(|cells| Self::new(cells, rules)).collect()
+    /// Blocks of all rules; `is_exact` says whether the side of a mean is decided exactly.
+    pub fn all(rules: &[TradingRule], is_exact: bool) -> Vec<Self> {
+        blocks(rules).iter().map(|cells| Self::new(cells, rules, is_exact)).collect()
     }
 
-    fn new(cells: &[usize], rules: &[TradingRule]) -> Self {
+    fn new(cells: &[usize], rules: &[TradingRule], is_exact: bool) -> Self {
         // Lanes that are left over repeat the first.
         let of_lane = |lane: usize| rules[*cells.get(lane).unwrap_or(&cells[0])];
         let each: [TradingRule; LANES] = std::array::from_fn(of_lane);
         let kind = match each[0] {
             TradingRule::EmaCross { .. } => Kind::EmaCross(EmaCross::new(&each)),
             TradingRule::RsiReversion { .. } => Kind::Rsi(Rsi::new(&each)),
-            TradingRule::ZScoreReversion { .. } => Kind::ZScore(Bands::new(&each)),
-            TradingRule::BandBreakout { .. } => Kind::Breakout(Bands::new(&each)),
+            TradingRule::ZScoreReversion { .. } => Kind::ZScore(Bands::new(&each, is_exact)),
+            TradingRule::BandBreakout { .. } => Kind::Breakout(Bands::new(&each, is_exact)),
         };
         Self { cells: std::array::from_fn(|lane| cells.get(lane).copied()), account: Account::EMPTY, kind }
     }
@@ -285,10 +286,21 @@ struct Bands<const REVERSION: bool> {
     base: f64,
     sum: [f64; LANES],
     squares: [f64; LANES],
+    /// Of all prices so far, the greatest difference from the base.
+    largest: f64,
+    /// By lane, the distance from the mean within which rounding may hide the side, as a share of the largest; negative where the side is
+    /// left to rounding.
+    doubt: [f64; LANES],
+    exact: [WindowSum; LANES],
+}
+
+/// How far a mean may be off, as a share of the largest price: the sum by half an ulp of itself in each of the steps since it was made anew.
+fn doubt_of(window: u32) -> f64 {
+    (f64::from(window) + 2.0 * CHUNK as f64 + 8.0) * f64::EPSILON
 }
 
 impl<const REVERSION: bool> Bands<REVERSION> {
-    fn new(each: &[TradingRule; LANES]) -> Self {
+    fn new(each: &[TradingRule; LANES], is_exact: bool) -> Self {
         let of = |rule: &TradingRule| match *rule {
             TradingRule::ZScoreReversion { window, entry, exit } => (window, entry, exit),
             TradingRule::BandBreakout { window, width } => (window, width, 0.0),
@@ -302,11 +314,28 @@ impl<const REVERSION: bool> Bands<REVERSION> {
             base: 0.0,
             sum: [0.0; LANES],
             squares: [0.0; LANES],
+            largest: 0.0,
+            doubt: each.map(|rule| if is_exact { doubt_of(of(&rule).0) } else { -1.0 }),
+            exact: [WindowSum::default(); LANES],
         }
     }
 
     fn begin(&mut self, first_close: f64) {
         (self.base, self.sum, self.squares) = (first_close, [0.0; LANES], [0.0; LANES]);
+        (self.largest, self.exact) = (0.0, [WindowSum::default(); LANES]);
+    }
+
+    /// The distances from the mean, where rounding may hide the side with what it really is.
+    #[cold]
+    #[inline(never)]
+    fn decide(&mut self, closes: &[f64], bar: usize, distance: &mut [f64; LANES]) {
+        for lane in 0..LANES {
+            let is_full = bar + 1 >= self.window[lane];
+            if is_full && distance[lane].abs() <= self.doubt[lane] * self.largest {
+                let side = self.exact[lane].side(closes, bar, self.window[lane]);
+                distance[lane] = if side == 0.0 { 0.0 } else { distance[lane].abs().copysign(side) };
+            }
+        }
     }
 }
 
@@ -347,7 +376,9 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
             self.sum[lane] += value - oldest[lane];
             self.squares[lane] += value * value - oldest[lane] * oldest[lane];
         }
-        let mut target = [0.0; LANES];
+        self.largest = if value.abs() > self.largest { value.abs() } else { self.largest };
+        let (mut variances, mut distances) = ([0.0; LANES], [0.0; LANES]);
+        let mut is_doubtful = false;
         for lane in 0..LANES {
             let (sum, squares) = (self.sum[lane], self.squares[lane]);
             let period = self.period.of_lane(lane);
@@ -356,8 +387,16 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
             let variance = mean_square - mean * mean;
             // A smaller variance may be rounding.
             let varies = variance > STILL * mean_square;
-            let variance = if varies { variance } else { 0.0 };
-            let distance = if varies { value - mean } else { 0.0 };
+            variances[lane] = if varies { variance } else { 0.0 };
+            distances[lane] = if varies { value - mean } else { 0.0 };
+            is_doubtful |= varies & (distances[lane].abs() <= self.doubt[lane] * self.largest);
+        }
+        if is_doubtful {
+            self.decide(closes, bar, &mut distances);
+        }
+        let mut target = [0.0; LANES];
+        for lane in 0..LANES {
+            let (distance, variance) = (distances[lane], variances[lane]);
             let square = distance * distance;
             let side = if distance > 0.0 { 1.0 } else { -1.0 };
             let (direction, held) = if REVERSION {
@@ -369,7 +408,7 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
             };
             let far = square > self.entry[lane] * variance;
             let next = if far { direction } else { held };
-            let full = SETTLED || sample >= period.length;
+            let full = SETTLED || sample >= self.period.of_lane(lane).length;
             target[lane] = if full { next } else { 0.0 };
         }
         target

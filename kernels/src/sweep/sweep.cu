@@ -52,6 +52,9 @@ __device__ inline double wilder(double state, double input, double sample, doubl
 struct RuleState {
     double first;
     double second;
+    double largest;  // Of all prices so far, the greatest difference from the first.
+    u64 limbs[3];    // Sum of the closes of a window, as an integer in units of 2 to the -83: `window_sum.rs`.
+    u64 next;        // Bar before which that window ends.
 };
 
 __device__ inline double cross(const TradingRule &rule, RuleState &state, const double *close, u64 bar, double position) {
@@ -80,12 +83,48 @@ static const double STILL = 1e-12;
 
 // The sums of the window before a bar.
 __device__ inline void sum_anew(RuleState &state, const double *close, u64 bar, u64 window) {
-    state = {0.0, 0.0};
+    state.first = state.second = 0.0;
     for (u64 at = bar > window ? bar - window : 0; at < bar; at++) {
         double value = close[at] - close[0];
         state.first = state.first + value;
         state.second = state.second + value * value;
     }
+}
+
+__device__ inline void add_shifted(u64 *limbs, long long number, u32 shift) {
+    u32 first = shift / 64, bit = shift % 64;
+    u64 sign = (u64)(number >> 63), low = (u64)number << bit;
+    u64 high = bit == 0 ? sign : (u64)(number >> (64 - bit)), carry = 0;
+    for (u32 place = first; place < 3; ++place) {
+        u64 part = place == first ? low : place == first + 1 ? high : sign;
+        u64 sum = limbs[place] + part, one = sum < part;
+        limbs[place] = sum + carry;
+        carry = one | (limbs[place] < carry);
+    }
+}
+
+__device__ inline void add_close(u64 *limbs, double close, long long times) {
+    u64 bits = (u64)__double_as_longlong(close), mantissa = (bits & ((1ull << 52) - 1)) | 1ull << 52;
+    u32 shift = (u32)(bits >> 52) - 1075u + 83u;
+    add_shifted(limbs, (long long)(mantissa & ((1ull << 26) - 1)) * times, shift);
+    add_shifted(limbs, (long long)(mantissa >> 26) * times, shift + 26u);
+}
+
+// The side of the window's mean on which its last close lies, exactly.
+__device__ inline double side_of(RuleState &state, const double *close, u64 bar, u64 length) {
+    if (bar + 1 - state.next >= length) {
+        state.limbs[0] = state.limbs[1] = state.limbs[2] = 0;
+        state.next = bar + 1 - length;
+        for (; state.next <= bar; ++state.next) add_close(state.limbs, close[state.next], 1);
+    }
+    for (; state.next <= bar; ++state.next) {
+        add_close(state.limbs, close[state.next], 1);
+        if (state.next >= length) add_close(state.limbs, close[state.next - length], -1);
+    }
+    u64 less[3] = {state.limbs[0], state.limbs[1], state.limbs[2]};
+    add_close(less, close[bar], -(long long)length);
+    if ((less[0] | less[1] | less[2]) == 0) return 0.0;
+    return (long long)less[2] < 0 ? 1.0 : -1.0;
 }
 
 __device__ inline double bands(const TradingRule &rule, RuleState &state, const double *close, u64 bar, double position) {
@@ -95,12 +134,19 @@ __device__ inline double bands(const TradingRule &rule, RuleState &state, const 
     if (bar % CHUNK == 0) sum_anew(state, close, bar, window);
     state.first = state.first + (value - oldest);
     state.second = state.second + (value * value - oldest * oldest);
+    if (fabs(value) > state.largest) state.largest = fabs(value);
     if (bar + 1 < window) return 0.0;
     double mean = state.first * inverse, mean_square = state.second * inverse;
     double variance = mean_square - mean * mean;
     bool varies = variance > STILL * mean_square;
     if (!varies) variance = 0.0;
-    double distance = varies ? value - mean : 0.0, square = distance * distance;
+    double distance = varies ? value - mean : 0.0;
+    double doubt = ((double)window + 2.0 * (double)CHUNK + 8.0) * 2.220446049250313e-16;
+    if (varies && fabs(distance) <= doubt * state.largest) {
+        double exact = side_of(state, close, bar, window);
+        distance = exact == 0.0 ? 0.0 : exact * fabs(distance);
+    }
+    double square = distance * distance;
     double side = distance > 0.0 ? 1.0 : -1.0;
     bool reversion = rule.kind == 2;
     if (square > rule.limits[0] * variance) return reversion ? -side : side;
@@ -116,7 +162,7 @@ extern "C" __global__ void sweep_rules(const __grid_constant__ SweepArgs args) {
     u64 begin = symbol == 0 ? 0 : args.end[symbol - 1], bars = args.end[symbol] - begin;
     const double *close = args.close + begin, *change = args.change + begin;
     TradingRule rule = args.rule[thread % args.rules];
-    RuleState state = {0.0, 0.0};
+    RuleState state = {0.0, 0.0, 0.0, {0, 0, 0}, 0};
     SymbolSums sums = {0.0, 0.0, 0.0, 0.0};
     double position = 0.0, peak = 0.0;
     for (u64 bar = 0; bar < bars; bar++) {

@@ -229,7 +229,10 @@ fn compare(device: &mut dyn Device, memory: &mut WorkMemory, seed: u64) -> bool 
     if seed.is_multiple_of(20) {
         lengths.push(4_500);
     }
-    let bars = bars(&closes(&mut numbers, &lengths));
+    let mut symbols = closes(&mut numbers, &lengths);
+    // Whole numbers are their windows' mean now and then.
+    symbols.iter_mut().skip(1).flatten().for_each(|close| *close = close.round().max(1.0));
+    let bars = bars(&symbols);
     let count = 1 + numbers.below(40) as usize;
     let rules = rules(&mut numbers, count);
     let expected = sweep(Isa::detect(), &bars, &rules, COST).unwrap();
@@ -341,4 +344,71 @@ fn what_cannot_be_computed_is_refused() {
     let flat =
         sweep(Isa::detect(), &SweepBars::default(), &[TradingRule::EmaCross { fast: 1, slow: 2 }], COST);
     assert_eq!(flat.unwrap(), [CellResult::default()], "nothing comes of no bars");
+}
+
+/// Whole-numbered closes are their windows' mean every now and then: there a breakout keeps its position, and a reversion within 0
+/// deviations gives its up. Which bars these are follows from whole numbers.
+#[test]
+fn a_close_that_is_the_mean_is_on_neither_side() {
+    let mut numbers = Numbers::new(12);
+    let closes: Vec<i64> = (0..9_000).map(|_| 61_000 + numbers.below(9) as i64).collect();
+    let floats: Vec<f64> = closes.iter().map(|close| *close as f64).collect();
+    let bars = bars(std::slice::from_ref(&floats));
+    for window in [7, 20, 49, 64] {
+        let rules = [
+            TradingRule::BandBreakout { window, width: 0.777 },
+            TradingRule::ZScoreReversion { window, entry: 0.777, exit: 0.0 },
+        ];
+        let found = sweep(Isa::detect(), &bars, &rules, 1e-4).expect("good rules");
+        for (rule, found) in rules.iter().zip(found) {
+            let is_breakout = matches!(rule, TradingRule::BandBreakout { .. });
+            let (profit, trades, ties) = exact(&closes, window as usize, is_breakout);
+            assert!(ties > 5, "{window}");
+            assert_eq!(found.trades, trades, "{rule:?}");
+            assert!((found.profit - profit).abs() < 1e-10, "{rule:?}: {} {profit}", found.profit);
+        }
+    }
+}
+
+/// Profit, positions taken, and closes that are the mean, by whole numbers.
+fn exact(closes: &[i64], window: usize, is_breakout: bool) -> (f64, u64, u64) {
+    let (mut position, mut profit, mut trades, mut ties) = (0.0_f64, 0.0, 0, 0);
+    for bar in 0..closes.len() {
+        let change =
+            if bar == 0 { 0.0 } else { (closes[bar] - closes[bar - 1]) as f64 / closes[bar - 1] as f64 };
+        let mut target = 0.0;
+        if bar + 1 >= window {
+            let of = &closes[bar + 1 - window..=bar];
+            let (n, sum) = (window as i64, of.iter().sum::<i64>());
+            let squares: i64 = of.iter().map(|close| (n * close - sum) * (n * close - sum)).sum();
+            let distance = n * closes[bar] - sum;
+            ties += u64::from(distance == 0);
+            // Squares of n deviations are of n² times the variance.
+            let is_far = (distance * distance) as f64 > 0.777 * 0.777 * squares as f64 / n as f64;
+            let side = distance.signum() as f64;
+            target = match (is_far, is_breakout) {
+                (true, true) => side,
+                (true, false) => -side,
+                (false, true) => {
+                    if position * side < 0.0 {
+                        0.0
+                    } else {
+                        position
+                    }
+                }
+                (false, false) => {
+                    if distance == 0 {
+                        0.0
+                    } else {
+                        position
+                    }
+                }
+            };
+        }
+        let traded = (target - position).abs();
+        profit += position * change - 1e-4 * traded;
+        trades += u64::from(traded > 0.0 && target != 0.0);
+        position = target;
+    }
+    (profit, trades, ties)
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use warptape_events::journal::{LaneId, RunSlice, TaskId};
-use warptape_events::risk::{MarketAsOf, OptionResult, RiskError, RiskOutcome, RiskResult};
+use warptape_events::risk::{MarketAsOf, OptionResult, RULES, RiskError, RiskOutcome, RiskResult};
 use warptape_record::TopicPartition;
 use warptape_stages::risk::{Finished, KeptProfits, Partial, RiskTask, refusals};
 
@@ -339,6 +339,7 @@ fn encoded(
         cost_max_ns: if cost_ns > 0 { config.limits.risk_cost_max_ns } else { 0 },
         cancels,
         judged_on,
+        rules: RULES,
     };
     let bytes = refusals::encode_bounded(&mut result, config.limits.risk_result_bytes_max);
     let is_of_cancelling = result.cancels.is_some();

@@ -42,8 +42,8 @@ pub use replay::{
     WindowArgs, parse_bound, parse_condition,
 };
 pub use risk::{
-    AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskArgs, RiskCommand,
-    RiskFormat, SimulationFlags, SweepArgs,
+    AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PortfolioArgs, PriceArgs, RecordedFlags, RiskArgs,
+    RiskCommand, RiskFormat, SimulationFlags, SweepArgs,
 };
 pub use run::{DemoArgs, ListenArg, ReadyArgs, RunArgs};
 pub use show::{ConfigArgs, ConfigCommand, DevicesArgs, TailArgs, TailFormat, TopicsArgs, TopicsCommand};

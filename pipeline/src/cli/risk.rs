@@ -27,7 +27,12 @@ pub enum RiskCommand {
     #[command(after_help = "\
 Without one of the flags of a simulation the price is in closed form. Years are of 365 days.
 
+A FILE that ends in .csv or .parquet has a contract in each row, with the columns id, type (european, american, digital, \
+forward, spot), kind, strike, expiry_years or expiry_days, symbol, spot, volatility, rate, dividend_yield or foreign_rate, future, \
+pays and amount; results have their ids.
+
 Example: warptape risk price --kind call --strike 60000 --expiry-days 30 --symbol BINANCE:BTCUSDT
+         warptape risk price examples/risk/rows/contracts.csv
          warptape risk price --kind call --strike 100 --expiry-days 365 --spot 100 --volatility 0.2 \\
            --contract asian --steps 252 --standard-error 0.01
          warptape risk price examples/risk/price_barrier.json -o json")]
@@ -45,11 +50,20 @@ Example: warptape risk greeks --kind put --strike 100 --expiry-days 30 --spot 10
     )]
     ImpliedVol(ImpliedVolArgs),
     /// Value at risk and expected shortfall of a portfolio
-    #[command(after_help = "Example: warptape risk var examples/risk/var_historical.json")]
-    Var(FileArgs),
+    #[command(after_help = "\
+--positions takes the positions of a CSV or Parquet file in place of those of FILE: name, book, quantity, symbol and the columns \
+of contracts. A position without a value is one row that says why.
+
+Example: warptape risk var examples/risk/var_historical.json
+         warptape risk var examples/risk/var_historical.json --positions book.csv")]
+    Var(PortfolioArgs),
     /// Profit of a portfolio in named scenarios
-    #[command(after_help = "Example: warptape risk stress examples/risk/stress.json")]
-    Stress(FileArgs),
+    #[command(after_help = "\
+A book of more than 8,000 positions is asked for in parts, whose profits add up.
+
+Example: warptape risk stress examples/risk/stress.json
+         warptape risk stress examples/risk/stress.json --positions book.parquet")]
+    Stress(PortfolioArgs),
     /// Weights of least variance within bounds and a budget
     #[command(after_help = "Example: warptape risk optimise examples/risk/optimise.json")]
     Optimise(FileArgs),
@@ -82,10 +96,8 @@ impl RiskCommand {
         match self {
             RiskCommand::Price(args) | RiskCommand::Greeks(args) => &args.asking,
             RiskCommand::ImpliedVol(args) => &args.asking,
-            RiskCommand::Var(args)
-            | RiskCommand::Stress(args)
-            | RiskCommand::Optimise(args)
-            | RiskCommand::Request(args) => &args.asking,
+            RiskCommand::Var(args) | RiskCommand::Stress(args) => &args.asking,
+            RiskCommand::Optimise(args) | RiskCommand::Request(args) => &args.asking,
             RiskCommand::Sweep(args) => &args.asking,
             RiskCommand::Cancel(args) => &args.asking,
         }
@@ -120,6 +132,9 @@ pub struct AskingArgs {
     /// Wait until the pipeline has accepted the ticks that were there when it began; otherwise the market is that of where it has come to
     #[arg(long)]
     pub wait_for_ticks: bool,
+    /// Age of a market's price, in seconds, from which on a warning tells it
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=31_536_000))]
+    pub market_age_s: u64,
     /// Format of the result
     #[arg(short, long, value_enum, default_value_t = RiskFormat::Table)]
     pub output: RiskFormat,
@@ -147,6 +162,19 @@ pub struct FileArgs {
     pub asking: AskingArgs,
 }
 
+/// Arguments of the commands that take a portfolio.
+#[derive(Clone, Debug, Args)]
+pub struct PortfolioArgs {
+    /// The request as JSON; `-` is standard input
+    pub file: PathBuf,
+    /// Positions as CSV or Parquet, in place of the request's
+    #[arg(long, value_name = "FILE")]
+    pub positions: Option<PathBuf>,
+    /// Common arguments
+    #[command(flatten)]
+    pub asking: AskingArgs,
+}
+
 /// Arguments of `warptape risk cancel`.
 #[derive(Clone, Debug, Args)]
 pub struct CancelArgs {
@@ -161,7 +189,7 @@ pub struct CancelArgs {
 /// Arguments of `warptape risk price` and `greeks`.
 #[derive(Clone, Debug, Args)]
 pub struct PriceArgs {
-    /// The request as JSON, instead of flags; `-` is standard input
+    /// The request as JSON, or contracts as CSV or Parquet, instead of flags; `-` is standard input
     pub file: Option<PathBuf>,
     /// The option
     #[command(flatten)]
@@ -216,9 +244,18 @@ pub struct OptionFlags {
     /// Interest rate per year, continuously compounded
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub rate: Option<f64>,
-    /// Dividend yield (or foreign rate) per year, continuously compounded
-    #[arg(long, value_name = "Q", allow_negative_numbers = true)]
+    /// Dividend yield per year, continuously compounded; of a currency its rate, the foreign one
+    #[arg(
+        long,
+        value_name = "Q",
+        allow_negative_numbers = true,
+        alias = "foreign-rate",
+        conflicts_with = "future"
+    )]
     pub dividend_yield: Option<f64>,
+    /// The price is that of a future: rates discount, and do nothing else
+    #[arg(long)]
+    pub future: bool,
 }
 
 /// A price by simulation, by flags.

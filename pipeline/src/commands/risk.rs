@@ -2,16 +2,19 @@
 
 mod bars;
 mod exchange;
+mod parts;
 mod request;
+mod rows;
 mod table;
+mod warnings;
 
 use std::io::Write;
 use std::process::{self, ExitCode};
 use std::time::Duration;
 
-use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem};
+use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem, RiskRequest};
 
-use self::exchange::Asked;
+use self::exchange::{Answer, Asked};
 use self::request::request_of;
 use crate::cli::{DIVERGED, INEXACT, RecordedFlags, RiskArgs, RiskCommand, RiskFormat};
 use crate::clock::wall_clock_ns;
@@ -19,6 +22,8 @@ use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
+
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// Asks, and prints what is answered.
 pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -33,8 +38,7 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let request = request_of(&args.command, now_ns, &name, &read_bars)?;
     let asking = args.command.asking();
     let (timeout, waits) = (Duration::from_secs(asking.timeout_s), asking.wait_for_ticks);
-    let asked = Asked { request: &request, name: &name, timeout, waits };
-    let answer = asked.ask(settings)?;
+    let answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings)?;
 
     let mut stdout = stdout();
     let error = match &answer.result.outcome {
@@ -54,6 +58,10 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         }
     }
     stdout.flush()?;
+    let max_age_ns = asking.market_age_s.saturating_mul(NS_PER_S) as i64;
+    for warning in warnings::of(&answer.result, wall_clock_ns(), max_age_ns) {
+        to_stderr(format_args!("{}", printable_line(&warning)));
+    }
     if let Some(error) = error {
         tracing::error!(target: NOTICE, "{}", printable_line(&said(error)));
         return Ok(ExitCode::from(DIVERGED));
@@ -70,6 +78,30 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::from(INEXACT));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The answer to a request; of one that is divided, that of its first part with the sum of all. What the first took of the market, the
+/// others are given.
+fn ask(asked: Asked<'_>, settings: &Settings) -> anyhow::Result<Answer> {
+    let Asked { request, name, timeout, waits } = asked;
+    let mut parts = parts::of(request.clone())?.into_iter().enumerate();
+    let (_, first) = parts.next().expect("a request has a part");
+    let mut answer = Asked { request: &first, name, timeout, waits }.ask(settings)?;
+    let mut outcomes = vec![answer.result.outcome.clone()];
+    for (number, mut part) in parts {
+        if matches!(outcomes.last(), Some(RiskOutcome::Error(_))) {
+            break;
+        }
+        if let RiskProblem::Portfolio(problem) = &mut part.problem {
+            warnings::give(&mut problem.assets, &answer.result.as_of);
+        }
+        let name = format!("{name}-part-{number}");
+        outcomes.push(Asked { request: &part, name: &name, timeout, waits }.ask(settings)?.result.outcome);
+    }
+    if outcomes.len() > 1 {
+        answer.result.outcome = parts::sum(outcomes).expect("there are parts");
+    }
+    Ok(answer)
 }
 
 /// `CODE field: message`.

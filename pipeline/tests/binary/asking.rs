@@ -364,6 +364,7 @@ mod tests {
             cost_max_ns: 0,
             cancels: None,
             judged_on: Vec::new(),
+            rules: warptape_schemas::risk::RULES,
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn answered(
     market_of: MarketOf<'_>,
     isa: Isa,
 ) -> RiskResult {
-    let before = || RiskTask::of_before(request, market_of);
+    let before = || (found.rules == 0).then(|| RiskTask::of_before(request, market_of)).into_iter().flatten();
     // What is refused now may have been admitted by earlier versions.
     let task = match RiskTask::new(request, market_of).or_else(|error| before().next().ok_or(error)) {
         Ok(task) => task,
@@ -160,7 +160,11 @@ pub(super) fn refused(found: &RiskResult, request: Option<&RiskRequest>, error: 
 /// The result of a request that was refused without a decision, on the market that the result names: of the same offsets, from the
 /// first partition to the last, if the request asks the market at all.
 pub(super) fn judged(found: &RiskResult, request: &RiskRequest, market_of: MarketOf<'_>) -> RiskResult {
+    let is_found = |error: &RiskError| matches!(&found.outcome, RiskOutcome::Error(found) if found == error);
+    let before =
+        (found.rules == 0).then(|| RiskTask::refused_before(request, market_of).find(is_found)).flatten();
     let (error, cost_ns) = match RiskTask::new(request, market_of) {
+        _ if before.is_some() => (before.expect("it is some"), 0),
         Err(error) => (error, 0),
         Ok(task) if task.cost_ns() > found.cost_max_ns => {
             (refusals::too_costly(task.cost_ns(), found.cost_max_ns), task.cost_ns())
@@ -185,6 +189,8 @@ fn admitted() -> RiskError {
 pub(super) struct Costs {
     pub(super) cost_ns: i64,
     pub(super) cost_max_ns: i64,
+    /// Number of the rules by which it was refused.
+    pub(super) rules: i32,
 }
 
 /// Why no task can be made of a request that has this outcome and no decision; `None` if one can. Its result is of a version before
@@ -211,12 +217,16 @@ pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome, costs: Costs) 
     let error = task.err();
     let RiskOutcome::Error(found) = found else { return error };
     let calm_of = |symbol: &str| Some(calm(symbol));
-    let mut before = RiskTask::of_before(request, &calm_of);
-    // What is refused now may have been good then, but for what it costs.
-    if error.is_some() && before.any(|task| too_costly(&task).as_ref() == Some(found)) {
+    let is_before = costs.rules == 0;
+    if is_before && RiskTask::refused_before(request, &calm_of).any(|error| error == *found) {
         return Some(found.clone());
     }
-    if error.is_none() && refusals::without_paths(request).as_ref() == Some(found) {
+    let mut before = RiskTask::of_before(request, &calm_of);
+    // What is refused now may have been good then, but for what it costs.
+    if is_before && error.is_some() && before.any(|task| too_costly(&task).as_ref() == Some(found)) {
+        return Some(found.clone());
+    }
+    if is_before && error.is_none() && refusals::without_paths(request).as_ref() == Some(found) {
         return Some(found.clone());
     }
     let is_found = |error: &RiskError| (error.code, &error.field) == (found.code, &found.field);
@@ -225,7 +235,8 @@ pub(super) fn refusal(request: &RiskRequest, found: &RiskOutcome, costs: Costs) 
             _ if asked != symbol => Some(calm(asked)),
             other => other.map(|(spot, samples)| market(spot, samples.to_vec())),
         };
-        RiskTask::new(request, &market_of).is_err_and(|error| is_found(&error))
+        let is_refused = RiskTask::new(request, &market_of).is_err_and(|error| is_found(&error));
+        is_refused || is_before && RiskTask::refused_before(request, &market_of).any(|error| is_found(&error))
     };
     let is_made = || asked.iter().any(|symbol| OTHERS.iter().any(|&other| makes_it(symbol, other)));
     let is_right = !asked.is_empty() && (error.as_ref().is_some_and(is_found) || is_made());
@@ -255,6 +266,7 @@ fn market(spot: Option<f64>, samples: Vec<f64>) -> SymbolMarket {
         next_offset: 0,
         spot,
         is_not_positive: false,
+        time_ns: Some(1),
         samples: samples.into(),
         last_sample: 0,
         sample_interval_ns,
@@ -333,7 +345,8 @@ mod tests {
         let request =
             serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request");
         let now = RiskTask::new(&request, &no_market).expect("a good request").outcome(Isa::Baseline);
-        let mut before = by_rules_of_before(&request);
+        // The newest of them gave what these give.
+        let mut before = by_rules_of_before(&request).split_off(1);
         assert_eq!(before.len(), 1);
         assert_ne!(now, before[0]);
         assert_eq!(computed(&request, &now), now);
@@ -379,6 +392,7 @@ mod tests {
             cost_max_ns: i64::MAX,
             cancels: None,
             judged_on: Vec::new(),
+            rules: 0,
         }
     }
 
@@ -394,7 +408,7 @@ mod tests {
         for (contract, rules) in [("asian", 1), ("american", 2)] {
             let plain = request(contract, false);
             let now = RiskTask::new(&plain, &no_market).expect("a good request").outcome(Isa::Baseline);
-            let before = by_rules_of_before(&plain);
+            let before = by_rules_of_before(&plain).split_off(1);
             assert_eq!(before.len(), rules, "{contract}");
             for found in before.iter().chain([&now]) {
                 assert_eq!(computed(&plain, found), *found);
@@ -412,13 +426,47 @@ mod tests {
             assert_ne!(computed(&paired, &now), now, "nobody answered so");
             // Or refused for what it costs.
             let too_costly = RiskOutcome::Error(refusals::too_costly(5_000, 4_000));
-            let costs = Costs { cost_ns: 5_000, cost_max_ns: 4_000 };
+            let costs = Costs { cost_ns: 5_000, cost_max_ns: 4_000, rules: 0 };
             assert_ne!(refusal(&paired, &too_costly, costs).map(RiskOutcome::Error), Some(too_costly));
             let cost_ns = RiskTask::of_before(&paired, &no_market).next().expect("good then").cost_ns();
-            let costs = Costs { cost_ns, cost_max_ns: cost_ns - 1 };
+            let costs = Costs { cost_ns, cost_max_ns: cost_ns - 1, rules: 0 };
             let too_costly = RiskOutcome::Error(refusals::too_costly(cost_ns, cost_ns - 1));
             assert_eq!(refusal(&paired, &too_costly, costs).map(RiskOutcome::Error), Some(too_costly));
         }
+    }
+
+    /// A result says by which rules it was answered: what others make of the request is no answer then.
+    #[test]
+    fn a_result_of_these_rules_is_right_by_no_others() {
+        let request = |instrument: Value, measure: Value| -> RiskRequest {
+            let problem = json!({"type": "portfolio", "books": [{"name": "all"}], "measure": measure,
+                "assets": [{"symbol": "A", "spot": 100.0, "volatility": 0.2}, {"symbol": "B", "spot": 1.0, "volatility": 0.2}],
+                "positions": [{"name": "p", "book": 0, "quantity": 1.0, "instrument": {"type": "spot", "asset": 1}},
+                              {"name": "q", "book": 0, "quantity": 1.0, "instrument": instrument}]});
+            serde_json::from_value(json!({"request_id": "r", "problem": problem})).expect("a request")
+        };
+        let spot = json!({"type": "spot", "asset": 0});
+        // No covariance, but parametric risk believed it.
+        let parametric = json!({"type": "parametric", "confidence": 0.99, "horizon_years": 1.0,
+                                "covariance": [0.04, 0.09, 0.09, 0.04]});
+        let believed = request(spot, parametric);
+        let before = by_rules_of_before(&believed).remove(0);
+        let by = |rules: i32| {
+            let found = RiskResult { outcome: before.clone(), rules, ..result() };
+            answered(&found, &believed, AdmissionEnd::Finished, None, &no_market, Isa::Baseline).outcome
+        };
+        assert_eq!(by(0), before);
+        assert!(matches!(by(1), RiskOutcome::Error(_)));
+        // What expires now was the end of a book.
+        let history = json!({"type": "historical", "confidence": 0.9, "returns": [0.01, 0.0, -0.01, 0.0]});
+        let put = json!({"type": "option", "asset": 0, "kind": "put", "strike": 110.0, "expiry_years": 0.0});
+        let expires = request(put, history);
+        let field = "problem.positions[1].instrument.expiry_years".to_owned();
+        let message = "position 1: expiry_years is 0: give a number from 3e-9 to 6e1".to_owned();
+        let found = RiskOutcome::Error(RiskError { code: BAD, field, message });
+        let refused = |rules: i32| refusal(&expires, &found, Costs { rules, ..Costs::default() });
+        assert_eq!(refused(0).map(RiskOutcome::Error), Some(found.clone()));
+        assert_eq!(refused(1), None);
     }
 
     /// So they were refused, without a decision.

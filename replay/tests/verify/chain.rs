@@ -256,6 +256,7 @@ fn a_request_without_a_task_waited_for_the_commit_before() {
         cost_max_ns: 0,
         cancels: None,
         judged_on: Vec::new(),
+        rules: warptape_schemas::risk::RULES,
     };
     let mut value = Vec::new();
     encode_risk_result(&result, &mut value);

@@ -72,11 +72,11 @@ known!(
 
 known!(
     /// A question about risk.
-    RISK_REQUEST, "RiskRequest", "risk_request", 4, 0xce32_04b8_c7a2_d618
+    RISK_REQUEST, "RiskRequest", "risk_request", 5, 0x921f_1cec_d913_8acb
 );
 known!(
     /// Its answer.
-    RISK_RESULT, "RiskResult", "risk_result", 3, 0x55ee_2007_51ad_6521
+    RISK_RESULT, "RiskResult", "risk_result", 4, 0x2f5e_f9fd_e16b_1a5b
 );
 known!(
     /// How far a source of ticks is in the log.
@@ -158,7 +158,25 @@ pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/risk_request_3.avsc"),
 };
 
-/// So are results that are not refusals judged on a market.
+/// So are digital options.
+pub const RISK_REQUEST_4: KnownSchema = KnownSchema {
+    name: "RiskRequest",
+    file: "risk_request",
+    version: 4,
+    fingerprint: 0xce32_04b8_c7a2_d618,
+    text: include_str!("../../avro/old/risk_request_4.avsc"),
+};
+
+/// Results by rules before there were numbers of them, when they are compared: those that are refusals judged on a market.
+pub const RISK_RESULT_3: KnownSchema = KnownSchema {
+    name: "RiskResult",
+    file: "risk_result",
+    version: 3,
+    fingerprint: 0x55ee_2007_51ad_6521,
+    text: include_str!("../../avro/old/risk_result_3.avsc"),
+};
+
+/// And all others.
 pub const RISK_RESULT_2: KnownSchema = KnownSchema {
     name: "RiskResult",
     file: "risk_result",
@@ -187,7 +205,7 @@ pub const CURRENT: [KnownSchema; 15] = [
 ];
 
 /// Every version before the current one.
-pub const OLD: [KnownSchema; 23] = [
+pub const OLD: [KnownSchema; 25] = [
     SIGNAL_1,
     SIGNAL_2,
     SIGNAL_3,
@@ -195,7 +213,9 @@ pub const OLD: [KnownSchema; 23] = [
     SET_EVENT_TIME_1,
     DEAD_LETTER_2,
     RISK_REQUEST_3,
+    RISK_REQUEST_4,
     RISK_RESULT_2,
+    RISK_RESULT_3,
     KnownSchema {
         name: "JournalEntry",
         file: "journal_entry",
@@ -305,7 +325,7 @@ pub const OLD: [KnownSchema; 23] = [
 
 /// Versions before the current one that are still written, where they have all that is to be said. The fields that came later have
 /// `#[wire(since = N)]`, and who encodes the record chooses the version.
-const STILL_WRITTEN: [KnownSchema; 8] = [
+const STILL_WRITTEN: [KnownSchema; 10] = [
     SIGNAL_1,
     SIGNAL_2,
     SIGNAL_3,
@@ -313,7 +333,9 @@ const STILL_WRITTEN: [KnownSchema; 8] = [
     SET_EVENT_TIME_1,
     DEAD_LETTER_2,
     RISK_REQUEST_3,
+    RISK_REQUEST_4,
     RISK_RESULT_2,
+    RISK_RESULT_3,
 ];
 
 /// The versions of a record that are written, the current one last.

@@ -14,6 +14,8 @@ use crate::error::DecodeError;
 use crate::shape::{Shape, Shaped};
 use crate::varint::put_long;
 
+/// Stands for the current version of any schema.
+pub const NEWEST: u32 = u32::MAX;
 /// The branch of a nullable field that is null, as it is written.
 pub const NULL: u8 = 0;
 /// The branch of a nullable field that has a value, as it is written.
@@ -26,6 +28,16 @@ pub trait Wire<'datum>: Shaped + Sized {
     /// Reads it.
     fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError>;
 
+    /// Appends what a version of the schema has of it, of the record that it is a part of: all, where no field of it came later.
+    fn put_version(&self, _version: u32, out: &mut Vec<u8>) {
+        self.put(out);
+    }
+
+    /// Reads what a version of the schema has of it; fields that came later have the defaults of their types.
+    fn get_version(cursor: &mut Cursor<'datum>, _version: u32) -> Result<Self, DecodeError> {
+        Self::get(cursor)
+    }
+
     /// Appends it as the value of a nullable field.
     fn put_some(&self, out: &mut Vec<u8>) {
         out.push(VALUE);
@@ -33,18 +45,18 @@ pub trait Wire<'datum>: Shaped + Sized {
     }
 
     /// Appends many.
-    fn put_many(items: &[Self], out: &mut Vec<u8>) {
+    fn put_many(items: &[Self], version: u32, out: &mut Vec<u8>) {
         if !items.is_empty() {
             put_long(items.len() as i64, out);
             for item in items {
-                item.put(out);
+                item.put_version(version, out);
             }
         }
         out.push(0);
     }
 
     /// Reads many.
-    fn get_many(cursor: &mut Cursor<'datum>) -> Result<Vec<Self>, DecodeError> {
+    fn get_many(cursor: &mut Cursor<'datum>, version: u32) -> Result<Vec<Self>, DecodeError> {
         let mut items = Vec::new();
         loop {
             let count = cursor.block()?;
@@ -58,7 +70,7 @@ pub trait Wire<'datum>: Shaped + Sized {
                 false => items.reserve(count.min(256)),
             }
             for _ in 0..count {
-                items.push(Self::get(cursor)?);
+                items.push(Self::get_version(cursor, version)?);
             }
         }
     }
@@ -215,9 +227,23 @@ impl<'datum, T: Wire<'datum>> Wire<'datum> for Option<T> {
     }
 
     fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
+        Self::get_version(cursor, NEWEST)
+    }
+
+    fn put_version(&self, version: u32, out: &mut Vec<u8>) {
+        match self {
+            None => out.push(NULL),
+            Some(value) => {
+                out.push(VALUE);
+                value.put_version(version, out);
+            }
+        }
+    }
+
+    fn get_version(cursor: &mut Cursor<'datum>, version: u32) -> Result<Self, DecodeError> {
         match cursor.long()? {
             0 => Ok(None),
-            1 => T::get(cursor).map(Some),
+            1 => T::get_version(cursor, version).map(Some),
             _ => Err(cursor.malformed("no such branch of a nullable field")),
         }
     }
@@ -235,6 +261,14 @@ impl<'datum, T: Wire<'datum>> Wire<'datum> for Box<T> {
 
     fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
         T::get(cursor).map(Self::new)
+    }
+
+    fn put_version(&self, version: u32, out: &mut Vec<u8>) {
+        T::put_version(self, version, out);
+    }
+
+    fn get_version(cursor: &mut Cursor<'datum>, version: u32) -> Result<Self, DecodeError> {
+        T::get_version(cursor, version).map(Self::new)
     }
 }
 
@@ -278,11 +312,19 @@ impl<T: Shaped> Shaped for Vec<T> {
 
 impl<'datum, T: Wire<'datum>> Wire<'datum> for Vec<T> {
     fn put(&self, out: &mut Vec<u8>) {
-        T::put_many(self, out);
+        T::put_many(self, NEWEST, out);
     }
 
     fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
-        T::get_many(cursor)
+        T::get_many(cursor, NEWEST)
+    }
+
+    fn put_version(&self, version: u32, out: &mut Vec<u8>) {
+        T::put_many(self, version, out);
+    }
+
+    fn get_version(cursor: &mut Cursor<'datum>, version: u32) -> Result<Self, DecodeError> {
+        T::get_many(cursor, version)
     }
 }
 
@@ -294,7 +336,7 @@ impl Shaped for u8 {
 
 impl Wire<'_> for u8 {
     fn put(&self, out: &mut Vec<u8>) {
-        Self::put_many(&[*self], out);
+        put_bytes(&[*self], out);
     }
 
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
@@ -304,11 +346,11 @@ impl Wire<'_> for u8 {
         }
     }
 
-    fn put_many(items: &[Self], out: &mut Vec<u8>) {
+    fn put_many(items: &[Self], _: u32, out: &mut Vec<u8>) {
         put_bytes(items, out);
     }
 
-    fn get_many(cursor: &mut Cursor<'_>) -> Result<Vec<Self>, DecodeError> {
+    fn get_many(cursor: &mut Cursor<'_>, _: u32) -> Result<Vec<Self>, DecodeError> {
         cursor.bytes().map(<[u8]>::to_vec)
     }
 }

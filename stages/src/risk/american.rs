@@ -7,7 +7,7 @@ use std::sync::Arc;
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{AmericanGreekSimulation, AmericanSimulation, AmericanSpec, RuleSearch};
 
-use super::blocks::{BlockLimits, BlockRound, Paths};
+use super::blocks::{BlockLimits, BlockRound, Paths, Told};
 use super::cost;
 use super::rounds::{Next, Partial, Round};
 
@@ -39,6 +39,7 @@ pub(super) struct RuleRound {
     spec: AmericanSpec,
     has_greeks: bool,
     limits: BlockLimits,
+    told: Arc<Told>,
     /// What the round before found; `None` in the first.
     begun: Option<Arc<FoundRule>>,
 }
@@ -56,8 +57,8 @@ pub enum FoundRule {
 
 impl RuleRound {
     /// The first one.
-    pub fn first(spec: AmericanSpec, has_greeks: bool, limits: BlockLimits) -> Self {
-        Self { spec, has_greeks, limits, begun: None }
+    pub fn first(spec: AmericanSpec, has_greeks: bool, limits: BlockLimits, told: Arc<Told>) -> Self {
+        Self { spec, has_greeks, limits, told, begun: None }
     }
 
     /// Dates of a unit.
@@ -100,11 +101,11 @@ impl Round for RuleRound {
         let paths = match &**found {
             FoundRule::Search(_) => {
                 let begun = Some(found.clone());
-                return Next::Round(Box::new(Self { begun, ..*self }));
+                return Next::Round(Box::new(Self { begun, told: self.told.clone(), ..*self }));
             }
             FoundRule::Price(simulation) => Paths::American(Box::new(simulation.clone())),
             FoundRule::Greeks(greeks) => Paths::AmericanGreeks(greeks.clone()),
         };
-        Next::Round(Box::new(BlockRound::first(Arc::new(paths), self.limits)))
+        Next::Round(Box::new(BlockRound::first(Arc::new(paths), self.limits, self.told.clone())))
     }
 }

@@ -1,13 +1,13 @@
 //! Assets of a problem, with what is taken from the market.
 
-use warptape_events::risk::{Asset, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
+use warptape_events::risk::{Asset, AssetKind, MarketAsOf, Matrix, Quantity, RiskError, RiskErrorCode};
 use warptape_kernels::math::ln;
 use warptape_kernels::portfolio::realised_volatilities;
 use warptape_kernels::pricing::AssetMarket;
 
 use super::matrices::CommonSamples;
 use super::rounds::Kind;
-use super::{MarketOf, check_count, check_length};
+use super::{MarketOf, bad, check_count, check_length};
 use crate::SymbolMarket;
 
 /// Assets of a request at most.
@@ -23,6 +23,8 @@ pub(super) const RETURNS_MIN: usize = 30;
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
     pub(super) markets: Vec<AssetMarket>,
+    /// By asset, whether its price is that of a future: then its yield is its rate.
+    pub(super) futures: Vec<bool>,
     /// What the market has of each asset, where a matrix is taken from it; nothing otherwise.
     pub(super) samples: Vec<SymbolMarket>,
     /// What was taken from the market.
@@ -65,6 +67,18 @@ impl Resolved {
             dividend_yield: asset.dividend_yield,
             volatility: given(&asset.volatility),
         };
+        let is_future = asset.kind == AssetKind::Future;
+        if is_future {
+            if asset.dividend_yield != 0.0 && asset.dividend_yield != asset.rate {
+                let message = format!(
+                    "{}; a future has none, because its price is expected to stay: give 0",
+                    asset.dividend_yield
+                );
+                return Err(bad(field("dividend_yield"), message));
+            }
+            market.dividend_yield = asset.rate;
+        }
+        self.futures.push(is_future);
         if !wants_market(asset, wants_samples) {
             self.markets.push(market);
             return Ok(());
@@ -78,11 +92,12 @@ impl Resolved {
             volatility: None,
             returns: 0,
             window_ns: 0,
+            time_ns: Some(found.last_sample.saturating_mul(found.sample_interval_ns)),
         };
         if is_market(&asset.spot) {
             let spot = found.spot.ok_or_else(|| no_price(&asset.symbol, &found, field("spot")))?;
             market.spot = spot;
-            taken.spot = Some(spot);
+            (taken.spot, taken.time_ns) = (Some(spot), found.time_ns);
         }
         if is_market(&asset.volatility) {
             let prices = found.samples.prices();

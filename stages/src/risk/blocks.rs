@@ -16,6 +16,7 @@ use warptape_kernels::pricing::{
 use super::american;
 use super::cost;
 use super::rounds::{DeviceRisk, Next, Partial, Round};
+pub(super) use super::told::Told;
 
 /// What is summed with Greeks of one asset.
 pub(super) const GREEK_NUMBERS: usize = 6;
@@ -52,6 +53,15 @@ pub(super) enum Paths {
 }
 
 impl Paths {
+    /// Whether it is known before that nothing is paid.
+    pub fn pays_never(&self) -> bool {
+        match self {
+            Self::Price(simulation) => simulation.pays_never(),
+            Self::Greeks(greeks) => greeks.simulation().pays_never(),
+            Self::Basket(_) | Self::BasketGreeks(_) | Self::American(_) | Self::AmericanGreeks(_) => false,
+        }
+    }
+
     fn rate_key(&self) -> String {
         let (contract, precision) = match self {
             Self::Price(simulation) => (name_of(simulation), simulation.spec().precision),
@@ -97,7 +107,8 @@ impl Paths {
         i64::from(steps) * if antithetic { 2 } else { 1 }
     }
 
-    fn estimate(&self, Sums { plain, greeks: with_greeks }: &Sums) -> SimulationResult {
+    /// What is found, and of how many samples' worth.
+    fn estimate(&self, Sums { plain, greeks: with_greeks }: &Sums) -> (SimulationResult, f64) {
         match self {
             Self::Price(simulation) => of_price(&simulation.estimate(plain)),
             Self::Greeks(greeks) => of_greeks(&greeks.estimate(with_greeks)),
@@ -114,6 +125,7 @@ impl Paths {
 pub(super) struct BlockRound {
     paths: Arc<Paths>,
     limits: BlockLimits,
+    told: Arc<Told>,
     blocks: Range<u64>,
     /// Sums of the blocks of earlier rounds.
     before: Sums,
@@ -128,12 +140,12 @@ struct Sums {
 
 impl BlockRound {
     /// The first round.
-    pub fn first(paths: Arc<Paths>, limits: BlockLimits) -> Self {
+    pub fn first(paths: Arc<Paths>, limits: BlockLimits, told: Arc<Told>) -> Self {
         let blocks = match limits.stop.map(|stop| stop.progress(0, |_| f64::INFINITY)) {
             Some(Progress::Until(blocks)) => blocks,
             _ => limits.blocks_max,
         };
-        Self { paths, limits, blocks: 0..blocks, before: Sums::default() }
+        Self { paths, limits, told, blocks: 0..blocks, before: Sums::default() }
     }
 
     fn blocks_of(&self, units: &Range<i64>) -> Range<u64> {
@@ -204,13 +216,16 @@ impl Round for BlockRound {
         }
         let BlockLimits { stop, .. } = self.limits;
         let done = self.blocks.end;
-        let mut result = self.paths.estimate(&sums);
-        result.standard_error_met = stop.map(|stop| result.standard_error <= stop.standard_error);
-        match stop.map(|stop| stop.progress(done, |_| result.standard_error)) {
+        let (mut result, effective) = self.paths.estimate(&sums);
+        let is_known = self.told.judge(&mut result, effective, &self.paths);
+        result.standard_error_met = stop.map(|stop| is_known && result.standard_error <= stop.standard_error);
+        let error = if is_known { result.standard_error } else { f64::INFINITY };
+        match stop.map(|stop| stop.progress(done, |_| error)) {
             // Of fewer blocks the error was too great in the round before.
             Some(Progress::Until(blocks)) if blocks > done => Next::Round(Box::new(Self {
                 paths: self.paths.clone(),
                 limits: self.limits,
+                told: self.told.clone(),
                 blocks: done..blocks,
                 before: sums,
             })),
@@ -230,30 +245,34 @@ impl Paths {
     }
 }
 
-fn of_price(estimate: &Estimate) -> SimulationResult {
-    SimulationResult {
+fn of_price(estimate: &Estimate) -> (SimulationResult, f64) {
+    let result = SimulationResult {
         price: estimate.price,
         standard_error: estimate.standard_error,
         paths: estimate.samples as i64,
         greeks: Vec::new(),
         standard_error_met: None,
-    }
+        warning: String::new(),
+    };
+    (result, estimate.effective)
 }
 
-fn of_greeks(estimate: &GreekEstimate) -> SimulationResult {
-    let GreekEstimate { price, delta, gamma, vega, theta, rho, samples } = *estimate;
+fn of_greeks(estimate: &GreekEstimate) -> (SimulationResult, f64) {
+    let GreekEstimate { price, delta, gamma, vega, theta, rho, samples, effective } = *estimate;
     let greeks = [("delta", delta), ("gamma", gamma), ("vega", vega), ("theta", theta), ("rho", rho)];
-    SimulationResult {
+    let result = SimulationResult {
         price: price.value,
         standard_error: price.standard_error,
         paths: samples as i64,
         greeks: greeks.map(|(name, measured)| greek(name.to_owned(), measured)).into(),
         standard_error_met: None,
-    }
+        warning: String::new(),
+    };
+    (result, effective)
 }
 
 /// Asset after asset, each Greek with the asset's place in the request.
-fn of_basket(estimate: &BasketGreekEstimate) -> SimulationResult {
+fn of_basket(estimate: &BasketGreekEstimate) -> (SimulationResult, f64) {
     let of_asset = |(asset, greeks): (usize, &AssetGreeks)| {
         let AssetGreeks { delta, gamma, vega } = *greeks;
         [("delta", delta), ("gamma", gamma), ("vega", vega)]
@@ -262,13 +281,15 @@ fn of_basket(estimate: &BasketGreekEstimate) -> SimulationResult {
     let mut greeks: Vec<SimulatedGreek> = estimate.assets.iter().enumerate().flat_map(of_asset).collect();
     greeks.push(greek("theta".to_owned(), estimate.theta));
     greeks.push(greek("rho".to_owned(), estimate.rho));
-    SimulationResult {
+    let result = SimulationResult {
         price: estimate.price.value,
         standard_error: estimate.price.standard_error,
         paths: estimate.samples as i64,
         greeks,
         standard_error_met: None,
-    }
+        warning: String::new(),
+    };
+    (result, estimate.effective)
 }
 
 fn greek(name: String, Measured { value, standard_error }: Measured) -> SimulatedGreek {

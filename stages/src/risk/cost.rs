@@ -18,6 +18,8 @@ const GREEKS_FACTOR: u64 = 4;
 const PILOT_NS: u64 = 40;
 /// An American option by its boundary of exercise, with Greeks.
 const BOUNDARY_NS: u64 = 20_000_000;
+/// An American option by a boundary that is found already, in a scenario.
+const PREMIUM_NS: u64 = 60_000;
 /// A position in a scenario.
 const POSITION_NS: u64 = 40;
 /// A profit that is put in order.
@@ -63,6 +65,17 @@ pub(super) fn boundary() -> u64 {
 /// Cost of revaluing positions in scenarios.
 pub(super) fn revaluation(positions: usize, scenarios: u64) -> u64 {
     product(&[positions as u64, scenarios, POSITION_NS])
+}
+
+/// Cost of revaluing American options in scenarios: by boundaries that are found anew if more than spots moves.
+pub(super) fn early_exercise(options: usize, scenarios: u64, are_anew: bool) -> u64 {
+    let each_ns = if are_anew { BOUNDARY_NS } else { PREMIUM_NS };
+    product(&[options as u64, scenarios, each_ns]).saturating_add(product(&[options as u64, BOUNDARY_NS]))
+}
+
+/// Cost of contracts one by one.
+pub(super) fn contracts(closed: usize, americans: usize) -> u64 {
+    options(closed).saturating_add(product(&[americans as u64, BOUNDARY_NS]))
 }
 
 /// Cost of putting the profits of books in order.

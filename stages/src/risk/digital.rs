@@ -21,7 +21,7 @@ impl Kind for DigitalOptions {
     fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
         let rows = ReadOptions::new(&self.options, |digitals: &mut Digitals, option, field| {
-            let asset = asset_of(&assets.markets, option.asset, || field("asset"))?;
+            let (asset, terms) = asset_of(assets, option.asset, option.expiry_years, || field("asset"))?;
             let pushed = digitals.push(
                 option.kind,
                 asset,
@@ -29,7 +29,8 @@ impl Kind for DigitalOptions {
                 option.expiry_years,
                 (option.pays, option.amount),
             );
-            pushed.map_err(|error| of_option(error, field, option.asset))
+            pushed.map_err(|error| of_option(error, field, option.asset))?;
+            Ok(terms)
         })?;
         let count = rows.options.len();
         let (bytes, cost_ns) = (rows.bytes(count), cost::options(count));

@@ -11,6 +11,7 @@ use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{AmericanError, AmericanOption, AmericanValue};
 
 use super::assets::Resolved;
+use super::options::{POINTS, YEAR_DAYS};
 use super::rounds::{DeviceRisk, Next, Partial, Plan, Round};
 use super::rules::Rules;
 use super::simulation::{single, to_risk_error};
@@ -18,6 +19,9 @@ use super::{bad, cost};
 
 /// What it may come to take: tables and boundaries.
 const BYTES: usize = 64 << 10;
+
+/// Place of rho among the Greeks that were always told.
+const RHO: usize = 4;
 
 /// Whether a problem is an American option for which no simulation is named.
 pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
@@ -35,7 +39,8 @@ pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved, rules: Rules)
     let (kind, strike, expiry_years) = (american.kind, american.strike, problem.expiry_years);
     let option = AmericanOption { market: single(assets)?, kind, strike, expiry_years };
     option.check().map_err(|error| refused(&error))?;
-    let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks, rules });
+    let is_future = assets.futures[0];
+    let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks, is_future, rules });
     Ok(Plan { first, bytes: BYTES, cost_ns: cost::boundary() })
 }
 
@@ -43,6 +48,7 @@ pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved, rules: Rules)
 struct BoundaryRound {
     option: AmericanOption,
     has_greeks: bool,
+    is_future: bool,
     rules: Rules,
 }
 
@@ -58,7 +64,7 @@ impl Round for BoundaryRound {
 
     fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
         self.partial(match self.rules {
-            Rules::Now => self.option.value(isa, self.has_greeks),
+            Rules::Now | Rules::Trusting => self.option.value(isa, self.has_greeks),
             _ => self.option.value_as_before(isa, self.has_greeks),
         })
     }
@@ -96,10 +102,31 @@ impl BoundaryRound {
                 ("theta", greeks.theta),
                 ("rho", greeks.rho),
             ];
-            named.map(|(name, value)| SimulatedGreek { name: name.to_owned(), value, standard_error: 0.0 })
+            let mut named = named.to_vec();
+            if self.rules.are_now() {
+                named.push(("theta_per_day", greeks.theta / YEAR_DAYS));
+                named.push(("vega_per_point", greeks.vega / POINTS));
+                // The rate of a future is its yield: both move together.
+                match self.is_future {
+                    true => named[RHO].1 += greeks.rho_foreign,
+                    false => named.push(("rho_foreign", greeks.rho_foreign)),
+                }
+            }
+            let greek = |(name, value): (&str, f64)| SimulatedGreek {
+                name: name.to_owned(),
+                value,
+                standard_error: 0.0,
+            };
+            named.into_iter().map(greek).collect()
         });
-        let greeks = greeks.map_or(Vec::new(), Vec::from);
-        SimulationResult { price, standard_error: 0.0, paths: 0, greeks, standard_error_met: None }
+        SimulationResult {
+            price,
+            standard_error: 0.0,
+            paths: 0,
+            greeks: greeks.unwrap_or_default(),
+            standard_error_met: None,
+            warning: String::new(),
+        }
     }
 }
 

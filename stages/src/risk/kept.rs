@@ -147,8 +147,7 @@ fn are_alike(one: &Portfolio, other: &Portfolio) -> bool {
 
 /// How many positions differ, or the markets of their assets.
 fn changed(before: &Portfolio, after: &Portfolio) -> usize {
-    let assets = before.assets().iter().zip(after.assets());
-    let has_moved: Vec<bool> = assets.map(|(before, after)| before != after).collect();
+    let has_moved = before.moved_assets(after);
     let positions = before.positions().iter().zip(after.positions());
     positions.filter(|(before, after)| before != after || has_moved[after.asset]).count()
 }

@@ -31,7 +31,7 @@ impl Kind for OptimisationProblem {
         Some(&self.covariance)
     }
 
-    fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
+    fn plan(&self, assets: &Resolved, _: i64, rules: Rules) -> Result<Plan, RiskError> {
         let count = assets.markets.len();
         check_count("problem.assets", count, 1..=UNIT_ASSETS_MAX)?;
         check_count("problem.expected_returns", self.expected_returns.len(), count..=count)?;
@@ -40,7 +40,11 @@ impl Kind for OptimisationProblem {
         let source = match &self.covariance {
             Matrix::Given(numbers) => {
                 let covariance = Covariance::new(count, symmetric(count, numbers));
-                CovarianceSource::Given(covariance.map_err(|error| of_matrix(&error, COVARIANCE))?)
+                let covariance = covariance.map_err(|error| of_matrix(&error, COVARIANCE))?;
+                if rules.are_now() {
+                    covariance.factor().map_err(|error| of_matrix(&error, COVARIANCE))?;
+                }
+                CovarianceSource::Given(covariance)
             }
             Matrix::Market(_) => CovarianceSource::Returns(MarketReturns::of(assets, COVARIANCE)?),
         };
@@ -58,6 +62,7 @@ impl Kind for OptimisationProblem {
             upper: self.upper.clone(),
             budget: self.budget,
             objective,
+            rules,
         });
         let returns = match &source {
             CovarianceSource::Given(_) => 0,
@@ -88,6 +93,7 @@ struct Wanted {
     upper: Vec<f64>,
     budget: f64,
     objective: Objective,
+    rules: Rules,
 }
 
 /// Finds the covariance of returns.
@@ -166,7 +172,11 @@ impl Round for WeightRound {
             budget: self.wanted.budget,
             objective: self.wanted.objective,
         };
-        Partial::Outcome(Box::new(match problem.solve() {
+        let solved = match self.wanted.rules.are_now() {
+            true => problem.solve(),
+            false => problem.solve_as_before(),
+        };
+        Partial::Outcome(Box::new(match solved {
             Ok(optimum) => RiskOutcome::Optimisation(OptimisationResult {
                 weights: optimum.weights,
                 expected_return: optimum.mean,

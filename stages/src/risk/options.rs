@@ -11,6 +11,7 @@ use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{AssetMarket, Greeks, Options, ParameterError, implied_volatility};
 
 use super::assets::Resolved;
+use super::bad_rows::BadRows;
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
 use super::rules::Rules;
 use super::{bad, check_count, cost};
@@ -19,13 +20,41 @@ use super::{bad, check_count, cost};
 pub(super) const OPTIONS_MAX: usize = 10_000;
 /// Bytes that an option takes, with the values that are found of it.
 const OPTION_BYTES: usize = 16 * size_of::<f64>();
+/// Days of a year, and points of volatility.
+pub(super) const YEAR_DAYS: f64 = 365.0;
+pub(super) const POINTS: f64 = 100.0;
 
 /// Options of a request that have numbers, and why others have none.
 #[derive(Debug)]
 pub(super) struct ReadOptions<O> {
     pub(super) options: O,
-    /// Why the others have none, by their place in the request, ascending.
-    bad: Vec<(usize, String)>,
+    /// What figures of the good ones follow from.
+    terms: Vec<Terms>,
+    bad: BadRows,
+}
+
+/// What figures of an option follow from, besides those that are computed of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) spot: f64,
+    pub(super) years: f64,
+    pub(super) is_future: bool,
+}
+
+impl Terms {
+    /// The value with what follows from its numbers: by the day, by the point, and by the yield. The price is `e^{−rT}` times a function of
+    /// the forward: with that fixed, as a future's price is, the rate discounts and does nothing else, and a yield moves the forward alone.
+    pub(super) fn told(&self, mut value: OptionValue) -> OptionValue {
+        let Self { spot, years, is_future } = *self;
+        value.theta_per_day = value.theta / YEAR_DAYS;
+        value.vega_per_point = value.vega / POINTS;
+        if is_future {
+            value.rho = -(years * value.price);
+        } else {
+            value.rho_foreign = -(years * spot * value.delta);
+        }
+        value
+    }
 }
 
 impl Kind for OptionValues {
@@ -35,7 +64,7 @@ impl Kind for OptionValues {
 
     fn plan(&self, assets: &Resolved, _: i64, rules: Rules) -> Result<Plan, RiskError> {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
-        let rows = vanilla(&self.options, &assets.markets)?;
+        let rows = vanilla(&self.options, assets)?;
         let count = rows.options.len();
         let (bytes, cost_ns) = (rows.bytes(count), cost::options(count));
         Ok(Plan { first: Box::new(OptionRound { rows, rules }), bytes, cost_ns })
@@ -61,7 +90,7 @@ impl Round for OptionRound {
         let mut greeks = Box::<Greeks>::default();
         match self.rules {
             Rules::First => greeks.add_as_before(isa, &self.rows.options, places(units)),
-            Rules::SobolInTimeOrder | Rules::CurveInAllYears | Rules::Now => {
+            Rules::SobolInTimeOrder | Rules::CurveInAllYears | Rules::Trusting | Rules::Now => {
                 greeks.add(isa, &self.rows.options, places(units))
             }
         }
@@ -89,19 +118,43 @@ fn values_of(partials: &[&Partial]) -> Vec<OptionValue> {
     let mut values = Vec::new();
     for partial in partials {
         let Partial::Greeks(greeks) = partial else { continue };
-        values.extend((0..greeks.price().len()).map(|place| OptionValue {
-            price: greeks.price()[place],
-            delta: greeks.delta()[place],
-            gamma: greeks.gamma()[place],
-            vega: greeks.vega()[place],
-            theta: greeks.theta()[place],
-            rho: greeks.rho()[place],
-            vanna: greeks.vanna()[place],
-            volga: greeks.volga()[place],
-            error: String::new(),
-        }));
+        values.extend((0..greeks.price().len()).map(|place| value_of(greeks, place)));
     }
     values
+}
+
+/// The value of one option, without what follows from its terms.
+pub(super) fn value_of(greeks: &Greeks, place: usize) -> OptionValue {
+    OptionValue {
+        price: greeks.price()[place],
+        delta: greeks.delta()[place],
+        gamma: greeks.gamma()[place],
+        vega: greeks.vega()[place],
+        theta: greeks.theta()[place],
+        rho: greeks.rho()[place],
+        vanna: greeks.vanna()[place],
+        volga: greeks.volga()[place],
+        ..value(0.0)
+    }
+}
+
+/// The value whose numbers are all this one.
+pub(super) fn value(number: f64) -> OptionValue {
+    OptionValue {
+        price: number,
+        delta: number,
+        gamma: number,
+        vega: number,
+        theta: number,
+        rho: number,
+        vanna: number,
+        volga: number,
+        error: String::new(),
+        id: String::new(),
+        theta_per_day: number,
+        vega_per_point: number,
+        rho_foreign: number,
+    }
 }
 
 impl Kind for ImpliedVolatilities {
@@ -117,9 +170,9 @@ impl Kind for ImpliedVolatilities {
         let count = self.options.len();
         check_count("problem.options", count, 1..=OPTIONS_MAX)?;
         check_count("problem.prices", self.prices.len(), count..=count)?;
-        let rows = vanilla(&self.options, &assets.markets)?;
+        let rows = vanilla(&self.options, assets)?;
         let prices: Vec<f64> =
-            (0..count).filter(|&place| rows.is_good(place)).map(|place| self.prices[place]).collect();
+            (0..count).filter(|&place| rows.bad.is_good(place)).map(|place| self.prices[place]).collect();
         let (bytes, cost_ns) = (rows.bytes(prices.len()), cost::implied(prices.len()));
         Ok(Plan { first: Box::new(ImpliedRound { rows, prices }), bytes, cost_ns })
     }
@@ -171,25 +224,15 @@ impl Round for ImpliedRound {
                 error: found.err().map_or(String::new(), |error| error.to_string()),
             }));
         }
-        let without = |error| ImpliedVolatility { volatility: None, error };
-        let volatilities = self.rows.with_bad(volatilities, without);
+        let without = |_, error| ImpliedVolatility { volatility: None, error };
+        let volatilities = self.rows.bad.between(volatilities, without);
         Next::Outcome(RiskOutcome::ImpliedVolatilities(ImpliedVolatilityResult { volatilities }))
     }
 }
 
-fn without_value(error: String) -> OptionValue {
-    let none = f64::NAN;
-    OptionValue {
-        price: none,
-        delta: none,
-        gamma: none,
-        vega: none,
-        theta: none,
-        rho: none,
-        vanna: none,
-        volga: none,
-        error,
-    }
+/// What stands for an option that has no value.
+pub(super) fn without_value(error: String) -> OptionValue {
+    OptionValue { error, ..value(f64::NAN) }
 }
 
 impl<O: Default> ReadOptions<O> {
@@ -197,69 +240,52 @@ impl<O: Default> ReadOptions<O> {
     /// be priced with is one bad row; if there is no other, that is the error.
     pub(super) fn new<G>(
         given: &[G],
-        mut push: impl FnMut(&mut O, &G, &dyn Fn(&str) -> String) -> Result<(), RiskError>,
+        mut push: impl FnMut(&mut O, &G, &dyn Fn(&str) -> String) -> Result<Terms, RiskError>,
     ) -> Result<Self, RiskError> {
-        let mut rows = Self { options: O::default(), bad: Vec::new() };
-        let mut first = None;
-        for (number, option) in given.iter().enumerate() {
-            let field = |name: &str| format!("problem.options[{number}].{name}");
-            if let Err(error) = push(&mut rows.options, option, &field) {
-                rows.bad.push((number, format!("{}: {}", error.field, error.message)));
-                first.get_or_insert(error);
-            }
-        }
-        match first {
-            Some(error) if rows.bad.len() == given.len() => Err(error),
-            _ => Ok(rows),
-        }
+        let mut options = O::default();
+        let read = given.iter().enumerate().map(|(number, option)| {
+            push(&mut options, option, &|name: &str| format!("problem.options[{number}].{name}"))
+        });
+        let (terms, bad) = BadRows::divide(read)?;
+        Ok(Self { options, terms, bad })
     }
 
     /// Bytes of so many options, and of why others have no numbers.
     pub(super) fn bytes(&self, options: usize) -> usize {
-        let texts = self.bad.iter().map(|(_, error)| error.len());
-        (options + self.bad.len()) * OPTION_BYTES + texts.sum::<usize>()
-    }
-
-    /// Whether the option at a place of the request has numbers.
-    fn is_good(&self, place: usize) -> bool {
-        self.bad.binary_search_by_key(&place, |(bad, _)| *bad).is_err()
+        (options + self.bad.len()) * OPTION_BYTES + self.bad.bytes()
     }
 
     /// The answer: price and Greeks of the good ones, and why the others have none.
     pub(super) fn outcome(&self, partials: &[&Partial]) -> RiskOutcome {
-        RiskOutcome::Options(OptionResult { values: self.with_bad(values_of(partials), without_value) })
-    }
-
-    /// What was found of the good ones, with what stands for the bad ones between them, in the order of the request.
-    fn with_bad<T>(&self, found: Vec<T>, without: impl Fn(String) -> T) -> Vec<T> {
-        let mut all = Vec::with_capacity(found.len() + self.bad.len());
-        let mut found = found.into_iter();
-        for (place, error) in &self.bad {
-            all.extend(found.by_ref().take(place - all.len()));
-            all.push(without(error.clone()));
-        }
-        all.extend(found);
-        all
+        let values = values_of(partials).into_iter().zip(&self.terms);
+        let values = values.map(|(value, terms)| terms.told(value)).collect();
+        let values = self.bad.between(values, |_, error| without_value(error));
+        RiskOutcome::Options(OptionResult { values })
     }
 }
 
 /// European options of a problem.
-fn vanilla(given: &[VanillaOption], assets: &[AssetMarket]) -> Result<ReadOptions<Options>, RiskError> {
+fn vanilla(given: &[VanillaOption], assets: &Resolved) -> Result<ReadOptions<Options>, RiskError> {
     ReadOptions::new(given, |options: &mut Options, option, field| {
-        let asset = asset_of(assets, option.asset, || field("asset"))?;
+        let (asset, terms) = asset_of(assets, option.asset, option.expiry_years, || field("asset"))?;
         let pushed = options.push(option.kind, asset, option.strike, option.expiry_years);
-        pushed.map_err(|error| of_option(error, field, option.asset))
+        pushed.map_err(|error| of_option(error, field, option.asset))?;
+        Ok(terms)
     })
 }
 
-/// An asset by its index.
+/// An asset by its index, and the terms of an option on it.
 pub(super) fn asset_of(
-    assets: &[AssetMarket],
+    assets: &Resolved,
     index: i32,
+    years: f64,
     field: impl Fn() -> String,
-) -> Result<&AssetMarket, RiskError> {
-    let found = usize::try_from(index).ok().and_then(|index| assets.get(index));
-    found.ok_or_else(|| bad(field(), format!("{index}; there are {} assets, from 0 on", assets.len())))
+) -> Result<(&AssetMarket, Terms), RiskError> {
+    let count = assets.markets.len();
+    let place = usize::try_from(index).ok().filter(|&place| place < count);
+    let place = place.ok_or_else(|| bad(field(), format!("{index}; there are {count} assets, from 0 on")))?;
+    let market = &assets.markets[place];
+    Ok((market, Terms { spot: market.spot, years, is_future: assets.futures[place] }))
 }
 
 /// Blames the option, or its asset.

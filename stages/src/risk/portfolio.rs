@@ -1,32 +1,49 @@
 //! Risk of portfolios by full revaluation. Three rounds: profits of all books by scenario (a unit is 64 scenarios); the order of
 //! these profits, by which the tails are found (one unit, on the processor alone); and what each position loses in the tails of the whole (a unit is
-//! some positions in 64 scenarios). Stress has the first round alone. Parametric risk is one unit, on the processor alone.
+//! some positions in 64 scenarios). Stress has the first round alone. Parametric risk is one unit, on the processor alone. Before all of
+//! them boundaries of American options are found, a unit each.
+//!
+//! A position that cannot be valued is one bad row of the result, and in no sum.
 
 mod measures;
+mod settling;
 mod simulated;
 mod single_round;
 
 use std::sync::Arc;
 
 use warptape_events::risk::{
-    self, Asset, BookRisk, Matrix, PortfolioProblem, PortfolioResult, PositionRisk, RiskError, RiskMeasure,
-    RiskOutcome,
+    self, Asset, BadPosition, BookRisk, Matrix, PortfolioProblem, PortfolioResult, PositionRisk, RiskError,
+    RiskMeasure, RiskOutcome,
 };
 use warptape_kernels::portfolio::{
-    Instrument, Portfolio, PortfolioError, Position, Profits, Scenarios, TAIL_BLOCK,
+    Instrument, Portfolio, PortfolioError, Position, Profits, QUANTITY_RANGE, Scenarios, TAIL_BLOCK,
+};
+use warptape_kernels::pricing::{
+    AmericanError, AmericanOption, AssetMarket, EXPIRY_YEARS_RANGE, ParameterError,
 };
 
 use super::assets::Resolved;
+use super::bad_rows::BadRows;
 use super::rounds::{Kind, Partial, Plan, Round};
 use super::rules::Rules;
-use super::{bad, check_count, check_length, cost};
+use super::{bad as bad_parameter, check_count, check_length, cost};
 use measures::{Measure, tail_of};
+use settling::SettlingRound;
 pub use simulated::Tails;
 use simulated::{ProfitRound, Simulated};
 use single_round::{ParametricRound, StressRound};
 
 /// Positions of a request at most: their risk has to fit into a record.
-const POSITIONS_MAX: usize = 8_000;
+const POSITIONS_MAX: usize = 65_536;
+/// The same in earlier versions.
+const POSITIONS_MAX_BEFORE: usize = 8_000;
+/// American options of a request at most: a unit revalues all of them, and other requests wait meanwhile.
+const AMERICANS_MAX: usize = 2_000;
+/// Bytes that a position takes: what journals have been told, whatever it has become since.
+const POSITION_BYTES: usize = 48;
+/// Positions in closed form at the cost of an American option.
+const AMERICAN_COST: usize = 500;
 /// Books of a request at most.
 const BOOKS_MAX: usize = 1_000;
 /// Books × scenarios at most: the profits are kept until the end.
@@ -55,17 +72,28 @@ impl Kind for PortfolioProblem {
         }
     }
 
-    fn plan(&self, assets: &Resolved, seed: i64, _: Rules) -> Result<Plan, RiskError> {
-        check_names(self, assets)?;
-        let portfolio = Arc::new(portfolio_of(self, assets)?);
-        let measure = Measure::new(&self.measure, seed as u64, assets)?;
+    fn plan(&self, assets: &Resolved, seed: i64, rules: Rules) -> Result<Plan, RiskError> {
+        check_names(self, assets, rules)?;
+        let measured = || Measure::new(&self.measure, seed as u64, assets, rules);
+        let (portfolio, bad) = match rules.are_now() {
+            true => portfolio_of(self, assets)?,
+            false => (portfolio_as_before(self, assets)?, BadRows::default()),
+        };
+        let (portfolio, measure) = (Arc::new(portfolio), measured()?);
+        let americans = portfolio.americans().len();
+        if americans > AMERICANS_MAX {
+            let message = format!(
+                "{americans} American options; a book may have {AMERICANS_MAX}, which a slice of work revalues one by one: divide the book"
+            );
+            return Err(bad_parameter("problem.positions", message));
+        }
         // Tails are revalued with the moves of every asset.
         let (books, count) = (self.books.len() as u64, assets.markets.len() as u64);
         if measure.scenarios().is_some_and(|scenarios| scenarios.len() * books.max(count) > CELLS_MAX) {
             let message = format!(
                 "scenarios times books, or times assets, is more than {CELLS_MAX}: fewer are allowed"
             );
-            return Err(bad("problem.measure.scenarios", message));
+            return Err(bad_parameter("problem.measure.scenarios", message));
         }
         measure.check_parts(self)?;
         let (bytes, cost_ns) = (bytes_of(&portfolio, &measure), cost_of(&portfolio, &measure));
@@ -73,27 +101,43 @@ impl Kind for PortfolioProblem {
             portfolio,
             books: self.books.iter().map(|book| book.name.clone()).collect(),
             positions: self.positions.iter().map(|position| position.name.clone()).collect(),
+            bad,
         };
-        let first: Box<dyn Round> = match measure {
-            Measure::Parametric { covariance, confidence, horizon_years } => {
-                Box::new(ParametricRound { held, covariance, confidence, horizon_years })
-            }
-            Measure::Stress { scenarios, names } => {
-                Box::new(StressRound { held, scenarios, names, follower: None })
-            }
-            Measure::Simulated { scenarios, confidence, horizon_years, are_drawn } => {
-                let simulated = Simulated { held, scenarios, confidence, horizon_years, are_drawn };
-                Box::new(ProfitRound { simulated: Arc::new(simulated), follower: None })
-            }
+        let first = if americans > 0 {
+            Box::new(SettlingRound { held, measure }) as Box<dyn Round>
+        } else {
+            first_round(held, measure)
         };
         Ok(Plan { first, bytes, cost_ns })
     }
 }
 
+/// The first round of a portfolio whose boundaries are found.
+fn first_round(held: Held, measure: Measure) -> Box<dyn Round> {
+    match measure {
+        Measure::Parametric { covariance, confidence, horizon_years } => {
+            Box::new(ParametricRound { held, covariance, confidence, horizon_years })
+        }
+        Measure::Stress { scenarios, names } => {
+            Box::new(StressRound { held, scenarios, names, follower: None })
+        }
+        Measure::Simulated { scenarios, confidence, horizon_years, are_drawn } => {
+            let simulated = Simulated { held, scenarios, confidence, horizon_years, are_drawn };
+            Box::new(ProfitRound { simulated: Arc::new(simulated), follower: None })
+        }
+    }
+}
+
+/// Cost of a unit of scenarios, in positions in closed form.
+fn positions_cost(portfolio: &Portfolio) -> usize {
+    portfolio.positions().len() + AMERICAN_COST * portfolio.americans().len()
+}
+
 /// How many books, positions and stress scenarios there are, and how long their names.
-fn check_names(problem: &PortfolioProblem, assets: &Resolved) -> Result<(), RiskError> {
+fn check_names(problem: &PortfolioProblem, assets: &Resolved, rules: Rules) -> Result<(), RiskError> {
+    let positions_max = if rules.are_now() { POSITIONS_MAX } else { POSITIONS_MAX_BEFORE };
     check_count("problem.books", problem.books.len(), 1..=BOOKS_MAX)?;
-    check_count("problem.positions", problem.positions.len(), 1..=POSITIONS_MAX)?;
+    check_count("problem.positions", problem.positions.len(), 1..=positions_max)?;
     for (number, book) in problem.books.iter().enumerate() {
         check_length(&format!("problem.books[{number}].name"), &book.name, 0..=NAME_BYTES_MAX)?;
     }
@@ -122,28 +166,42 @@ fn bytes_of(portfolio: &Portfolio, measure: &Measure) -> usize {
         }
     };
     let scenarios = measure.scenarios().map_or(0, Scenarios::bytes);
-    scenarios + numbers * size_of::<f64>() + positions * size_of::<Position>()
+    scenarios + numbers * size_of::<f64>() + positions * POSITION_BYTES
 }
 
 fn cost_of(portfolio: &Portfolio, measure: &Measure) -> u64 {
     let (books, positions) = (portfolio.parents().len(), portfolio.positions().len());
+    let americans = portfolio.americans().len();
+    let of_scenarios = |scenarios: &Scenarios, count: u64| {
+        let of_americans = match americans {
+            0 => 0,
+            _ => cost::early_exercise(americans, count, scenarios.moves_more_than_spots()),
+        };
+        cost::revaluation(positions, count).saturating_add(of_americans)
+    };
     match measure {
-        Measure::Parametric { covariance, .. } => cost::parametric(books, positions, covariance.assets()),
-        Measure::Stress { scenarios, .. } => cost::revaluation(positions, scenarios.len()),
+        Measure::Parametric { covariance, .. } => {
+            let of_americans = if americans == 0 { 0 } else { cost::early_exercise(americans, 1, false) };
+            cost::parametric(books, positions, covariance.assets()).saturating_add(of_americans)
+        }
+        Measure::Stress { scenarios, .. } => of_scenarios(scenarios, scenarios.len()),
         Measure::Simulated { scenarios, confidence, .. } => {
             let tail = tail_of(scenarios, *confidence) as u64;
-            cost::revaluation(positions, scenarios.len() + tail)
+            of_scenarios(scenarios, scenarios.len() + tail)
                 .saturating_add(cost::ordering(books, scenarios.len()))
         }
     }
 }
 
 /// What is held, with the names of its books and positions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Held {
+    /// Of the positions that have values.
     portfolio: Arc<Portfolio>,
     books: Vec<String>,
+    /// In the order of the request, the bad ones too.
     positions: Vec<String>,
+    bad: BadRows,
 }
 
 /// Value at risk and expected shortfall of the whole, and what is known of them.
@@ -156,6 +214,16 @@ struct WholeRisk {
 }
 
 impl Held {
+    /// The positions that are in no sum.
+    fn bad_positions(&self) -> Vec<BadPosition> {
+        let bad = |(place, why): (usize, &str)| BadPosition {
+            position: place as i32,
+            name: self.positions[place].clone(),
+            error: why.to_owned(),
+        };
+        self.bad.iter().map(bad).collect()
+    }
+
     /// `own` are the measures of each book alone, `components` those of positions in the whole.
     fn result(&self, whole: &WholeRisk, own: &[[f64; 2]], components: [Vec<f64>; 2]) -> RiskOutcome {
         let of_books = components.each_ref().map(|column| self.portfolio.book_sums(column));
@@ -169,24 +237,34 @@ impl Held {
             component_expected_shortfall: of_books[1][number],
         };
         let of_positions = self.portfolio.values();
-        let position = |(number, name): (usize, &String)| {
+        let position = |(number, place): (usize, usize)| {
             let quantity = self.portfolio.positions()[number].quantity;
             let component = components[0][number];
             PositionRisk {
-                name: name.clone(),
+                name: self.positions[place].clone(),
                 value: of_positions[number],
                 component_value_at_risk: component,
                 component_expected_shortfall: components[1][number],
                 marginal_value_at_risk: if quantity == 0.0 { 0.0 } else { component / quantity },
+                error: String::new(),
             }
         };
+        let without = |place: usize, error: String| PositionRisk {
+            name: self.positions[place].clone(),
+            value: f64::NAN,
+            component_value_at_risk: f64::NAN,
+            component_expected_shortfall: f64::NAN,
+            marginal_value_at_risk: f64::NAN,
+            error,
+        };
+        let good = self.bad.good_places(self.positions.len()).into_iter().enumerate().map(position).collect();
         RiskOutcome::Portfolio(PortfolioResult {
             value: values[0],
             value_at_risk: whole.measures[0],
             expected_shortfall: whole.measures[1],
             scenarios: whole.scenarios,
             books: self.books.iter().enumerate().map(book).collect(),
-            positions: self.positions.iter().enumerate().map(position).collect(),
+            positions: self.bad.between(good, without),
             value_at_risk_error: whole.errors.map(|errors| errors[0]),
             expected_shortfall_error: whole.errors.map(|errors| errors[1]),
             horizon_years: whole.horizon_years,
@@ -205,41 +283,143 @@ fn profits_of(partials: &[&Partial]) -> Vec<Arc<Profits>> {
 
 const CHECKED: &str = "the confidence was checked with the request";
 
-fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfolio, RiskError> {
-    // An index that is none is one that is not there.
-    let index = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
-    let parents = problem.books.iter().map(|book| book.parent.map(index)).collect();
-    let position = |position: &risk::Position| {
-        let (asset, instrument) = match &position.instrument {
-            risk::Instrument::Spot(spot) => (spot.asset, Instrument::Spot),
-            risk::Instrument::Forward(forward) => {
-                let (strike, expiry_years) = (forward.strike, forward.expiry_years);
-                (forward.asset, Instrument::Forward { strike, expiry_years })
-            }
-            risk::Instrument::Option(option) => {
-                let (strike, expiry_years) = (option.strike, option.expiry_years);
-                (option.asset, Instrument::Option { kind: option.kind, strike, expiry_years })
-            }
+/// The kernels' word for an instrument, and its asset.
+pub(super) fn instrument_of(instrument: &risk::Instrument) -> (i32, Instrument) {
+    match instrument {
+        risk::Instrument::Spot(spot) => (spot.asset, Instrument::Spot),
+        risk::Instrument::Forward(forward) => {
+            let (strike, expiry_years) = (forward.strike, forward.expiry_years);
+            (forward.asset, Instrument::Forward { strike, expiry_years })
+        }
+        risk::Instrument::Option(option) => {
+            let (strike, expiry_years) = (option.strike, option.expiry_years);
+            (option.asset, Instrument::Option { kind: option.kind, strike, expiry_years })
+        }
+        risk::Instrument::American(option) => {
+            let (strike, expiry_years) = (option.strike, option.expiry_years);
+            (option.asset, Instrument::American { kind: option.kind, strike, expiry_years })
+        }
+        risk::Instrument::Digital(option) => {
+            let risk::DigitalOption { asset, kind, strike, expiry_years, pays, amount } = *option;
+            (asset, Instrument::Digital { kind, strike, expiry_years, pays, amount })
+        }
+    }
+}
+
+/// An index that is none is one that is not there.
+fn index(number: i32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn position_of(position: &risk::Position) -> Position {
+    let (asset, instrument) = instrument_of(&position.instrument);
+    Position { asset: index(asset), book: index(position.book), quantity: position.quantity, instrument }
+}
+
+/// Whether an instrument can be valued; `field` names its fields, and the asset's are those of the problem's asset of that number.
+pub(super) fn judged(
+    instrument: &Instrument,
+    (market, is_future): (&AssetMarket, bool),
+    asset: i32,
+    field: &dyn Fn(&str) -> String,
+) -> Result<(), RiskError> {
+    let of_market = |name: &str| format!("problem.assets[{asset}].{name}");
+    let position = Position { asset: 0, book: 0, quantity: 1.0, instrument: *instrument };
+    let made = Portfolio::with_futures(vec![*market], &[is_future], vec![None], vec![position]);
+    made.map_err(|error| match error {
+        PortfolioError::Asset { error, .. } => bad_parameter(of_market(error.field), error.to_string()),
+        PortfolioError::Position { error, .. } => bad_parameter(field(error.field), error.to_string()),
+        other => bad_parameter("problem", other.to_string()),
+    })?;
+    if let Instrument::American { kind, strike, expiry_years } = *instrument
+        && expiry_years > 0.0
+    {
+        let option = AmericanOption { market: *market, kind, strike, expiry_years };
+        option.check().map_err(|error: AmericanError| bad_parameter(of_market("rate"), error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The portfolio of the positions that can be valued, and why the others cannot.
+fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<(Portfolio, BadRows), RiskError> {
+    let (books, count) = (problem.books.len(), assets.markets.len());
+    let read = |(number, position): (usize, &risk::Position)| {
+        let field = |name: &str| format!("problem.positions[{number}].{name}");
+        let unknown = |name: &str, value: i32, count: usize| {
+            let name_of = name.rsplit('.').next().unwrap_or(name);
+            let message = format!("{name_of} is {value}, but there are {count} of them, numbered from 0");
+            bad_parameter(field(name), message)
         };
-        Position { asset: index(asset), book: index(position.book), quantity: position.quantity, instrument }
+        let given = position_of(position);
+        let (asset, _) = instrument_of(&position.instrument);
+        if given.asset >= count {
+            return Err(unknown("instrument.asset", asset, count));
+        }
+        if given.book >= books {
+            return Err(unknown("book", position.book, books));
+        }
+        if !QUANTITY_RANGE.contains(&given.quantity) {
+            let (least, most) = (QUANTITY_RANGE.start(), QUANTITY_RANGE.end());
+            let message = format!("{}; it must be from {least:e} to {most:e}", given.quantity);
+            return Err(bad_parameter(field("quantity"), message));
+        }
+        let market = (&assets.markets[given.asset], assets.futures[given.asset]);
+        judged(&given.instrument, market, asset, &|name| field(&format!("instrument.{name}")))?;
+        Ok(given)
     };
-    let positions = problem.positions.iter().map(position).collect();
-    Portfolio::new(assets.markets.clone(), parents, positions).map_err(|error| {
-        let field = match &error {
-            PortfolioError::Asset { asset, error } => format!("problem.assets[{asset}].{}", error.field),
-            PortfolioError::Position { position, error } => {
-                let place = if error.field == "quantity" { "" } else { "instrument." };
-                format!("problem.positions[{position}].{place}{}", error.field)
-            }
-            PortfolioError::Unknown { position, field: "asset", .. } => {
-                format!("problem.positions[{position}].instrument.asset")
-            }
-            PortfolioError::Unknown { position, field, .. } => {
-                format!("problem.positions[{position}].{field}")
-            }
-            PortfolioError::Parent { book, .. } => format!("problem.books[{book}].parent"),
-            PortfolioError::TooMany { field, .. } => format!("problem.{field}"),
-        };
-        bad(field, error.to_string())
-    })
+    let (positions, bad) = BadRows::divide(problem.positions.iter().enumerate().map(read))?;
+    // Nothing good is held of an asset that is not.
+    let mut markets = assets.markets.clone();
+    let mut is_held = vec![false; count];
+    positions.iter().for_each(|position| is_held[position.asset] = true);
+    for (market, _) in markets.iter_mut().zip(&is_held).filter(|(_, is_held)| !**is_held) {
+        *market = AssetMarket { spot: 1.0, rate: 0.0, dividend_yield: 0.0, volatility: 1.0 };
+    }
+    let parents = problem.books.iter().map(|book| book.parent.map(index)).collect();
+    let portfolio = Portfolio::with_futures(markets, &assets.futures, parents, positions);
+    Ok((portfolio.map_err(|error| of_portfolio(&error))?, bad))
+}
+
+/// The portfolio of earlier versions, which refused all for one bad position.
+fn portfolio_as_before(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfolio, RiskError> {
+    let parents: Vec<Option<usize>> = problem.books.iter().map(|book| book.parent.map(index)).collect();
+    let mut positions: Vec<Position> = problem.positions.iter().map(position_of).collect();
+    let expires_now = |position: &Position| match position.instrument {
+        Instrument::Spot => false,
+        Instrument::Forward { expiry_years, .. }
+        | Instrument::Option { expiry_years, .. }
+        | Instrument::American { expiry_years, .. }
+        | Instrument::Digital { expiry_years, .. } => expiry_years == 0.0,
+    };
+    let first = positions.iter().position(expires_now);
+    positions.truncate(first.map_or(positions.len(), |first| first + 1));
+    let made = Portfolio::new(assets.markets.clone(), parents, positions);
+    let portfolio = made.map_err(|error| of_portfolio(&error))?;
+    match first {
+        None => Ok(portfolio),
+        Some(position) => {
+            let (least, greatest) = (*EXPIRY_YEARS_RANGE.start(), *EXPIRY_YEARS_RANGE.end());
+            let error = ParameterError { field: "expiry_years", value: 0.0, least, greatest };
+            Err(of_portfolio(&PortfolioError::Position { position, error }))
+        }
+    }
+}
+
+fn of_portfolio(error: &PortfolioError) -> RiskError {
+    let field = match error {
+        PortfolioError::Asset { asset, error } => format!("problem.assets[{asset}].{}", error.field),
+        PortfolioError::Position { position, error } => {
+            let place = if error.field == "quantity" { "" } else { "instrument." };
+            format!("problem.positions[{position}].{place}{}", error.field)
+        }
+        PortfolioError::Unknown { position, field: "asset", .. } => {
+            format!("problem.positions[{position}].instrument.asset")
+        }
+        PortfolioError::Unknown { position, field, .. } => {
+            format!("problem.positions[{position}].{field}")
+        }
+        PortfolioError::Parent { book, .. } => format!("problem.books[{book}].parent"),
+        PortfolioError::TooMany { field, .. } => format!("problem.{field}"),
+    };
+    bad_parameter(field, error.to_string())
 }

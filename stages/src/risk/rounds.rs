@@ -10,11 +10,13 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use warptape_events::risk::{Asset, Matrix, RiskError, RiskOutcome};
+use warptape_events::risk::{Asset, Matrix, OptionValue, RiskError, RiskOutcome};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError, WorkMemory};
 use warptape_kernels::portfolio::{Covariance, CovarianceError, Profits};
-use warptape_kernels::pricing::{BlockSums, DevicePricing, GreekSums, Greeks, NoVolatility};
+use warptape_kernels::pricing::{
+    AmericanError, BlockSums, DevicePricing, ExerciseBoundary, GreekSums, Greeks, NoVolatility,
+};
 use warptape_kernels::sweep::CellResult;
 
 use super::american::FoundRule;
@@ -124,6 +126,10 @@ impl DeviceRisk {
 pub enum Partial {
     /// Values of options.
     Greeks(Box<Greeks>),
+    /// Values of contracts.
+    Values(Vec<OptionValue>),
+    /// Boundaries of exercise.
+    Boundaries(Vec<Result<Arc<ExerciseBoundary>, AmericanError>>),
     /// Volatilities that prices imply.
     Volatilities(Vec<Result<f64, NoVolatility>>),
     /// Sums of blocks of paths; for a basket with Greeks, the sums of all columns for each block.
@@ -152,6 +158,9 @@ impl Partial {
         let numbers = match self {
             Self::Greeks(greeks) => greeks.price().len() * OPTION_NUMBERS,
             Self::Volatilities(volatilities) => volatilities.len(),
+            Self::Values(values) => values.len() * OPTION_NUMBERS,
+            // Portfolios are made whole with them.
+            Self::Boundaries(_) => LONG_NUMBERS,
             Self::Blocks(sums) => sums.len(),
             Self::GreekBlocks(sums) => sums.len() * size_of::<GreekSums>() / size_of::<BlockSums>(),
             Self::Profits(profits) => (0..profits.books()).map(|book| profits.of_book(book).len()).sum(),

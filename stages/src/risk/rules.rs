@@ -15,7 +15,11 @@ pub(super) enum Rules {
     /// An American option without simulation has a boundary that is a curve in all years, and no value where that does not settle in one
     /// way.
     CurveInAllYears,
-    /// The rules of this version.
+    /// A covariance is believed by parametric risk and judged otherwise by other measures; an error of 0 is met by samples that pay nothing;
+    /// calls have no control, and small probabilities of a touch few digits; rounding decides on which side of its mean a close lies; one
+    /// bad position is the end of a book. The newest rules of results without a number of rules.
+    Trusting,
+    /// The rules of this version, which results have as their number: [`RULES`](warptape_events::risk::RULES).
     Now,
 }
 
@@ -30,12 +34,25 @@ impl Rules {
         let is_ordered = simulated.is_some_and(is_ordered);
         let is_american = simulated.is_some_and(|problem| matches!(problem.contract, Contract::American(_)));
         let is_first = is_american || matches!(problem, RiskProblem::Options(_));
+        let is_closed = matches!(
+            problem,
+            RiskProblem::Options(_)
+                | RiskProblem::ImpliedVolatilities(_)
+                | RiskProblem::DigitalOptions(_)
+                | RiskProblem::Contracts(_)
+        );
         let rules = [
+            (!is_closed).then_some(Self::Trusting),
             has_boundary.then_some(Self::CurveInAllYears),
             is_ordered.then_some(Self::SobolInTimeOrder),
             is_first.then_some(Self::First),
         ];
         rules.into_iter().flatten()
+    }
+
+    /// Whether they are those of this version.
+    pub(super) fn are_now(self) -> bool {
+        self == Self::Now
     }
 }
 

@@ -12,7 +12,7 @@ use warptape_kernels::pricing::{
 
 use super::american::{self, RuleRound};
 use super::assets::Resolved;
-use super::blocks::{BlockLimits, BlockRound, GREEK_NUMBERS, Paths};
+use super::blocks::{BlockLimits, BlockRound, GREEK_NUMBERS, Paths, Told};
 use super::matrices::{self, MarketReturns, of_matrix};
 use super::rounds::{Kind, Plan, Round};
 use super::rules::Rules;
@@ -44,13 +44,14 @@ impl Kind for SimulationProblem {
         let blocks_max = sampling_of(self, rules).blocks_of(self.paths_max as u64);
         let stop = self.standard_error.map(|standard_error| StopRule { standard_error, blocks_max });
         let simulated = SimulatedContract::new(self, seed as u64, assets, rules)?;
+        let told = Arc::new(Told::new(self, assets, rules));
         // After all else that may be wrong, so that what was refused before there was this is refused in the same words.
         if self.antithetic && sampling_of(self, rules) == Sampling::Sobol {
             let message = "true; it must be false where problem.sampling is SOBOL, whose points are even on both sides by themselves: \
                            ask for one of them";
             return Err(bad("problem.antithetic", message));
         }
-        Ok(simulated.plan(BlockLimits { blocks_max, stop }))
+        Ok(simulated.plan(BlockLimits { blocks_max, stop }, told))
     }
 }
 
@@ -66,17 +67,17 @@ impl SimulatedContract {
         Self::Paths(Arc::new(paths))
     }
 
-    fn plan(self, limits: BlockLimits) -> Plan {
+    fn plan(self, limits: BlockLimits, told: Arc<Told>) -> Plan {
         let bytes = |numbers: usize| limits.bytes(numbers);
         match self {
             Self::Paths(paths) => Plan {
                 bytes: bytes(paths.numbers()),
                 cost_ns: limits.cost_ns(paths.block_steps(), paths.has_greeks()),
-                first: Box::new(BlockRound::first(paths, limits)),
+                first: Box::new(BlockRound::first(paths, limits, told)),
             },
             Self::American(spec, has_greeks) => {
                 let blocks_ns = limits.cost_ns(american::block_steps(&spec), has_greeks);
-                let first: Box<dyn Round> = Box::new(RuleRound::first(spec, has_greeks, limits));
+                let first: Box<dyn Round> = Box::new(RuleRound::first(spec, has_greeks, limits, told));
                 Plan {
                     first,
                     bytes: bytes(if has_greeks { GREEK_NUMBERS } else { 1 }),
@@ -134,9 +135,11 @@ impl SimulatedContract {
             precision: problem.precision,
             key,
         };
-        let simulation = match problem.greeks {
-            true => GreekSimulation::new(spec).map(Box::new).map(Paths::Greeks),
-            false => Simulation::new(spec).map(Paths::Price),
+        let simulation = match (problem.greeks, rules.are_now()) {
+            (true, true) => GreekSimulation::new(spec).map(Box::new).map(Paths::Greeks),
+            (true, false) => GreekSimulation::as_before(spec).map(Box::new).map(Paths::Greeks),
+            (false, true) => Simulation::new(spec).map(Paths::Price),
+            (false, false) => Simulation::as_before(spec).map(Paths::Price),
         };
         simulation.map(Self::of).map_err(|error| to_risk_error(&error, 0))
     }
@@ -181,7 +184,11 @@ impl SimulatedContract {
             precision: problem.precision,
             key,
         };
-        let simulation = BasketSimulation::new(spec).map_err(|error| match &error {
+        let simulation = match rules.are_now() {
+            true => BasketSimulation::new(spec),
+            false => BasketSimulation::as_before(spec),
+        };
+        let simulation = simulation.map_err(|error| match &error {
             BasketError::Parameter(error) => to_risk_error(error, 0),
             BasketError::Asset { asset, error } if error.field == "weight" => {
                 bad(format!("problem.contract.weights[{asset}]"), error.to_string())
@@ -239,7 +246,7 @@ pub(super) fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
 fn sampling_of(problem: &SimulationProblem, rules: Rules) -> Sampling {
     match (problem.sampling, rules) {
         (risk::Sampling::Philox, _) => Sampling::Random,
-        (risk::Sampling::Sobol, Rules::Now | Rules::CurveInAllYears) => Sampling::Sobol,
+        (risk::Sampling::Sobol, Rules::Now | Rules::Trusting | Rules::CurveInAllYears) => Sampling::Sobol,
         (risk::Sampling::Sobol, Rules::First | Rules::SobolInTimeOrder) => Sampling::SobolInTimeOrder,
     }
 }

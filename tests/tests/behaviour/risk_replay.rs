@@ -327,7 +327,8 @@ fn an_answer_of_any_kind_that_its_topic_does_not_take_is_an_error_that_is_recomp
             | RiskProblem::Portfolio(_)
             | RiskProblem::Optimisation(_)
             | RiskProblem::Sweep(_)
-            | RiskProblem::DigitalOptions(_) => {}
+            | RiskProblem::DigitalOptions(_)
+            | RiskProblem::Contracts(_) => {}
         }
     }
     ask(&log, ASKED, &requests);
@@ -493,6 +494,7 @@ fn a_refusal_is_recomputed_on_its_market() {
     let before = with(few, &|result| {
         other_number(result);
         result.judged_on.clear();
+        result.rules = 0;
     });
     assert_eq!(before.divergence, None, "nobody noted the market then");
     // Another mistake than the one there is.

@@ -49,9 +49,31 @@ pub fn settle<I: Integrals>(puts: &[Put], integrals: &mut I) -> Result<Option<Ve
     if found.is_some() || puts[0].is_out_of_reach() {
         return Ok(found);
     }
+    settle_by_first_way(&by_values(puts), integrals)
+}
+
+fn by_values(puts: &[Put]) -> Vec<Put> {
     let way = if puts[0].carry < 0.0 { BY_VALUES_BELOW } else { BY_VALUES };
-    let by_values: Vec<Put> = puts.iter().map(|put| Put { way, ..*put }).collect();
-    settle_by_first_way(&by_values, integrals)
+    puts.iter().map(|put| Put { way, ..*put }).collect()
+}
+
+/// The boundary that [`settle`] finds for one put: as a curve, and its level now; none if it does not settle.
+pub fn boundary<I: Integrals>(put: &Put, integrals: &mut I) -> Result<Option<(Curve, f64)>, I::Error> {
+    let mut found = levels_of(std::slice::from_ref(put), integrals)?;
+    if found.is_none() {
+        found = levels_of(&by_values(std::slice::from_ref(put)), integrals)?;
+    }
+    Ok(found.map(|levels| (curve(&levels[0]), levels[0][0])))
+}
+
+/// What exercise is worth beyond a boundary, whatever the spot.
+pub fn settled(put: &Put, level: f64, premium: Premium) -> Settled {
+    let ln_level = put.ln_limit + level;
+    let premium = match put.endless_years > 0.0 {
+        true => premium.and(&endless::premium(put, ln_level)),
+        false => premium,
+    };
+    Settled { is_exercised: put.ln_spot <= ln_level, premium }
 }
 
 /// The same, by the first way alone. All puts take as many steps as the slowest, so that what differs between two is what their numbers
@@ -63,6 +85,14 @@ pub fn settle_by_first_way<I: Integrals>(
     if puts.is_empty() {
         return Ok(Some(Vec::new()));
     }
+    let Some(levels) = levels_of(puts, integrals)? else { return Ok(None) };
+    let curves: Vec<Curve> = levels.iter().map(curve).collect();
+    let premiums = integrals.premiums(puts, &curves)?;
+    let found = puts.iter().zip(&levels).zip(premiums);
+    Ok(Some(found.map(|((put, levels), premium)| settled(put, levels[0], premium)).collect()))
+}
+
+fn levels_of<I: Integrals>(puts: &[Put], integrals: &mut I) -> Result<Option<Vec<Levels>>, I::Error> {
     let mut levels: Vec<Levels> = puts.iter().map(seed).collect();
     let mut change = f64::INFINITY;
     for _ in 0..STEPS_MAX {
@@ -78,20 +108,7 @@ pub fn settle_by_first_way<I: Integrals>(
             break;
         }
     }
-    if change > NEARLY_STILL {
-        return Ok(None);
-    }
-    let curves: Vec<Curve> = levels.iter().map(curve).collect();
-    let premiums = integrals.premiums(puts, &curves)?;
-    let settled = puts.iter().zip(&levels).zip(premiums).map(|((put, levels), premium)| {
-        let ln_level = put.ln_limit + levels[0];
-        let premium = match put.endless_years > 0.0 {
-            true => premium.and(&endless::premium(put, ln_level)),
-            false => premium,
-        };
-        Settled { is_exercised: put.ln_spot <= ln_level, premium }
-    });
-    Ok(Some(settled.collect()))
+    Ok((change <= NEARLY_STILL).then_some(levels))
 }
 
 /// `√(τ/T)` of a node.

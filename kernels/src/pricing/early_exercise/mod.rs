@@ -34,6 +34,7 @@
 mod boundary;
 mod device;
 mod endless;
+mod held;
 mod nodes;
 mod points;
 
@@ -44,6 +45,7 @@ use super::options::{AssetMarket, OptionKind, Options, ParameterError};
 use crate::device::{Device, DeviceError, WorkMemory};
 use crate::isa::Isa;
 use boundary::{Host, Settled};
+pub use held::ExerciseBoundary;
 use points::{Premium, Put};
 
 /// Least rate at which early exercise counts: below it exercise earns less than 1e-10 of the strike.
@@ -89,6 +91,8 @@ pub struct AmericanGreeks {
     pub theta: f64,
     /// Derivative by the rate, per 1.0.
     pub rho: f64,
+    /// Derivative by the dividend yield, per 1.0.
+    pub rho_foreign: f64,
 }
 
 /// Why an American option has no value here.
@@ -119,6 +123,8 @@ struct Begun {
     european: [f64; 6],
     /// Puts of strike 1: the option itself, then with volatilities and rates moved. None if it is never exercised early.
     puts: Vec<Put>,
+    /// Two with yields moved, which take steps of their own.
+    of_yields: Vec<Put>,
 }
 
 impl AmericanOption {
@@ -136,17 +142,17 @@ impl AmericanOption {
     /// Price, and Greeks if they are wanted.
     pub fn value(&self, isa: Isa, has_greeks: bool) -> Result<AmericanValue, AmericanError> {
         let begun = self.begin(isa, has_greeks, Put::prepared)?;
-        let found = boundary::settle(&begun.puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
-        self.conclude(&begun, found)
+        let settle = |puts| boundary::settle(puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
+        self.conclude(&begun, settle(&begun.puts), settle(&begun.of_yields))
     }
 
-    /// As earlier versions answered: the boundary was a curve in all years, and improved in one way. Prices were off by up to 1e-3 of the
-    /// strike where the asset's price falls by itself for far longer than its boundary takes to settle.
+    /// As earlier versions answered: the boundary was a curve in all years, and improved in one way. Prices were off by up to 1e-3 of
+    /// the strike where the asset's price falls by itself for far longer than its boundary takes to settle.
     pub fn value_as_before(&self, isa: Isa, has_greeks: bool) -> Result<AmericanValue, AmericanError> {
         let begun = self.begin(isa, has_greeks, Put::clone)?;
-        let found =
-            boundary::settle_by_first_way(&begun.puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
-        self.conclude(&begun, found)
+        let settle =
+            |puts| boundary::settle_by_first_way(puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
+        self.conclude(&begun, settle(&begun.puts), settle(&begun.of_yields))
     }
 
     /// The same value as [`value`](Self::value), bit for bit, computed by a device.
@@ -161,7 +167,13 @@ impl AmericanOption {
             Err(error) => return Ok(Err(error)),
         };
         let found = device::settle(device, memory, &begun.puts)?;
-        Ok(self.conclude(&begun, found))
+        let of_yields = device::settle(device, memory, &begun.of_yields)?;
+        Ok(self.conclude(&begun, found, of_yields))
+    }
+
+    /// Derivative of the European option by the dividend yield, which follows from its delta.
+    fn of_yield(&self, delta: f64) -> f64 {
+        -(self.expiry_years * self.market.spot * delta)
     }
 
     /// The put of strike 1 that it is.
@@ -188,11 +200,14 @@ impl AmericanOption {
         let put = prepared(&self.put());
         let is_european = put.rate <= RATE_MIN && put.carry >= put.rate.min(0.0);
         let mut puts = if is_european { Vec::new() } else { vec![put] };
+        let mut of_yields = Vec::new();
         if has_greeks && !is_european {
             let Put { years, endless_years, way, .. } = put;
-            puts.extend(self.moved().map(|moved| Put { years, endless_years, way, ..moved.put() }));
+            let put = |moved: Self| Put { years, endless_years, way, ..moved.put() };
+            puts.extend(self.moved().map(put));
+            of_yields.extend(self.moved_yields().map(put));
         }
-        Ok(Begun { european: columns.map(|column| column[0]), puts })
+        Ok(Begun { european: columns.map(|column| column[0]), puts, of_yields })
     }
 
     /// The option with a greater and a lesser volatility, and with a greater and a lesser rate. What exercise earns stays positive.
@@ -211,9 +226,24 @@ impl AmericanOption {
         ]
     }
 
-    /// The value by the boundaries of the puts, or none if one did not settle, and their premiums.
-    fn conclude(&self, begun: &Begun, found: Option<Vec<Settled>>) -> Result<AmericanValue, AmericanError> {
-        let Begun { european, puts } = begun;
+    /// Likewise with a greater and a lesser yield.
+    fn moved_yields(&self) -> [Self; 2] {
+        let dividend_yield = self.market.dividend_yield;
+        let by = RATE_BUMP / self.expiry_years.max(1.0);
+        let is_least = self.kind == OptionKind::Call && dividend_yield <= by;
+        let with = |dividend_yield| Self { market: AssetMarket { dividend_yield, ..self.market }, ..*self };
+        [with(dividend_yield + by), with(if is_least { dividend_yield } else { dividend_yield - by })]
+    }
+
+    /// The value by the boundaries of the puts, or none if one did not settle, and their premiums; without those of moved yields there is no
+    /// Greek by the yield.
+    fn conclude(
+        &self,
+        begun: &Begun,
+        found: Option<Vec<Settled>>,
+        of_yields: Option<Vec<Settled>>,
+    ) -> Result<AmericanValue, AmericanError> {
+        let Begun { european, puts, .. } = begun;
         let found = match found {
             None if puts[0].is_out_of_reach() => Vec::new(),
             found => found.ok_or(AmericanError::Unsettled)?,
@@ -226,11 +256,26 @@ impl AmericanOption {
             let price = if pays > price { pays } else { price };
             return Ok(AmericanValue {
                 price,
-                greeks: Some(AmericanGreeks { delta, gamma, vega, theta, rho }),
+                greeks: Some(AmericanGreeks {
+                    delta,
+                    gamma,
+                    vega,
+                    theta,
+                    rho,
+                    rho_foreign: self.of_yield(delta),
+                }),
             });
         };
         if *is_exercised && pays >= european[0] {
-            let greeks = AmericanGreeks { delta: sign, gamma: 0.0, vega: 0.0, theta: 0.0, rho: 0.0 };
+            let none = 0.0;
+            let greeks = AmericanGreeks {
+                delta: sign,
+                gamma: none,
+                vega: none,
+                theta: none,
+                rho: none,
+                rho_foreign: none,
+            };
             return Ok(AmericanValue { price: pays, greeks: Some(greeks) });
         }
         // In the unit of the put: the strike, or of a call the spot, by which amount it changes too.
@@ -247,6 +292,7 @@ impl AmericanOption {
         if !price.is_finite() {
             return Err(AmericanError::Unsettled);
         }
+        let of_yield = self.of_yield(european[1]);
         let (delta, gamma) = (european[1] + delta, european[2] + gamma);
         let variance = volatility * volatility * (spot * spot);
         let theta = rate * price - (rate - dividend_yield) * (spot * delta) - 0.5 * variance * gamma;
@@ -261,6 +307,13 @@ impl AmericanOption {
             vega: european[3] + by(0, |option| option.market.volatility),
             theta,
             rho: european[5] + by(2, |option| option.market.rate),
+            rho_foreign: match of_yields.as_deref() {
+                Some([up, down]) => {
+                    let [more, less] = self.moved_yields().map(|option| option.market.dividend_yield);
+                    of_yield + unit * (up.premium.amount - down.premium.amount) / (more - less)
+                }
+                _ => f64::NAN,
+            },
         });
         Ok(AmericanValue { price, greeks })
     }

@@ -74,7 +74,8 @@ fn edited(
     let (mut assets, mut positions) = (of.assets().to_vec(), of.positions().to_vec());
     market.into_iter().for_each(|(asset, market)| assets[asset] = market);
     position.into_iter().for_each(|(number, position)| positions[number] = position);
-    Arc::new(Portfolio::new(assets, of.parents().to_vec(), positions).expect("in range"))
+    let (futures, parents) = (of.futures().to_vec(), of.parents().to_vec());
+    Arc::new(Portfolio::with_futures(assets, &futures, parents, positions).expect("in range"))
 }
 
 #[test]

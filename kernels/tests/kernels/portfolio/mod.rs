@@ -10,7 +10,7 @@ mod rules;
 use std::collections::BTreeMap;
 
 use warptape_kernels::portfolio::{Instrument, Portfolio, Position, Returns, Scenarios, Shock, Stress};
-use warptape_kernels::pricing::{AssetMarket, OptionKind};
+use warptape_kernels::pricing::{AssetMarket, DigitalPayout, OptionKind};
 
 /// Rows by what they begin with.
 struct Fixture(BTreeMap<String, Vec<Vec<f64>>>);
@@ -77,6 +77,7 @@ impl Fixture {
             volatility_slope: row[3],
             rate: row[4],
             rate_slope: row[5],
+            ..Shock::NONE
         };
         let stress = |row: &Vec<f64>| Stress::Assets(row.chunks(6).map(shock).enumerate().collect());
         let stresses: Vec<Stress> = self.rows("stress").iter().map(stress).collect();
@@ -113,11 +114,15 @@ fn random_market(numbers: &mut Numbers) -> AssetMarket {
 
 fn random_position(numbers: &mut Numbers, assets: usize, book: usize) -> Position {
     let (strike, expiry_years) = (numbers.within(10.0, 500.0), numbers.within(0.01, 5.0));
-    let instrument = match numbers.below(4) {
+    // Some expire now.
+    let expiry_years = if numbers.below(9) == 0 { 0.0 } else { expiry_years };
+    let kind = if numbers.below(2) == 0 { OptionKind::Call } else { OptionKind::Put };
+    let instrument = match numbers.below(6) {
         0 => Instrument::Spot,
         1 => Instrument::Forward { strike, expiry_years },
-        2 => Instrument::Option { kind: OptionKind::Call, strike, expiry_years },
-        _ => Instrument::Option { kind: OptionKind::Put, strike, expiry_years },
+        2 => Instrument::Digital { kind, strike, expiry_years, pays: DigitalPayout::Cash, amount: 10.0 },
+        3 => Instrument::Digital { kind, strike, expiry_years, pays: DigitalPayout::Asset, amount: 0.5 },
+        _ => Instrument::Option { kind, strike, expiry_years },
     };
     Position { asset: numbers.below(assets), book, quantity: numbers.within(-50.0, 100.0), instrument }
 }
@@ -130,7 +135,9 @@ fn random_portfolio(numbers: &mut Numbers, assets: usize, books: usize, position
         let book = book(numbers);
         random_position(numbers, assets, book)
     });
-    Portfolio::new(markets, parents, positions.collect()).expect("all in range")
+    let positions = positions.collect();
+    let futures: Vec<bool> = (0..assets).map(|asset| asset % 3 == 2).collect();
+    Portfolio::with_futures(markets, &futures, parents, positions).expect("all in range")
 }
 
 /// Shocks of all columns, some of them beyond what can be priced.
@@ -144,6 +151,8 @@ fn random_scenarios(numbers: &mut Numbers, assets: usize, scenarios: usize) -> S
             volatility_slope: numbers.within(-0.02, 0.02),
             rate: if extreme == 2 { 50.0 } else { numbers.within(-0.02, 0.02) },
             rate_slope: numbers.within(-0.002, 0.002),
+            dividend_yield: if extreme == 3 { -50.0 } else { numbers.within(-0.02, 0.02) },
+            dividend_yield_slope: numbers.within(-0.002, 0.002),
         }
     };
     let shocks: Vec<Shock> = (0..assets * scenarios).map(|_| shock()).collect();

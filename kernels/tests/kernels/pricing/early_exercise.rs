@@ -90,7 +90,7 @@ fn prices_and_greeks_are_those_of_quantlib() {
         if row[8].is_nan() {
             continue;
         }
-        let AmericanGreeks { delta, gamma, vega, theta, rho } = found.greeks.expect("they were wanted");
+        let AmericanGreeks { delta, gamma, vega, theta, rho, .. } = found.greeks.expect("they were wanted");
         let exact: [f64; 5] = *row.last_chunk().expect("there are five");
         for (found, exact) in [delta, gamma, vega, theta, rho].into_iter().zip(exact) {
             let off = (found - exact).abs();
@@ -202,7 +202,7 @@ fn long_before_expiry_an_option_that_is_surely_exercised_is_the_endless_one() {
         let put = option([-1.0, spot, 1.0, rate, carry, volatility, years]);
         let found = value(&put);
         assert!((found.price - price).abs() < 1e-10, "{put:?}: {found:?}, not {price}");
-        let AmericanGreeks { delta, gamma, vega, theta, rho } = found.greeks.expect("wanted");
+        let AmericanGreeks { delta, gamma, vega, theta, rho, .. } = found.greeks.expect("wanted");
         let of_volatility = 1e-4 * volatility;
         for (name, found, exact, unit) in [
             ("delta", delta, -power * price / spot, 1.0),
@@ -231,7 +231,7 @@ fn the_value_touches_what_exercise_pays() {
     }
     // About a ten-thousandth of it away from the boundary: nearer, vega and rho are means of both sides.
     let AmericanValue { price, greeks } = of_spot(held);
-    let AmericanGreeks { delta, gamma, vega, theta, rho } = greeks.expect("wanted");
+    let AmericanGreeks { delta, gamma, vega, theta, rho, .. } = greeks.expect("wanted");
     assert!(price - (100.0 - held) < 1e-5 && (delta + 1.0).abs() < 1e-3, "{price} {delta} at {held}");
     // There the equation of Black and Scholes has θ = 0.
     let expected = 2.0 * (0.05 * 100.0 - 0.02 * held) / (0.25 * 0.25 * held * held);
@@ -259,4 +259,28 @@ fn two_boundaries_are_refused_by_name() {
     }
     let error = option([1.0, 100.0, -1.0, 0.0, 0.0, 0.2, 1.0]).check().expect_err("no strike");
     assert!(matches!(error, AmericanError::Parameter(ref error) if error.field == "strike"), "{error}");
+}
+
+/// A boundary that is held gives the values of whole valuations, whatever the spot, bit for bit; and its slope is delta.
+#[test]
+fn a_held_boundary_values_any_spot() {
+    for numbers in [
+        [-1.0, 100.0, 100.0, 0.03, 0.01, 0.2, 0.5],
+        [1.0, 100.0, 110.0, 0.03, 0.06, 0.3, 2.0],
+        [1.0, 100.0, 110.0, 0.03, 0.0, 0.3, 2.0],
+        [-1.0, 1.5, 1.0, 0.02, 0.15, 0.003, 20.0],
+    ] {
+        let held = option(numbers);
+        let boundary = held.boundary(Isa::detect()).expect("it settles");
+        let spots: Vec<f64> =
+            (0..70).map(|number| held.market.spot * (0.5 + f64::from(number) / 60.0)).collect();
+        let found = boundary.values(Isa::detect(), &spots);
+        for (&spot, found) in spots.iter().zip(&found) {
+            let market = AssetMarket { spot, ..held.market };
+            let whole = AmericanOption { market, ..held }.value(Isa::detect(), false).expect("a value").price;
+            assert_eq!(*found, whole, "{numbers:?} at {spot}");
+        }
+        let delta = value(&held).greeks.expect("wanted").delta;
+        assert!((boundary.delta(Isa::detect()) - delta).abs() < 1e-9, "{numbers:?}");
+    }
 }

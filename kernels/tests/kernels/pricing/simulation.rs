@@ -247,3 +247,56 @@ fn nothing_simulated_is_nothing_known() {
         (0, 1, 1954)
     );
 }
+
+/// Calls whose mean rests on a few paths out of millions: the asset as control, whose expectation is known (closed forms in 40 digits; the
+/// Asian call by parity with the put of the same paths).
+#[test]
+fn calls_with_great_deviations_are_as_exact_as_puts() {
+    let market = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.0, volatility: 3.0 };
+    let contract = Contract::European { kind: OptionKind::Call, strike: 100.0 };
+    let Row { spec, .. } = rows().remove(0);
+    let spec = SimulationSpec { market, contract, expiry_years: 3.0, steps: 1, key: 2, ..spec };
+    for (precision, antithetic) in
+        [(Precision::F64, false), (Precision::F64, true), (Precision::Mixed, false)]
+    {
+        let found = estimate(SimulationSpec { precision, antithetic, ..spec }, 512);
+        assert!(found.standard_error < 0.1 && found.effective > 1_000.0, "{found:?}");
+        assert!((found.price - 99.103_884_236_708_97).abs() < 4.0 * found.standard_error, "{found:?}");
+    }
+    let before = Simulation::as_before(spec).expect("in range");
+    let mut sums = Vec::new();
+    before.run(Isa::detect(), 0..512, &mut sums);
+    let before = before.estimate(&sums);
+    assert!(before.price < 80.0 && before.effective < 30.0, "{before:?}");
+
+    let of = |kind| {
+        let contract = Contract::Asian { kind, strike: 90.0 };
+        estimate(SimulationSpec { contract, steps: 12, ..spec }, 64)
+    };
+    let (call, put) = (of(OptionKind::Call), of(OptionKind::Put));
+    let mean = (1..=12).map(|step| 100.0 * (0.03 * 0.25 * f64::from(step)).exp()).sum::<f64>() / 12.0;
+    let more = (-0.09_f64).exp() * (mean - 90.0);
+    assert!((call.price - put.price - more).abs() < 1e-9, "{call:?} {put:?}");
+    assert_eq!(call.standard_error, put.standard_error);
+}
+
+/// A far barrier is touched with a small probability, which keeps its digits in both precisions (closed form of Reiner and Rubinstein).
+#[test]
+fn small_probabilities_of_a_touch_keep_their_digits() {
+    let contract = Contract::Barrier {
+        kind: OptionKind::Call,
+        strike: 100.0,
+        barrier_kind: BarrierKind::DownIn,
+        barrier: 60.0,
+    };
+    let market = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.01, volatility: 0.2 };
+    let Row { spec, .. } = rows().remove(0);
+    let spec = SimulationSpec { market, contract, expiry_years: 1.0, steps: 1, key: 0, ..spec };
+    let exact = 5.987_764_035_51e-7;
+    for precision in [Precision::F64, Precision::Mixed] {
+        let found = estimate(SimulationSpec { precision, sampling: Sampling::Sobol, ..spec }, 1_024);
+        // Points of one step are so even that rounding of `f32` shows.
+        assert!((found.price / exact - 1.0).abs() < 2e-6, "{found:?}");
+        assert!(found.standard_error < 0.01 * exact, "{found:?}");
+    }
+}

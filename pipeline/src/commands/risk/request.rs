@@ -1,6 +1,7 @@
 //! The request that arguments ask for: read from a file, or made of flags in the same JSON form.
 
 mod parse;
+mod portfolio_file;
 
 use std::path::Path;
 
@@ -8,9 +9,10 @@ use serde_json::{Map, Value, json};
 use warptape_schemas::risk::{RiskMeasure, RiskProblem, RiskRequest};
 use warptape_stages::risk::symbols_of;
 
+use super::rows::is_table;
 use crate::bounded_file;
 use crate::cli::{
-    AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PriceArgs, RecordedFlags, RiskCommand,
+    AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PortfolioArgs, PriceArgs, RecordedFlags, RiskCommand,
     SimulationFlags, UsageError,
 };
 
@@ -35,11 +37,16 @@ pub fn request_of(
     read_bars: ReadBars<'_>,
 ) -> anyhow::Result<RiskRequest> {
     let mut request = match command {
+        RiskCommand::Price(PriceArgs { file: Some(file), .. }) if is_table(file) => {
+            of_problem(portfolio_file::contracts(file, false)?)
+        }
+        RiskCommand::Greeks(PriceArgs { file: Some(file), .. }) if is_table(file) => {
+            of_problem(portfolio_file::contracts(file, true)?)
+        }
+        RiskCommand::Var(args) | RiskCommand::Stress(args) => portfolio(args)?,
         RiskCommand::Price(PriceArgs { file: Some(file), .. })
         | RiskCommand::Greeks(PriceArgs { file: Some(file), .. })
         | RiskCommand::ImpliedVol(ImpliedVolArgs { file: Some(file), .. })
-        | RiskCommand::Var(FileArgs { file, .. })
-        | RiskCommand::Stress(FileArgs { file, .. })
         | RiskCommand::Optimise(FileArgs { file, .. })
         | RiskCommand::Request(FileArgs { file, .. }) => read_object(file)?,
         RiskCommand::Price(args) | RiskCommand::Greeks(args) => of_problem(price_problem(args)?),
@@ -54,8 +61,10 @@ pub fn request_of(
     overlay(&mut request, command.asking(), now_ns, made_up_id);
     let mut request: RiskRequest = parse::request(request)?;
     check_kind(command, &request)?;
-    if let (RiskCommand::Greeks(_), RiskProblem::Simulation(problem)) = (command, &mut request.problem) {
-        problem.greeks = true;
+    match (command, &mut request.problem) {
+        (RiskCommand::Greeks(_), RiskProblem::Simulation(problem)) => problem.greeks = true,
+        (RiskCommand::Greeks(_), RiskProblem::Contracts(problem)) => problem.greeks = true,
+        _ => {}
     }
     Ok(request)
 }
@@ -65,6 +74,18 @@ pub fn cancelling(request_id: &str) -> Map<String, Value> {
     let mut request = of_problem(json!({"type": "options", "assets": [], "options": []}));
     request.insert("cancels".to_owned(), json!(request_id));
     request
+}
+
+/// The request of a file, with the positions of another one in place of its own.
+fn portfolio(args: &PortfolioArgs) -> Result<Map<String, Value>, UsageError> {
+    let mut request = read_object(&args.file)?;
+    if let Some(file) = &args.positions {
+        let positions = portfolio_file::positions(file, &request)?;
+        if let Some(Value::Object(problem)) = request.get_mut("problem") {
+            problem.insert("positions".to_owned(), positions);
+        }
+    }
+    Ok(request)
 }
 
 fn of_problem(problem: Value) -> Map<String, Value> {
@@ -138,7 +159,7 @@ fn name_of(command: &RiskCommand) -> &'static str {
 /// The commands for a problem; a kind that has none of its own is asked for by `request`.
 fn fitting_commands(problem: &RiskProblem) -> &'static [&'static str] {
     match type_of(problem).as_str() {
-        "options" | "simulation" => &["price", "greeks"],
+        "options" | "simulation" | "contracts" => &["price", "greeks"],
         "implied-volatilities" => &["implied-vol"],
         "portfolio" if is_stress(problem) => &["stress"],
         "portfolio" => &["var"],
@@ -230,6 +251,9 @@ fn asset(option: &OptionFlags, volatility: Option<f64>, wants_volatility: bool) 
         "rate": option.rate.unwrap_or(0.0),
         "dividend_yield": option.dividend_yield.unwrap_or(0.0),
     });
+    if option.future {
+        asset["kind"] = json!("future");
+    }
     if wants_volatility {
         asset["volatility"] = of(volatility, "--volatility V")?;
     }

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
+use warptape_replay::utc;
 use warptape_schemas::risk::{
-    ImpliedVolatilityResult, MarketAsOf, OptimisationResult, OptionResult, OptionValue, PortfolioResult,
-    RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult, SimulationResult, StressOutcome,
-    StressResult, SweepResult, TradingRule, VanillaOption,
+    BadPosition, ImpliedVolatilityResult, MarketAsOf, NamedContract, OptimisationResult, OptionResult,
+    OptionValue, PortfolioResult, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult,
+    SimulationResult, StressOutcome, StressResult, SweepResult, TradingRule, VanillaOption,
 };
 
 use super::exchange::Answer;
@@ -26,6 +27,10 @@ pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str)
         (RiskOutcome::Options(result), RiskProblem::Options(problem)) => {
             let cells = problem.options.iter().map(option_cells).collect();
             options(result, columns(&["KIND"], &["STRIKE", "YEARS"]), cells, wants_greeks)
+        }
+        (RiskOutcome::Options(result), RiskProblem::Contracts(problem)) => {
+            let cells = problem.contracts.iter().map(contract_cells).collect();
+            options(result, columns(&["ID", "TYPE", "KIND"], &["STRIKE", "YEARS"]), cells, wants_greeks)
         }
         (RiskOutcome::Options(result), problem) => named_options(result, problem, wants_greeks),
         (RiskOutcome::ImpliedVolatilities(result), RiskProblem::ImpliedVolatilities(problem)) => {
@@ -69,6 +74,13 @@ fn option_cells(option: &VanillaOption) -> Vec<String> {
     vec![word(&option.kind), float(option.strike), float(option.expiry_years)]
 }
 
+fn contract_cells(NamedContract { id, contract }: &NamedContract) -> Vec<String> {
+    let said = serde_json::to_value(contract).unwrap_or_default();
+    let text = |name: &str| said[name].as_str().unwrap_or_default().to_lowercase();
+    let number = |name: &str| said[name].as_f64().map_or_else(String::new, float);
+    vec![id.clone(), text("type"), text("kind"), number("strike"), number("expiry_years")]
+}
+
 /// Options of any kind: what a problem says of each, by the names that it has in JSON.
 fn named_options(result: &OptionResult, problem: &RiskProblem, wants_greeks: bool) -> String {
     let problem = serde_json::to_value(problem).unwrap_or_default();
@@ -102,7 +114,18 @@ fn options(
     cells: Vec<Vec<String>>,
     wants_greeks: bool,
 ) -> String {
-    const GREEKS: [&str; 7] = ["DELTA", "GAMMA", "VEGA", "THETA", "RHO", "VANNA", "VOLGA"];
+    const GREEKS: [&str; 10] = [
+        "DELTA",
+        "GAMMA",
+        "VEGA",
+        "VEGA/POINT",
+        "THETA",
+        "THETA/DAY",
+        "RHO",
+        "FOREIGN RHO",
+        "VANNA",
+        "VOLGA",
+    ];
     header.push(("PRICE", Align::Right));
     if wants_greeks {
         header.extend(columns(&[], &GREEKS));
@@ -114,8 +137,18 @@ fn options(
     let row = |(value, mut cells): (&OptionValue, Vec<String>)| {
         cells.push(float(value.price));
         if wants_greeks {
-            let greeks =
-                [value.delta, value.gamma, value.vega, value.theta, value.rho, value.vanna, value.volga];
+            let greeks = [
+                value.delta,
+                value.gamma,
+                value.vega,
+                value.vega_per_point,
+                value.theta,
+                value.theta_per_day,
+                value.rho,
+                value.rho_foreign,
+                value.vanna,
+                value.volga,
+            ];
             cells.extend(greeks.map(float));
         }
         if has_bad {
@@ -192,6 +225,7 @@ fn portfolio(result: &PortfolioResult) -> String {
         .collect();
     text.push('\n');
     text += &aligned(&columns(&["BOOK"], &["VALUE", "VAR", "ES", "COMPONENT VAR", "COMPONENT ES"]), &books);
+    let has_bad = result.positions.iter().any(|position| !position.error.is_empty());
     let positions: Vec<_> = result
         .positions
         .iter()
@@ -202,12 +236,16 @@ fn portfolio(result: &PortfolioResult) -> String {
                 position.component_expected_shortfall,
                 position.marginal_value_at_risk,
             ];
-            named(&position.name, &numbers)
+            let mut cells = named(&position.name, &numbers);
+            cells.extend(has_bad.then(|| position.error.clone()));
+            cells
         })
         .collect();
     text.push('\n');
     let numbers = ["VALUE", "COMPONENT VAR", "COMPONENT ES", "MARGINAL VAR"];
-    text += &aligned(&columns(&["POSITION"], &numbers), &positions);
+    let mut header = columns(&["POSITION"], &numbers);
+    header.extend(has_bad.then_some(("WHY NOT", Align::Left)));
+    text += &aligned(&header, &positions);
     text
 }
 
@@ -225,6 +263,9 @@ fn stress(result: &StressResult) -> String {
     };
     let mut text = aligned(&header, &result.scenarios.iter().map(row).collect::<Vec<_>>());
     writeln!(text, "\nvalue      {}", float(result.value)).expect(STRING);
+    for BadPosition { name, error, .. } in &result.bad_positions {
+        writeln!(text, "left out   {name}: {error}").expect(STRING);
+    }
     text
 }
 
@@ -296,6 +337,9 @@ fn as_of(taken: &MarketAsOf) -> String {
     }
     if let Some(volatility) = taken.volatility {
         write!(text, ", volatility {}", float(volatility)).expect(STRING);
+    }
+    if let Some(time_ns) = taken.time_ns {
+        write!(text, " of {}", utc(time_ns)).expect(STRING);
     }
     if taken.returns > 0 {
         let seconds = taken.window_ns as f64 / NS_PER_S;

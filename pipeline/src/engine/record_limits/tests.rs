@@ -142,6 +142,7 @@ fn the_largest_error_of_a_request_fits() {
         volatility: Some(1.0),
         returns: i32::MIN,
         window_ns: i64::MIN,
+        time_ns: Some(i64::MIN),
     };
     let message = "m".repeat(3 * RESULT_BYTES_MIN as usize);
     let mut result = RiskResult {
@@ -169,6 +170,7 @@ fn the_largest_error_of_a_request_fits() {
         cost_max_ns: i64::MIN,
         cancels: Some("c".repeat(128)),
         judged_on: Vec::new(),
+        rules: warptape_schemas::risk::RULES,
     };
     let whole = refusals::encode_bounded(&mut result.clone(), i64::MAX);
     assert!(whole.len() > 3 * RESULT_BYTES_MIN as usize, "without a limit it is as it is");

@@ -21,8 +21,8 @@ const VARIANTS_MAX: usize = 64;
 /// without values an Avro enum, and an enum whose variants have one value each a union; symbols and branches are numbered in the
 /// order of their declaration. A struct with a lifetime borrows from the datum that it is read from.
 ///
-/// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema. A record with such fields, or with one that
-/// is `flatten_nullable`, has the methods `put_version` and `get_version` besides, which write and read what a version has.
+/// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema, or of the schema of the record that it is a
+/// part of: `put_version` and `get_version` write and read what a version has, down to the last part.
 ///
 /// `#[wire(default = "JSON")]` on a field is what it is in records that were written without it, and is what `Default` gives for its type; on an
 /// enum it is the variant that stands for symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has
@@ -150,17 +150,28 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
 
         impl<'datum> crate::wire::Wire<'datum> for #name {
             fn put(&self, out: &mut Vec<u8>) {
+                Self::put_version(self, crate::wire::NEWEST, out);
+            }
+
+            fn get(cursor: &mut crate::cursor::Cursor<'datum>) -> Result<Self, crate::error::DecodeError> {
+                Self::get_version(cursor, crate::wire::NEWEST)
+            }
+
+            fn put_version(&self, version: u32, out: &mut Vec<u8>) {
                 match self {
                     #(Self::#branches(value) => {
                         out.push(#bytes);
-                        crate::wire::Wire::put(value, out);
+                        crate::wire::Wire::put_version(value, version, out);
                     })*
                 }
             }
 
-            fn get(cursor: &mut crate::cursor::Cursor<'datum>) -> Result<Self, crate::error::DecodeError> {
+            fn get_version(
+                cursor: &mut crate::cursor::Cursor<'datum>,
+                version: u32,
+            ) -> Result<Self, crate::error::DecodeError> {
                 match cursor.long()? {
-                    #(#numbers => Ok(Self::#branches(crate::wire::Wire::get(cursor)?)),)*
+                    #(#numbers => Ok(Self::#branches(crate::wire::Wire::get_version(cursor, version)?)),)*
                     _ => Err(cursor.malformed(#message)),
                 }
             }

@@ -76,10 +76,6 @@ impl<'a> Member<'a> {
         Some(quote! { const _: () = assert!(#fields.len() == #length); })
     }
 
-    fn is_flattened_nullable(&self) -> bool {
-        matches!(self.said.place, Place::FlattenedNullable)
-    }
-
     /// Whether a record that is flattened and there has a value of it: the value itself is not null, and there is none by default.
     fn is_given(&self) -> bool {
         matches!(self.said.place, Place::Field) && self.said.default.is_none() && !is_option(self.kind)
@@ -89,7 +85,8 @@ impl<'a> Member<'a> {
     fn put(&self, record: &TokenStream) -> TokenStream {
         let name = self.name;
         match self.said.place {
-            Place::Field | Place::Flattened => quote! { crate::wire::Wire::put(&#record.#name, out); },
+            Place::Field => quote! { crate::wire::Wire::put_version(&#record.#name, version, out); },
+            Place::Flattened => quote! { crate::wire::Wire::put(&#record.#name, out); },
             Place::FlattenedNullable => {
                 quote! { crate::wire::Flat::put_flat(#record.#name.as_ref(), version, out); }
             }
@@ -102,7 +99,8 @@ impl<'a> Member<'a> {
     fn get(&self) -> TokenStream {
         let kind = self.kind;
         let get = match self.said.place {
-            Place::Field | Place::Flattened => quote! { crate::wire::Wire::get(cursor)? },
+            Place::Field => quote! { crate::wire::Wire::get_version(cursor, version)? },
+            Place::Flattened => quote! { crate::wire::Wire::get(cursor)? },
             Place::FlattenedNullable => quote! { crate::wire::Flat::get_flat(cursor, version)? },
             Place::Fields(_) => quote! {{
                 let mut fields = <#kind as Default>::default();
@@ -183,54 +181,30 @@ pub(crate) fn wire(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
     let get = quote! { Ok(Self { #(#names: #gets,)* }) };
     let (datum, parameters) = datum(&input.generics);
     let (parameters, ..) = parameters.split_for_impl();
-    let (own_parameters, arguments, _) = input.generics.split_for_impl();
-    let has_versions = members.iter().any(|member| member.said.since > 1 || member.is_flattened_nullable());
-    if !has_versions {
-        return Ok(quote! {
-            #shaped
-
-            impl #parameters crate::wire::Wire<#datum> for #name #arguments {
-                #[allow(unused_variables)]
-                fn put(&self, out: &mut Vec<u8>) {
-                    #put
-                }
-
-                #[allow(unused_variables)]
-                fn get(cursor: &mut crate::cursor::Cursor<#datum>) -> Result<Self, crate::error::DecodeError> {
-                    #get
-                }
-            }
-        });
-    }
-    let versions_parameter = match input.generics.lifetimes().next() {
-        Some(_) => quote! {},
-        None => quote! { <#datum> },
-    };
+    let (_, arguments, _) = input.generics.split_for_impl();
     Ok(quote! {
         #shaped
 
-        impl #own_parameters #name #arguments {
-            /// Appends the fields that a version of the schema has.
-            pub fn put_version(&self, version: u32, out: &mut Vec<u8>) {
+        impl #parameters crate::wire::Wire<#datum> for #name #arguments {
+            fn put(&self, out: &mut Vec<u8>) {
+                Self::put_version(self, crate::wire::NEWEST, out);
+            }
+
+            fn get(cursor: &mut crate::cursor::Cursor<#datum>) -> Result<Self, crate::error::DecodeError> {
+                Self::get_version(cursor, crate::wire::NEWEST)
+            }
+
+            #[allow(unused_variables)]
+            fn put_version(&self, version: u32, out: &mut Vec<u8>) {
                 #put
             }
 
-            /// Reads the fields that a version of the schema has; the others have the defaults of their types.
-            pub fn get_version #versions_parameter (
+            #[allow(unused_variables)]
+            fn get_version(
                 cursor: &mut crate::cursor::Cursor<#datum>,
                 version: u32,
             ) -> Result<Self, crate::error::DecodeError> {
                 #get
-            }
-        }
-
-        impl #parameters crate::wire::Wire<#datum> for #name #arguments {
-            fn put(&self, out: &mut Vec<u8>) {
-                self.put_version(u32::MAX, out);
-            }
-
-            fn get(cursor: &mut crate::cursor::Cursor<#datum>) -> Result<Self, crate::error::DecodeError> {
-                Self::get_version(cursor, u32::MAX)
             }
         }
     })

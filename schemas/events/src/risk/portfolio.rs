@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asset, Matrix, VanillaOption};
+use super::{AmericanOption, Asset, DigitalOption, Matrix, VanillaOption};
 use crate::wire::Wire;
 
 /// Risk of positions.
@@ -13,7 +13,7 @@ pub struct PortfolioProblem {
     pub assets: Vec<Asset>,
     /// Books, parents first: desk, book, portfolio.
     pub books: Vec<Book>,
-    /// 1 to 8,000 positions.
+    /// 1 to 65,536 positions.
     pub positions: Vec<Position>,
     /// What is asked.
     pub measure: RiskMeasure,
@@ -60,7 +60,7 @@ pub struct ForwardPosition {
     pub asset: i32,
     /// Price agreed.
     pub strike: f64,
-    /// Years until delivery.
+    /// Years until delivery, 0 where it is today.
     pub expiry_years: f64,
 }
 
@@ -74,6 +74,10 @@ pub enum Instrument {
     Forward(ForwardPosition),
     /// A European option.
     Option(VanillaOption),
+    /// An option that may be exercised at any time until it expires, valued by its boundary of exercise.
+    American(AmericanOption),
+    /// An option that pays an amount, or nothing.
+    Digital(DigitalOption),
 }
 
 /// Value at risk and expected shortfall by historical simulation: each scenario is a row of returns, fully
@@ -151,6 +155,18 @@ pub struct StressScenario {
     /// Of some assets.
     #[serde(default)]
     pub shocks: Vec<Shock>,
+    /// Added to all dividend yields, which are foreign rates of currencies; those of futures stay as they are.
+    #[serde(default, alias = "foreign_rate_shift", skip_serializing_if = "is_zero")]
+    #[wire(since = 5, default = "0.0")]
+    pub yield_shift: f64,
+    /// Added to dividend yields for each year of expiry.
+    #[serde(default, alias = "foreign_rate_twist", skip_serializing_if = "is_zero")]
+    #[wire(since = 5, default = "0.0")]
+    pub yield_twist: f64,
+}
+
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 /// What happens to one asset in a scenario, besides what happens to all.
@@ -168,6 +184,10 @@ pub struct Shock {
     /// Added to the rate.
     #[serde(default)]
     pub rate: f64,
+    /// Added to the dividend yield, which is the foreign rate of a currency.
+    #[serde(default, alias = "foreign_rate", skip_serializing_if = "is_zero")]
+    #[wire(since = 5, default = "0.0")]
+    pub dividend_yield: f64,
 }
 
 /// What is asked of a portfolio.

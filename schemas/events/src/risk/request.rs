@@ -4,8 +4,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    DigitalPayout, OptimisationProblem, OptionKind, PortfolioProblem, SimulationProblem, SweepProblem,
-    TaskClass,
+    DigitalPayout, Instrument, OptimisationProblem, OptionKind, PortfolioProblem, RiskMeasure,
+    SimulationProblem, SweepProblem, TaskClass,
 };
 use crate::known::{self, KnownSchema};
 use crate::wire::{Wire, wire_enum};
@@ -49,8 +49,9 @@ pub struct RiskRequest {
 impl RiskRequest {
     /// The version of the schema that it is written with: the oldest of those that are written which has its problem.
     pub fn schema(&self) -> KnownSchema {
-        match self.problem {
-            RiskProblem::DigitalOptions(_) => known::RISK_REQUEST,
+        match &self.problem {
+            problem if problem.is_of_version_5() => known::RISK_REQUEST,
+            RiskProblem::DigitalOptions(_) => known::RISK_REQUEST_4,
             _ => known::RISK_REQUEST_3,
         }
     }
@@ -81,9 +82,34 @@ pub struct Asset {
     /// Interest rate per year, continuously compounded, from -10 to 10.
     #[serde(default)]
     pub rate: f64,
-    /// Dividend yield per year (or foreign rate), continuously compounded, from -10 to 10.
-    #[serde(default)]
+    /// Dividend yield per year, continuously compounded, from -10 to 10; of a currency its interest rate, the foreign one; of a FUTURE 0, or
+    /// the rate.
+    #[serde(default, alias = "foreign_rate")]
     pub dividend_yield: f64,
+    /// What the price is of.
+    #[serde(default, skip_serializing_if = "AssetKind::is_spot")]
+    #[wire(since = 5, default = "\"SPOT\"")]
+    pub kind: AssetKind,
+}
+
+/// What a price is of: SPOT, which is paid now, so that its forward grows with the rate less the dividend yield, or FUTURE, which is
+/// expected to stay, so that a rate discounts what is paid later and does nothing else (Black 1976).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum AssetKind {
+    /// Paid now.
+    #[serde(alias = "spot")]
+    #[default]
+    Spot,
+    /// The price of a future.
+    #[serde(alias = "future")]
+    Future,
+}
+
+impl AssetKind {
+    fn is_spot(&self) -> bool {
+        *self == Self::Spot
+    }
 }
 
 /// Take it from live state as of the decision: of a spot the last mid (last trade where there are no quotes),
@@ -185,6 +211,44 @@ fn one() -> f64 {
     1.0
 }
 
+/// An option that may be exercised at any time until it expires, valued by its boundary of exercise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[serde(deny_unknown_fields)]
+pub struct AmericanOption {
+    /// Index of its asset among the problem's.
+    pub asset: i32,
+    /// Call or put.
+    pub kind: OptionKind,
+    /// From 1e-12 to 1e15.
+    pub strike: f64,
+    /// Years until expiry, from 3e-9 to 60.
+    pub expiry_years: f64,
+}
+
+/// Price and Greeks of contracts of several kinds, each by its formula, with the name that whoever asks has for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[serde(deny_unknown_fields)]
+pub struct Contracts {
+    /// Assets, which are referred to by index.
+    pub assets: Vec<Asset>,
+    /// 1 to 10,000 contracts.
+    pub contracts: Vec<NamedContract>,
+    /// Whether Greeks of American options are wanted as well, which take some times as long; those of others are always given.
+    #[serde(default)]
+    pub greeks: bool,
+}
+
+/// A contract with a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[serde(deny_unknown_fields)]
+pub struct NamedContract {
+    /// What the answer calls it, up to 64 bytes; may be empty.
+    #[serde(default)]
+    pub id: String,
+    /// The contract: one unit of it is priced.
+    pub contract: Instrument,
+}
+
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -203,9 +267,48 @@ pub enum RiskProblem {
     Sweep(SweepProblem),
     /// Price and Greeks of European digital options, which pay all or nothing, by Reiner and Rubinstein.
     DigitalOptions(DigitalOptions),
+    /// Price and Greeks of contracts of several kinds, each by its formula, with the name that whoever asks has for it.
+    Contracts(Contracts),
 }
 
 impl RiskProblem {
+    /// Its assets; a sweep has none.
+    pub fn assets(&self) -> &[Asset] {
+        match self {
+            Self::Options(problem) => &problem.assets,
+            Self::ImpliedVolatilities(problem) => &problem.assets,
+            Self::Simulation(problem) => &problem.assets,
+            Self::Portfolio(problem) => &problem.assets,
+            Self::Optimisation(problem) => &problem.assets,
+            Self::Sweep(_) => &[],
+            Self::DigitalOptions(problem) => &problem.assets,
+            Self::Contracts(problem) => &problem.assets,
+        }
+    }
+
+    /// Whether it asks for what came with version 5 of the schema.
+    fn is_of_version_5(&self) -> bool {
+        let is_new = match self {
+            Self::Contracts(_) => true,
+            Self::Portfolio(portfolio) => {
+                let is_new = |instrument: &Instrument| {
+                    matches!(instrument, Instrument::American(_) | Instrument::Digital(_))
+                };
+                let moves_yields = match &portfolio.measure {
+                    RiskMeasure::Stress(stress) => stress.scenarios.iter().any(|scenario| {
+                        scenario.yield_shift != 0.0
+                            || scenario.yield_twist != 0.0
+                            || scenario.shocks.iter().any(|shock| shock.dividend_yield != 0.0)
+                    }),
+                    _ => false,
+                };
+                moves_yields || portfolio.positions.iter().any(|position| is_new(&position.instrument))
+            }
+            _ => false,
+        };
+        is_new || self.assets().iter().any(|asset| asset.kind != AssetKind::Spot)
+    }
+
     /// Reads the fields of a problem of a type, so that it is known in which of them a mistake stands; `None` if there is no such type.
     pub fn of_type<'de, D: Deserializer<'de>>(name: &str, fields: D) -> Option<Result<Self, D::Error>> {
         Some(match name {
@@ -216,6 +319,7 @@ impl RiskProblem {
             "optimisation" => Deserialize::deserialize(fields).map(Self::Optimisation),
             "sweep" => Deserialize::deserialize(fields).map(Self::Sweep),
             "digital-options" => Deserialize::deserialize(fields).map(Self::DigitalOptions),
+            "contracts" => Deserialize::deserialize(fields).map(Self::Contracts),
             _ => return None,
         })
     }

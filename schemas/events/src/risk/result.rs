@@ -61,7 +61,16 @@ pub struct RiskResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[wire(since = 3, default = "[]")]
     pub judged_on: Vec<AsOf>,
+    /// Number of the rules by which it was answered, so that it can be computed again by the same: 0 of results before version 4, which were
+    /// answered by one of several rules of then.
+    #[serde(default)]
+    #[wire(since = 4, default = "0")]
+    pub rules: i32,
 }
+
+/// The rules by which requests are answered now. 1: what cannot be a covariance is refused for every measure; a standard error that rests on
+/// nothing is not met; a bad position is one bad row.
+pub const RULES: i32 = 1;
 
 /// Price and Greeks by option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
@@ -95,6 +104,22 @@ pub struct OptionValue {
     #[serde(default)]
     #[wire(default = r#""""#)]
     pub error: String,
+    /// The name that the request has for it.
+    #[serde(default)]
+    #[wire(since = 4, default = r#""""#)]
+    pub id: String,
+    /// Theta for one day that passes, of 365 a year.
+    #[serde(default)]
+    #[wire(since = 4, default = "0.0")]
+    pub theta_per_day: f64,
+    /// Vega for one point of volatility, which is 0.01.
+    #[serde(default)]
+    #[wire(since = 4, default = "0.0")]
+    pub vega_per_point: f64,
+    /// By the dividend yield, which is the foreign rate of a currency: for 1.00. 0 of options on a future, whose rate is one.
+    #[serde(default)]
+    #[wire(since = 4, default = "0.0")]
+    pub rho_foreign: f64,
 }
 
 /// Volatilities by option.
@@ -131,13 +156,18 @@ pub struct SimulationResult {
     #[serde(default)]
     #[wire(default = "null")]
     pub standard_error_met: Option<bool>,
+    /// Why the standard error says less than it seems to; empty where nothing is known against it.
+    #[serde(default)]
+    #[wire(since = 4, default = r#""""#)]
+    pub warning: String,
 }
 
 /// A Greek by simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedGreek {
-    /// delta, gamma, vega, theta or rho; of a basket delta[0], gamma[0] and vega[0] of its first asset, delta[1] of its second, and so on.
+    /// delta, gamma, vega, theta or rho, and from version 4 on theta_per_day, vega_per_point and rho_foreign; of a basket delta[0], gamma[0]
+    /// and vega[0] of its first asset, delta[1] of its second, and so on.
     pub name: String,
     /// Its value.
     pub value: f64,
@@ -207,6 +237,10 @@ pub struct PositionRisk {
     pub component_expected_shortfall: f64,
     /// Change of the value at risk by another unit held.
     pub marginal_value_at_risk: f64,
+    /// Why this position has no numbers, which are not a number (NaN) then: it is in no sum. Empty otherwise.
+    #[serde(default)]
+    #[wire(since = 4, default = r#""""#)]
+    pub error: String,
 }
 
 /// Profit in named scenarios.
@@ -219,6 +253,22 @@ pub struct StressResult {
     pub books: Vec<String>,
     /// In the order of the request.
     pub scenarios: Vec<StressOutcome>,
+    /// Positions without numbers, which are in no sum, in the order of the request.
+    #[serde(default)]
+    #[wire(since = 4, default = "[]")]
+    pub bad_positions: Vec<BadPosition>,
+}
+
+/// A position that has no numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+#[serde(deny_unknown_fields)]
+pub struct BadPosition {
+    /// Its place in the request, from 0.
+    pub position: i32,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub error: String,
 }
 
 /// A scenario's outcome.
@@ -349,4 +399,9 @@ pub struct MarketAsOf {
     #[serde(default)]
     #[wire(default = "0")]
     pub window_ns: i64,
+    /// Event time of the quote or trade whose price the spot is, or the last sample where no spot was taken, in nanoseconds since the epoch;
+    /// null in results before version 4.
+    #[serde(default)]
+    #[wire(since = 4, default = "null")]
+    pub time_ns: Option<i64>,
 }

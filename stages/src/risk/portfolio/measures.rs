@@ -1,5 +1,7 @@
 //! What is asked of a portfolio, made of the request: scenarios that are given, drawn or of history, or a covariance.
 
+use std::sync::Arc;
+
 use warptape_events::risk::{Matrix, PortfolioProblem, RiskError, RiskMeasure, StressScenario};
 use warptape_kernels::Isa;
 use warptape_kernels::portfolio::{
@@ -8,6 +10,7 @@ use warptape_kernels::portfolio::{
 
 use super::super::assets::Resolved;
 use super::super::matrices::{MarketReturns, of_matrix, symmetric};
+use super::super::rules::Rules;
 use super::super::{bad, check_count};
 use super::CELLS_MAX;
 
@@ -22,10 +25,10 @@ const HORIZON: &str = "problem.measure.horizon_years";
 const HORIZON_YEARS_MAX: f64 = 60.0;
 
 /// What is asked of a portfolio, in which scenarios.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Measure {
     Simulated {
-        scenarios: Scenarios,
+        scenarios: Arc<Scenarios>,
         confidence: f64,
         /// `None` where only the asker knows it.
         horizon_years: Option<f64>,
@@ -38,7 +41,7 @@ pub(super) enum Measure {
         horizon_years: f64,
     },
     Stress {
-        scenarios: Scenarios,
+        scenarios: Arc<Scenarios>,
         names: Vec<String>,
     },
 }
@@ -49,7 +52,12 @@ pub(super) fn tail_of(scenarios: &Scenarios, confidence: f64) -> usize {
 }
 
 impl Measure {
-    pub(super) fn new(measure: &RiskMeasure, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
+    pub(super) fn new(
+        measure: &RiskMeasure,
+        key: u64,
+        assets: &Resolved,
+        rules: Rules,
+    ) -> Result<Self, RiskError> {
         let count = assets.markets.len();
         let covariance_of = |matrix: &Matrix| {
             let field = "problem.measure.covariance";
@@ -106,7 +114,11 @@ impl Measure {
                 let covariance = covariance_of(&measure.covariance)?;
                 let horizon_years = measure.horizon_years;
                 let drawn = Drawn { key, scenarios, covariance: &covariance, horizon_years, means: &[] };
-                let scenarios = Scenarios::drawn(&drawn).map_err(|error| match error {
+                let scenarios = match rules.are_now() {
+                    true => Scenarios::drawn(&drawn),
+                    false => Scenarios::drawn_as_before(&drawn),
+                };
+                let scenarios = scenarios.map_err(|error| match error {
                     ScenarioError::Covariance(error) => of_matrix(&error, "problem.measure.covariance"),
                     other => bad(HORIZON, other.to_string()),
                 })?;
@@ -114,7 +126,11 @@ impl Measure {
             }
             RiskMeasure::Parametric(measure) => {
                 let horizon_years = check_horizon(measure.horizon_years)?;
-                let covariance = covariance_of(&measure.covariance)?.scaled(horizon_years);
+                let covariance = covariance_of(&measure.covariance)?;
+                if rules.are_now() {
+                    covariance.factor().map_err(|error| of_matrix(&error, "problem.measure.covariance"))?;
+                }
+                let covariance = covariance.scaled(horizon_years);
                 let confidence = confidence_of(measure.confidence)?;
                 Ok(Self::Parametric { covariance, confidence, horizon_years })
             }
@@ -127,13 +143,13 @@ impl Measure {
                 let scenarios =
                     Scenarios::given(count, &shocks).map_err(|error| bad(field, error.to_string()))?;
                 let names = stress.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
-                Ok(Self::Stress { scenarios, names })
+                Ok(Self::Stress { scenarios: Arc::new(scenarios), names })
             }
         }
     }
 
     fn simulated(scenarios: Scenarios, confidence: f64, horizon_years: Option<f64>, are_drawn: bool) -> Self {
-        Self::Simulated { scenarios, confidence, horizon_years, are_drawn }
+        Self::Simulated { scenarios: Arc::new(scenarios), confidence, horizon_years, are_drawn }
     }
 
     /// Whether what is kept of positions and books fits.
@@ -182,6 +198,8 @@ fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<
     let all = Shock {
         volatility_slope: scenario.volatility_twist,
         rate_slope: scenario.rate_twist,
+        dividend_yield: scenario.yield_shift,
+        dividend_yield_slope: scenario.yield_twist,
         ..Shock::shift(scenario.spot_shift, scenario.volatility_shift, scenario.rate_shift)
     };
     let mut shocks = vec![all; assets];
@@ -194,6 +212,7 @@ fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<
         shock.spot_factor *= 1.0 + own.spot;
         shock.volatility += own.volatility;
         shock.rate += own.rate;
+        shock.dividend_yield += own.dividend_yield;
     }
     Ok(shocks)
 }

@@ -12,7 +12,7 @@ use warptape_kernels::portfolio::{
 
 use super::super::kept::{Follower, KeptProfits};
 use super::super::rounds::{DeviceRisk, Next, Partial, Round};
-use super::{CHECKED, Held, UNIT_SCENARIOS, WholeRisk, profits_of};
+use super::{CHECKED, Held, UNIT_SCENARIOS, WholeRisk, positions_cost, profits_of};
 
 /// Positions of a unit of the last round.
 const UNIT_POSITIONS: usize = 512;
@@ -21,7 +21,7 @@ const UNIT_POSITIONS: usize = 512;
 #[derive(Debug)]
 pub(super) struct Simulated {
     pub held: Held,
-    pub scenarios: Scenarios,
+    pub scenarios: Arc<Scenarios>,
     pub confidence: f64,
     /// `None` where only the asker knows it.
     pub horizon_years: Option<f64>,
@@ -46,7 +46,7 @@ pub(super) struct ProfitRound {
 
 impl Round for ProfitRound {
     fn units(&self) -> i64 {
-        scenario_units(&self.simulated.scenarios)
+        scenario_units(&self.simulated.held.portfolio, &self.simulated.scenarios)
     }
 
     fn rate_key(&self) -> String {
@@ -55,13 +55,16 @@ impl Round for ProfitRound {
     }
 
     fn unit_cost(&self) -> i64 {
-        let positions = self.simulated.held.portfolio.positions().len();
+        let positions = positions_cost(&self.simulated.held.portfolio);
         self.follower.as_ref().map_or(positions, |follower| follower.cost) as i64
     }
 
     fn follow(&mut self, kept: &KeptProfits) {
         let Simulated { held, scenarios, .. } = &*self.simulated;
-        self.follower = kept.follower(&held.portfolio, scenarios, self.units() as usize);
+        // What Americans are worth is found anew: it takes longer than what would be kept.
+        if !held.portfolio.has_boundaries() {
+            self.follower = kept.follower(&held.portfolio, scenarios, self.units() as usize);
+        }
     }
 
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
@@ -233,13 +236,20 @@ fn tails_of(profits: &[f64], confidence: f64, has_errors: bool) -> Tails {
     }
 }
 
-/// Units of scenarios.
-pub(super) fn scenario_units(scenarios: &Scenarios) -> i64 {
-    scenarios.len().div_ceil(UNIT_SCENARIOS) as i64
+/// Scenarios of a unit: one where boundaries are found anew in each.
+fn unit_scenarios(portfolio: &Portfolio, scenarios: &Scenarios) -> u64 {
+    let is_anew = scenarios.moves_more_than_spots() && portfolio.has_boundaries();
+    if is_anew { 1 } else { UNIT_SCENARIOS }
 }
 
-fn range_of(scenarios: &Scenarios, units: &Range<i64>) -> Range<u64> {
-    units.start as u64 * UNIT_SCENARIOS..(units.end as u64 * UNIT_SCENARIOS).min(scenarios.len())
+/// Units of scenarios.
+pub(super) fn scenario_units(portfolio: &Portfolio, scenarios: &Scenarios) -> i64 {
+    scenarios.len().div_ceil(unit_scenarios(portfolio, scenarios)) as i64
+}
+
+fn range_of(portfolio: &Portfolio, scenarios: &Scenarios, units: &Range<i64>) -> Range<u64> {
+    let each = unit_scenarios(portfolio, scenarios);
+    units.start as u64 * each..(units.end as u64 * each).min(scenarios.len())
 }
 
 /// Profits of all books in units of scenarios.
@@ -252,10 +262,10 @@ pub(super) fn revalue(
 ) -> Partial {
     let mut profits = Profits::default();
     match follower {
-        None => portfolio.run(isa, scenarios, range_of(scenarios, &units), &mut profits),
+        None => portfolio.run(isa, scenarios, range_of(portfolio, scenarios, &units), &mut profits),
         Some(follower) => {
             for unit in units {
-                let range = range_of(scenarios, &(unit..unit + 1));
+                let range = range_of(portfolio, scenarios, &(unit..unit + 1));
                 follower.run(isa, portfolio, range, &mut profits);
             }
         }
@@ -272,6 +282,11 @@ pub(super) fn revalue_on_device(
     units: &Range<i64>,
 ) -> Result<Partial, DeviceError> {
     let mut profits = Profits::default();
-    run_on_device(device, &mut memory.work, portfolio, scenarios, range_of(scenarios, units), &mut profits)?;
+    let range = range_of(portfolio, scenarios, units);
+    // The host alone has boundaries.
+    match portfolio.has_boundaries() {
+        true => portfolio.run(Isa::detect(), scenarios, range, &mut profits),
+        false => run_on_device(device, &mut memory.work, portfolio, scenarios, range, &mut profits)?,
+    }
     Ok(Partial::Profits(Arc::new(profits)))
 }

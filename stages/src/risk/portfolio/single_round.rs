@@ -11,13 +11,13 @@ use warptape_kernels::portfolio::{Covariance, Parametric, Profits, Scenarios};
 use super::super::kept::{Follower, KeptProfits};
 use super::super::rounds::{DeviceRisk, Next, Partial, Round};
 use super::simulated::{revalue, revalue_on_device, scenario_units};
-use super::{CHECKED, Held, WholeRisk, profits_of};
+use super::{CHECKED, Held, WholeRisk, positions_cost, profits_of};
 
 /// Profits in scenarios with names.
 #[derive(Debug)]
 pub(super) struct StressRound {
     pub held: Held,
-    pub scenarios: Scenarios,
+    pub scenarios: Arc<Scenarios>,
     pub names: Vec<String>,
     /// Profits of portfolios before it, if they are kept.
     pub follower: Option<Follower>,
@@ -25,7 +25,7 @@ pub(super) struct StressRound {
 
 impl Round for StressRound {
     fn units(&self) -> i64 {
-        scenario_units(&self.scenarios)
+        scenario_units(&self.held.portfolio, &self.scenarios)
     }
 
     fn rate_key(&self) -> String {
@@ -34,13 +34,15 @@ impl Round for StressRound {
     }
 
     fn unit_cost(&self) -> i64 {
-        let positions = self.held.portfolio.positions().len();
+        let positions = positions_cost(&self.held.portfolio);
         self.follower.as_ref().map_or(positions, |follower| follower.cost) as i64
     }
 
     fn follow(&mut self, kept: &KeptProfits) {
         let units = self.units() as usize;
-        self.follower = kept.follower(&self.held.portfolio, &self.scenarios, units);
+        if !self.held.portfolio.has_boundaries() {
+            self.follower = kept.follower(&self.held.portfolio, &self.scenarios, units);
+        }
     }
 
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
@@ -68,6 +70,7 @@ impl Round for StressRound {
             value: self.held.portfolio.book_values()[0],
             books: self.held.books.clone(),
             scenarios: self.names.iter().enumerate().map(scenario).collect(),
+            bad_positions: self.held.bad_positions(),
         }))
     }
 }
@@ -99,8 +102,10 @@ impl Round for ParametricRound {
     }
 
     fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
+        let exposures = self.held.portfolio.exposures(isa);
         let of_book = |book: usize| -> Parametric {
-            let risk = self.held.portfolio.parametric(isa, &self.covariance, book, self.confidence);
+            let exposures = exposures.clone();
+            let risk = self.held.portfolio.parametric_of(exposures, &self.covariance, book, self.confidence);
             risk.expect(CHECKED)
         };
         let all = of_book(0);

@@ -54,6 +54,12 @@ fn check_parts(fields: &Value) -> Result<(), UsageError> {
     for (number, rule) in part("rules").iter().flat_map(Value::as_array).flatten().enumerate() {
         read::<TradingRule>(&format!("problem.rules[{number}]"), rule.clone())?;
     }
+    for (number, contract) in part("contracts").iter().flat_map(Value::as_array).flatten().enumerate() {
+        if let Some(contract) = contract.get("contract") {
+            let at = format!("problem.contracts[{number}].contract");
+            read::<Instrument>(&at, contract.clone())?;
+        }
+    }
     for (number, position) in part("positions").iter().flat_map(Value::as_array).flatten().enumerate() {
         if let Some(instrument) = position.get("instrument") {
             let at = format!("problem.positions[{number}].instrument");

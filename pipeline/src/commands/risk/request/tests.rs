@@ -240,3 +240,69 @@ fn a_matrix_of_the_market_is_of_the_first_asset() {
     assert_eq!(market_symbol(&problem(json!([0.1]))), None);
     assert_eq!(market_symbol(&problem(json!({"from": "market"}))), Some("A:X"));
 }
+
+fn rows(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    fs::write(file.path(), text).unwrap();
+    file
+}
+
+#[test]
+fn contracts_are_rows_of_a_file() {
+    let file = rows(
+        "id,type,kind,strike,expiry_days,symbol,spot,volatility,rate,foreign_rate,future,pays,amount\n\
+         a,american,put,100,73,,100,0.2,0.03,,,,\n\
+         b,,C,63,36.5,F,60,0.35,0.04,,yes,,\n\
+         c,digital,put,1.1,73,FX:E,,0.08,0.04,0.02,no,asset,5\n\
+         d,european,put,90,73,,100,0.2,0.03,,,,\n",
+    );
+    let asset = |symbol: &str, spot: Value, volatility: f64, rate: f64, foreign: f64, kind: &str| json!({"symbol": symbol, "spot": spot, "volatility": volatility, "rate": rate, "dividend_yield": foreign, "kind": kind});
+    let contract = |id: &str, contract: Value| json!({"id": id, "contract": contract});
+    let expected = json!({"type": "contracts", "greeks": true,
+        "assets": [asset("given", json!(100.0), 0.2, 0.03, 0.0, "spot"), asset("F", json!(60.0), 0.35, 0.04, 0.0, "future"),
+                   asset("FX:E", json!({"from": "market"}), 0.08, 0.04, 0.02, "spot")],
+        "contracts": [
+            contract("a", json!({"type": "american", "asset": 0, "kind": "put", "strike": 100.0, "expiry_years": 0.2})),
+            contract("b", json!({"type": "option", "asset": 1, "kind": "call", "strike": 63.0, "expiry_years": 0.1})),
+            contract("c", json!({"type": "digital", "asset": 2, "kind": "put", "strike": 1.1, "expiry_years": 0.2,
+                                 "pays": "asset", "amount": 5.0})),
+            contract("d", json!({"type": "option", "asset": 0, "kind": "put", "strike": 90.0, "expiry_years": 0.2}))]});
+    check(&format!("greeks {}", file.path().display()), expected);
+    let wrong =
+        rows("id,kind,strike,expiry_years,spot,volatility\na,put,100,1,100,0.2\nb,putt,100,1,100,0.2\n");
+    check_error(
+        &format!("price {}", wrong.path().display()),
+        "line 3, column `kind`: `putt` is neither call nor put",
+    );
+}
+
+#[test]
+fn positions_are_rows_of_a_file() {
+    let problem = json!({"type": "portfolio", "assets": [{"symbol": "A", "spot": 1.0, "volatility": 0.2}],
+        "books": [{"name": "all"}, {"name": "desk", "parent": 0}], "positions": [],
+        "measure": {"type": "historical", "confidence": 0.9, "returns": [0.1]}});
+    let base = file(&json!({"problem": problem}).to_string());
+    let book = rows(
+        "name,book,quantity,type,kind,strike,expiry_years,symbol\nx,desk,-2,american,put,1,0.5,A\ny,,3,spot,,,,A\n",
+    );
+    let mut expected = problem;
+    expected["positions"] = json!([
+        {"name": "x", "book": 1, "quantity": -2.0,
+         "instrument": {"type": "american", "asset": 0, "kind": "put", "strike": 1.0, "expiry_years": 0.5}},
+        {"name": "y", "book": 0, "quantity": 3.0, "instrument": {"type": "spot", "asset": 0}}]);
+    let line = |rows: &tempfile::NamedTempFile| {
+        format!("var {} --positions {}", base.path().display(), rows.path().display())
+    };
+    check(&line(&book), expected);
+    let wrong = rows("name,quantity,type,symbol\nx,1,spot,B\n");
+    check_error(&line(&wrong), "line 2, column `symbol`: `B` is none of the request's: A");
+}
+
+#[test]
+fn an_option_on_a_future_is_asked_for_by_a_flag() {
+    let line = "price --kind call --strike 63 --expiry-days 73 --spot 60 --volatility 0.35 --rate 0.04";
+    let asset = json!({"symbol": "given", "spot": 60.0, "volatility": 0.35, "rate": 0.04, "kind": "future"});
+    let option = json!({"asset": 0, "kind": "call", "strike": 63.0, "expiry_years": 0.2});
+    check(&format!("{line} --future"), json!({"type": "options", "assets": [asset], "options": [option]}));
+    assert!(command(&format!("{line} --future --foreign-rate 0.02")).is_err());
+}

@@ -54,7 +54,7 @@ fn the_origin_says_on_what_when_where_and_why() {
 fn options_have_greeks_where_they_are_wanted() {
     let problem = json!({"type": "options", "assets": [], "options": options()});
     let value = json!({"price": 7.5, "delta": 0.5, "gamma": 0.02, "vega": 30.0, "theta": -4.0, "rho": 20.0,
-                       "vanna": 0.1, "volga": -0.5});
+                       "vanna": 0.1, "volga": -0.5, "vega_per_point": 0.3, "theta_per_day": -0.01, "rho_foreign": -9.0});
     let outcome = json!({"type": "options", "values": [value, value]});
     assert_eq!(
         numbers(problem.clone(), outcome.clone(), false),
@@ -62,8 +62,9 @@ fn options_have_greeks_where_they_are_wanted() {
     );
     let first = numbers(problem, outcome, true);
     let rows: Vec<Vec<&str>> = first.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0][3..], ["PRICE", "DELTA", "GAMMA", "VEGA", "THETA", "RHO", "VANNA", "VOLGA"]);
-    assert_eq!(rows[1][3..], ["7.5", "0.5", "0.02", "30", "-4", "20", "0.1", "-0.5"]);
+    let greeks = "DELTA GAMMA VEGA VEGA/POINT THETA THETA/DAY RHO FOREIGN RHO VANNA VOLGA";
+    assert_eq!(rows[0][3..].join(" "), format!("PRICE {greeks}"));
+    assert_eq!(rows[1][3..], ["7.5", "0.5", "0.02", "30", "0.3", "-4", "-0.01", "20", "-9", "0.1", "-0.5"]);
 }
 
 #[test]

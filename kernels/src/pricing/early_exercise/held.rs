@@ -1,0 +1,103 @@
+//! The boundary of an option that is held while the price of its asset moves: it does not depend on the spot, so that it is found once for
+//! all scenarios that move nothing else.
+
+use super::boundary::{self, Host, Integrals, Settled};
+use super::points::{Curve, Put};
+use super::{AmericanError, AmericanOption, RATE_MIN};
+use crate::isa::Isa;
+use crate::math::ln_of_positive;
+use crate::pricing::black_scholes::Greeks;
+use crate::pricing::options::{AssetMarket, OptionKind, Options};
+
+/// An option with its boundary of exercise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExerciseBoundary {
+    option: AmericanOption,
+    put: Put,
+    /// The boundary, and its level now; none where the option is never exercised early, or not by any price that it may come to.
+    found: Option<(Curve, f64)>,
+}
+
+impl AmericanOption {
+    /// Finds the boundary.
+    pub fn boundary(&self, isa: Isa) -> Result<ExerciseBoundary, AmericanError> {
+        self.check()?;
+        let put = self.put().prepared();
+        let is_european = put.rate <= RATE_MIN && put.carry >= put.rate.min(0.0);
+        let found = match is_european {
+            true => None,
+            false => boundary::boundary(&put, &mut Host(isa)).unwrap_or_else(|never| match never {}),
+        };
+        if found.is_none() && !is_european && !put.is_out_of_reach() {
+            return Err(AmericanError::Unsettled);
+        }
+        Ok(ExerciseBoundary { option: *self, put, found })
+    }
+}
+
+impl ExerciseBoundary {
+    /// The option that it is of.
+    pub fn option(&self) -> &AmericanOption {
+        &self.option
+    }
+
+    /// The value of the option at each of these spots: that of [`AmericanOption::value`], bit for bit where the spot is its own.
+    pub fn values(&self, isa: Isa, spots: &[f64]) -> Vec<f64> {
+        let AmericanOption { market, kind, strike, expiry_years } = self.option;
+        let (mut options, mut european) = (Options::default(), Greeks::default());
+        for &spot in spots {
+            let pushed = options.push(kind, &AssetMarket { spot, ..market }, strike, expiry_years);
+            pushed.expect("spots are moved within their range, and all else was checked");
+        }
+        european.add(isa, &options, 0..spots.len());
+        let puts: Vec<Put> = spots.iter().map(|&spot| self.put_at(spot)).collect();
+        let premiums = match &self.found {
+            None => Vec::new(),
+            Some((curve, _)) => {
+                let curves = vec![*curve; puts.len()];
+                Host(isa).premiums(&puts, &curves).unwrap_or_else(|never| match never {})
+            }
+        };
+        let value = |number: usize| {
+            let (spot, european) = (spots[number], european.price()[number]);
+            let pays = kind.sign() * (spot - strike);
+            let Some((_, level)) = self.found else {
+                return if pays > european { pays } else { european };
+            };
+            let Settled { is_exercised, premium } = boundary::settled(&puts[number], level, premiums[number]);
+            if is_exercised && pays >= european {
+                return pays;
+            }
+            let unit = if kind == OptionKind::Put { strike } else { spot };
+            let price = european + if premium.amount > 0.0 { unit * premium.amount } else { 0.0 };
+            if pays > price { pays } else { price }
+        };
+        (0..spots.len()).map(value).collect()
+    }
+
+    /// Derivative of the value by the spot, where that is.
+    pub fn delta(&self, isa: Isa) -> f64 {
+        let AmericanOption { market, kind, strike, expiry_years } = self.option;
+        let (mut options, mut european) = (Options::default(), Greeks::default());
+        options.push(kind, &market, strike, expiry_years).expect("checked with the boundary");
+        european.add(isa, &options, 0..1);
+        let Some((curve, level)) = &self.found else { return european.delta()[0] };
+        let premiums = Host(isa).premiums(&[self.put], &[*curve]).unwrap_or_else(|never| match never {});
+        let Settled { is_exercised, premium } = boundary::settled(&self.put, *level, premiums[0]);
+        let pays = kind.sign() * (market.spot - strike);
+        if is_exercised && pays >= european.price()[0] {
+            return kind.sign();
+        }
+        let of_premium = match kind {
+            OptionKind::Put => premium.delta,
+            OptionKind::Call => premium.amount - self.put.spot * premium.delta,
+        };
+        european.delta()[0] + of_premium
+    }
+
+    fn put_at(&self, spot: f64) -> Put {
+        let AmericanOption { kind, strike, .. } = self.option;
+        let spot = if kind == OptionKind::Put { spot / strike } else { strike / spot };
+        Put { spot, ln_spot: ln_of_positive(spot), ..self.put }
+    }
+}

@@ -1,0 +1,104 @@
+//! The side of a window's mean on which its last close lies, exactly: sums of closes as integers in units of 2⁻⁸³, of which every close from
+//! 1e-9 on is a multiple. `sweep.cu` has the twin.
+//!
+//! Floating sums say the side wherever the distance is more than what they may be off by. For the rest the exact sum is brought up to
+//! date, which takes a step or two for each bar in all, however often it is asked for.
+
+/// Limbs of 64 bits: closes up to 1e12, and windows up to 2²⁰ of them.
+const LIMBS: usize = 3;
+/// The unit is 2 to the minus this.
+const UNIT_BITS: i32 = 83;
+/// Bits of the lower part of a mantissa, which is multiplied in two parts.
+const LOW_BITS: u32 = 26;
+
+/// Sum of the closes of a window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowSum {
+    limbs: [u64; LIMBS],
+    /// Bar before which the window ends.
+    next: usize,
+}
+
+impl WindowSum {
+    /// −1, 0 or 1: whether the close at `bar` is below the mean of the window of `length` bars that ends with it, is that, or is above it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn side(&mut self, closes: &[f64], bar: usize, length: usize) -> f64 {
+        if bar + 1 - self.next >= length {
+            *self = Self { limbs: [0; LIMBS], next: bar + 1 - length };
+            (self.next..=bar).for_each(|at| add(&mut self.limbs, closes[at], 1));
+        } else {
+            for at in self.next..=bar {
+                add(&mut self.limbs, closes[at], 1);
+                if at >= length {
+                    add(&mut self.limbs, closes[at - length], -1);
+                }
+            }
+        }
+        self.next = bar + 1;
+        let mut less = self.limbs;
+        add(&mut less, closes[bar], -(length as i64));
+        match less {
+            [0, 0, 0] => 0.0,
+            // The close times the length is more than the sum.
+            [.., highest] if (highest as i64) < 0 => 1.0,
+            _ => -1.0,
+        }
+    }
+}
+
+/// Adds a close `times` times.
+fn add(limbs: &mut [u64; LIMBS], close: f64, times: i64) {
+    let bits = close.to_bits();
+    let mantissa = (bits & ((1 << 52) - 1)) | 1 << 52;
+    let shift = (bits >> 52) as i32 - 1_075 + UNIT_BITS;
+    let (high, low) = (mantissa >> LOW_BITS, mantissa & ((1 << LOW_BITS) - 1));
+    add_shifted(limbs, low as i64 * times, shift as u32);
+    add_shifted(limbs, high as i64 * times, shift as u32 + LOW_BITS);
+}
+
+fn add_shifted(limbs: &mut [u64; LIMBS], number: i64, shift: u32) {
+    let (first, bit) = ((shift / 64) as usize, shift % 64);
+    let sign = (number >> 63) as u64;
+    let low = (number as u64) << bit;
+    let high = if bit == 0 { sign } else { (number >> (64 - bit)) as u64 };
+    let mut carry = false;
+    for (place, limb) in limbs.iter_mut().enumerate().skip(first) {
+        let part = if place == first {
+            low
+        } else if place == first + 1 {
+            high
+        } else {
+            sign
+        };
+        let (sum, one) = limb.overflowing_add(part);
+        let (sum, other) = sum.overflowing_add(u64::from(carry));
+        (*limb, carry) = (sum, one | other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_exact_whatever_was_asked_before() {
+        let closes = [1e-9, 0.1, 0.2, 0.3, 1e12, 3.0, 1.0, 2.0, 3.0, 2.0, 1e12, 5.0, 5.0, 5.0, 5.0, 1e-9];
+        let sides = |length: usize, asked: fn(usize) -> bool| -> Vec<f64> {
+            let mut sum = WindowSum::default();
+            let bars = (length - 1..closes.len()).filter(|&bar| asked(bar));
+            bars.map(|bar| sum.side(&closes, bar, length)).collect()
+        };
+        assert_eq!(sides(3, |bar| bar == 3 || bar == 9), [1.0, -1.0]);
+        assert_eq!(sides(4, |bar| bar >= 13), [-1.0, 0.0, -1.0]);
+        // 3, 1, 2 and 1, 2, 3, 2.
+        assert_eq!((sides(3, |bar| bar == 7), sides(4, |bar| bar == 9)), (vec![0.0], vec![0.0]));
+        assert_eq!(sides(1, |_| true), [0.0; 16]);
+        for length in [2, 3, 5] {
+            let all = sides(length, |_| true);
+            let few = sides(length, |bar| bar % 3 == 0);
+            let at = |bar: usize| all[bar + 1 - length];
+            assert_eq!(few, (length - 1..16).filter(|bar| bar % 3 == 0).map(at).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Contracts and positions from the rows of a CSV or Parquet file, in the same JSON form as a request has them.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::super::rows::{Row, Rows};
+use super::YEAR_DAYS;
+use crate::cli::UsageError;
+
+/// Columns of an instrument.
+const INSTRUMENT: [&str; 8] =
+    ["type", "symbol", "kind", "strike", "expiry_years", "expiry_days", "pays", "amount"];
+/// Columns of a contract besides, which say its asset's market.
+const OF_CONTRACT: [&str; 7] =
+    ["id", "spot", "volatility", "rate", "dividend_yield", "foreign_rate", "future"];
+/// Columns of a position besides.
+const OF_POSITION: [&str; 4] = ["id", "name", "book", "quantity"];
+
+/// The problem that prices the contracts of a file, one a row. What is not said of an asset with a symbol is the market's.
+pub fn contracts(path: &Path, has_greeks: bool) -> Result<Value, UsageError> {
+    let rows = Rows::read(path, &[&INSTRUMENT[..], &OF_CONTRACT].concat())?;
+    let (mut assets, mut contracts): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
+    let mut places = std::collections::BTreeMap::new();
+    for row in rows.iter() {
+        let asset = asset(&row)?;
+        let place = *places.entry(asset.to_string()).or_insert_with(|| {
+            assets.push(asset);
+            assets.len() - 1
+        });
+        let id = row.text("id").unwrap_or_default();
+        contracts.push(json!({"id": id, "contract": instrument(&row, place)?}));
+    }
+    Ok(json!({"type": "contracts", "assets": assets, "contracts": contracts, "greeks": has_greeks}))
+}
+
+/// The positions of a file, one a row, in the assets and books of a request, by their names. Without a book, it is the first.
+pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<Value, UsageError> {
+    let named = |list: &str, field: &str| -> Vec<String> {
+        let items = request.get("problem").and_then(|problem| problem[list].as_array());
+        let name = |item: &Value| item[field].as_str().unwrap_or_default().to_owned();
+        items.into_iter().flatten().map(name).collect()
+    };
+    let (assets, books) = (named("assets", "symbol"), named("books", "name"));
+    let place = |row: &Row<'_>, column: &str, name: &str, of: &[String]| {
+        let known = of.iter().position(|known| known == name);
+        known.ok_or_else(|| {
+            row.mistake(column, &format!("`{name}` is none of the request's: {}", of.join(", ")))
+        })
+    };
+    let rows = Rows::read(path, &[&INSTRUMENT[..], &OF_POSITION].concat())?;
+    let position = |(number, row): (usize, Row<'_>)| {
+        let name =
+            row.text("name").or_else(|| row.text("id")).unwrap_or_else(|| format!("row {}", number + 1));
+        let book = match row.text("book") {
+            Some(name) => place(&row, "book", &name, &books)?,
+            None => 0,
+        };
+        let symbol = row.text("symbol").ok_or_else(|| missing(&row, "symbol"))?;
+        let asset = place(&row, "symbol", &symbol, &assets)?;
+        let quantity = row.number("quantity")?.ok_or_else(|| missing(&row, "quantity"))?;
+        let instrument = instrument(&row, asset)?;
+        Ok(json!({"name": name, "book": book, "quantity": quantity, "instrument": instrument}))
+    };
+    let positions: Result<Vec<Value>, UsageError> = rows.iter().enumerate().map(position).collect();
+    Ok(Value::Array(positions?))
+}
+
+fn missing(row: &Row<'_>, column: &str) -> UsageError {
+    row.mistake(column, "nothing is there: give it")
+}
+
+/// The asset of a row.
+fn asset(row: &Row<'_>) -> Result<Value, UsageError> {
+    let symbol = row.text("symbol");
+    let of_market = |column: &str| -> Result<Value, UsageError> {
+        match (row.number(column)?, &symbol) {
+            (Some(number), _) => Ok(json!(number)),
+            (None, Some(_)) => Ok(json!({"from": "market"})),
+            (None, None) => {
+                Err(row.mistake(column, "nothing is there: give it, or a symbol to take it from the market"))
+            }
+        }
+    };
+    let dividend_yield = match (row.number("dividend_yield")?, row.number("foreign_rate")?) {
+        (Some(_), Some(_)) => {
+            return Err(
+                row.mistake("foreign_rate", "it is the dividend yield of a currency: give one of both")
+            );
+        }
+        (given, foreign) => given.or(foreign).unwrap_or(0.0),
+    };
+    let kind = if row.flag("future")? { "future" } else { "spot" };
+    Ok(json!({
+        "symbol": symbol.clone().unwrap_or_else(|| "given".to_owned()),
+        "spot": of_market("spot")?,
+        "volatility": of_market("volatility")?,
+        "rate": row.number("rate")?.unwrap_or(0.0),
+        "dividend_yield": dividend_yield,
+        "kind": kind,
+    }))
+}
+
+/// The instrument of a row: a European option where no type is said.
+fn instrument(row: &Row<'_>, asset: usize) -> Result<Value, UsageError> {
+    let kind = match row.text("type").map(|kind| kind.to_ascii_lowercase()).as_deref() {
+        None | Some("option" | "european") => "option",
+        Some("american") => "american",
+        Some("digital") => "digital",
+        Some("forward") => "forward",
+        Some("spot") => return Ok(json!({"type": "spot", "asset": asset})),
+        Some(other) => {
+            let message = format!("`{other}` is none of european, american, digital, forward, spot");
+            return Err(row.mistake("type", &message));
+        }
+    };
+    let years = match (row.number("expiry_years")?, row.number("expiry_days")?) {
+        (Some(_), Some(_)) => {
+            return Err(row.mistake("expiry_days", "expiry_years is there as well: give one of both"));
+        }
+        (Some(years), None) => years,
+        (None, Some(days)) => days / YEAR_DAYS,
+        (None, None) => return Err(missing(row, "expiry_years")),
+    };
+    let strike = row.number("strike")?.ok_or_else(|| missing(row, "strike"))?;
+    let mut instrument = json!({"type": kind, "asset": asset, "strike": strike, "expiry_years": years});
+    if kind != "forward" {
+        let right = row.text("kind").map(|right| right.to_ascii_lowercase());
+        instrument["kind"] = match right.as_deref() {
+            Some("call" | "c") => json!("call"),
+            Some("put" | "p") => json!("put"),
+            Some(other) => return Err(row.mistake("kind", &format!("`{other}` is neither call nor put"))),
+            None => return Err(missing(row, "kind")),
+        };
+    }
+    if kind == "digital" {
+        instrument["pays"] = match row.text("pays").map(|pays| pays.to_ascii_lowercase()).as_deref() {
+            None | Some("cash") => json!("cash"),
+            Some("asset") => json!("asset"),
+            Some(other) => return Err(row.mistake("pays", &format!("`{other}` is neither cash nor asset"))),
+        };
+        instrument["amount"] = json!(row.number("amount")?.unwrap_or(1.0));
+    }
+    Ok(instrument)
+}

@@ -1,0 +1,317 @@
+//! Rows of a CSV or Parquet file: cells by the names of their columns, with the place of each for what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::bounded_file;
+use crate::cli::UsageError;
+
+/// Longest file.
+const BYTES_MAX: u64 = 256 << 20;
+/// Rows at most.
+pub const ROWS_MAX: usize = 1_000_000;
+/// Columns at most.
+const COLUMNS_MAX: usize = 256;
+
+/// A table in a file.
+pub struct Rows {
+    path: PathBuf,
+    columns: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    /// What a row is counted as: lines of a text begin behind the header.
+    counted: Counted,
+}
+
+#[derive(Clone, Copy)]
+enum Counted {
+    /// Row 0 begins at this line.
+    Lines,
+    Rows,
+}
+
+/// A cell of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing is there.
+    Empty,
+    /// As it is written.
+    Text(String),
+    /// A number of a file that has numbers.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// A row with the names of its columns.
+pub struct Row<'a> {
+    of: &'a Rows,
+    number: usize,
+    cells: BTreeMap<&'a str, &'a Cell>,
+}
+
+/// Whether a file is one of rows, by its name.
+pub fn is_table(path: &Path) -> bool {
+    matches!(extension(path).as_str(), "csv" | "parquet")
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
+}
+
+impl Rows {
+    /// Reads a file whose columns are all among these.
+    pub fn read(path: &Path, known: &[&str]) -> Result<Self, UsageError> {
+        let unread = |error: std::io::Error| mistake(path, &error.to_string());
+        let rows = match extension(path).as_str() {
+            "parquet" => Self::of_parquet(path, bounded_file::open(path).map_err(unread)?)?,
+            _ => Self::of_csv(path, &bounded_file::read(path, BYTES_MAX).map_err(unread)?)?,
+        };
+        for (place, column) in rows.columns.iter().enumerate() {
+            if !known.contains(&column.as_str()) {
+                return Err(mistake(path, &format!("column `{column}` is none of {}", known.join(", "))));
+            }
+            if rows.columns[..place].contains(column) {
+                return Err(mistake(path, &format!("column `{column}` is there twice")));
+            }
+        }
+        if rows.rows.is_empty() {
+            return Err(mistake(path, "it has no rows"));
+        }
+        Ok(rows)
+    }
+
+    fn of_csv(path: &Path, bytes: &[u8]) -> Result<Self, UsageError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| mistake(path, "it is not UTF-8"))?;
+        let mut records = records(path, text.trim_start_matches('\u{feff}'))?.into_iter();
+        let Some(header) = records.next() else { return Err(mistake(path, "it is empty")) };
+        let columns: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
+        let mut rows = Vec::new();
+        for (number, record) in records.enumerate() {
+            if record.len() != columns.len() {
+                let message =
+                    format!("line {}: {} cells, and {} columns", number + 2, record.len(), columns.len());
+                return Err(mistake(path, &message));
+            }
+            let cell = |text: String| match text.trim() {
+                "" => Cell::Empty,
+                text => Cell::Text(text.to_owned()),
+            };
+            rows.push(record.into_iter().map(cell).collect());
+            check_rows(path, rows.len())?;
+        }
+        Ok(Self { path: path.to_owned(), columns, rows, counted: Counted::Lines })
+    }
+
+    fn of_parquet(path: &Path, file: File) -> Result<Self, UsageError> {
+        let wrong = |error: &dyn std::fmt::Display| mistake(path, &format!("not read as Parquet: {error}"));
+        if file.metadata().is_ok_and(|metadata| metadata.len() > BYTES_MAX) {
+            return Err(mistake(path, &format!("it has more than {BYTES_MAX} bytes")));
+        }
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| wrong(&error))?;
+        let fields = builder.schema().fields().clone();
+        if fields.len() > COLUMNS_MAX {
+            return Err(mistake(path, &format!("it has {} columns; {COLUMNS_MAX} may be", fields.len())));
+        }
+        let columns = fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
+        let mut rows: Vec<Vec<Cell>> = Vec::new();
+        for batch in builder.build().map_err(|error| wrong(&error))? {
+            let batch = batch.map_err(|error| {
+                wrong(&format!("{error} (compression other than snappy is not read: write it so)"))
+            })?;
+            let first = rows.len();
+            rows.resize_with(first + batch.num_rows(), Vec::new);
+            check_rows(path, rows.len())?;
+            for (field, column) in fields.iter().zip(batch.columns()) {
+                for (row, cells) in rows[first..].iter_mut().enumerate() {
+                    let cell = cell_of(column, row).ok_or_else(|| {
+                        let kind = column.data_type();
+                        let said =
+                            "text, floating or integer numbers of 32 or 64 bits, and booleans are read";
+                        mistake(path, &format!("column `{}` is of {kind}: {said}", field.name()))
+                    })?;
+                    cells.push(cell);
+                }
+            }
+        }
+        Ok(Self { path: path.to_owned(), columns, rows, counted: Counted::Rows })
+    }
+
+    /// The rows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        self.rows.iter().enumerate().map(|(number, cells)| {
+            let cells = self.columns.iter().map(String::as_str).zip(cells).collect();
+            Row { of: self, number, cells }
+        })
+    }
+}
+
+impl Row<'_> {
+    /// A text; `None` where nothing is there.
+    pub fn text(&self, column: &str) -> Option<String> {
+        match self.cells.get(column)? {
+            Cell::Empty => None,
+            Cell::Text(text) => Some(text.clone()),
+            Cell::Number(number) => Some(number.to_string()),
+            Cell::Flag(flag) => Some(flag.to_string()),
+        }
+    }
+
+    /// A number.
+    pub fn number(&self, column: &str) -> Result<Option<f64>, UsageError> {
+        match self.cells.get(column) {
+            None | Some(Cell::Empty) => Ok(None),
+            Some(Cell::Number(number)) => Ok(Some(*number)),
+            Some(Cell::Text(text)) => match text.parse() {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(self.mistake(column, &format!("`{text}` is no number"))),
+            },
+            Some(Cell::Flag(flag)) => Err(self.mistake(column, &format!("`{flag}` is no number"))),
+        }
+    }
+
+    /// Yes or no; no where nothing is there.
+    pub fn flag(&self, column: &str) -> Result<bool, UsageError> {
+        match self.text(column).map(|text| text.to_ascii_lowercase()).as_deref() {
+            None | Some("false" | "no" | "0") => Ok(false),
+            Some("true" | "yes" | "1") => Ok(true),
+            Some(other) => Err(self.mistake(column, &format!("`{other}` is neither true nor false"))),
+        }
+    }
+
+    /// What is wrong with a column of the row, and where.
+    pub fn mistake(&self, column: &str, what: &str) -> UsageError {
+        let place = match self.of.counted {
+            Counted::Lines => format!("line {}", self.number + 2),
+            Counted::Rows => format!("row {}", self.number + 1),
+        };
+        mistake(&self.of.path, &format!("{place}, column `{column}`: {what}"))
+    }
+}
+
+fn check_rows(path: &Path, rows: usize) -> Result<(), UsageError> {
+    if rows <= ROWS_MAX {
+        return Ok(());
+    }
+    Err(mistake(path, &format!("it has more than {ROWS_MAX} rows")))
+}
+
+fn mistake(path: &Path, what: &str) -> UsageError {
+    UsageError(format!("{}: {what}", path.display()))
+}
+
+/// The cell of a column; `None` where its type is not read.
+fn cell_of(column: &ArrayRef, row: usize) -> Option<Cell> {
+    if column.is_null(row) {
+        return Some(Cell::Empty);
+    }
+    let text = |text: &str| match text.trim() {
+        "" => Cell::Empty,
+        text => Cell::Text(text.to_owned()),
+    };
+    Some(match column.data_type() {
+        DataType::Utf8 => text(column.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => text(column.as_string::<i64>().value(row)),
+        DataType::Utf8View => text(column.as_string_view().value(row)),
+        DataType::Boolean => Cell::Flag(column.as_boolean().value(row)),
+        DataType::Float64 => Cell::Number(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Float32 => Cell::Number(f64::from(column.as_primitive::<Float32Type>().value(row))),
+        DataType::Int64 => Cell::Number(column.as_primitive::<Int64Type>().value(row) as f64),
+        DataType::Int32 => Cell::Number(f64::from(column.as_primitive::<Int32Type>().value(row))),
+        _ => return None,
+    })
+}
+
+/// Records of CSV: commas, quotes that are doubled within, lines that end in one way or the other. Empty lines are none.
+fn records(path: &Path, text: &str) -> Result<Vec<Vec<String>>, UsageError> {
+    let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
+    let (mut is_quoted, mut was_quoted) = (false, false);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if is_quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                field.push('"');
+            }
+            '"' if is_quoted => is_quoted = false,
+            '"' if field.is_empty() && !was_quoted => (is_quoted, was_quoted) = (true, true),
+            other if is_quoted => field.push(other),
+            ',' => {
+                record.push(std::mem::take(&mut field));
+                was_quoted = false;
+            }
+            '\r' if characters.peek() == Some(&'\n') => {}
+            '\n' => end_record(&mut records, &mut record, &mut field, &mut was_quoted),
+            other => field.push(other),
+        }
+        if record.len() > COLUMNS_MAX {
+            return Err(mistake(path, &format!("it has more than {COLUMNS_MAX} columns")));
+        }
+    }
+    if is_quoted {
+        return Err(mistake(path, "a quote at its end is not closed"));
+    }
+    end_record(&mut records, &mut record, &mut field, &mut was_quoted);
+    Ok(records)
+}
+
+fn end_record(
+    records: &mut Vec<Vec<String>>,
+    record: &mut Vec<String>,
+    field: &mut String,
+    was_quoted: &mut bool,
+) {
+    if !record.is_empty() || !field.is_empty() || *was_quoted {
+        record.push(std::mem::take(field));
+        records.push(std::mem::take(record));
+    }
+    *was_quoted = false;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str, columns: &[&str]) -> Result<Rows, String> {
+        let file = tempfile::Builder::new().suffix(".csv").tempfile().expect("a file");
+        std::fs::write(file.path(), text).expect("written");
+        let without = |error: UsageError| error.0.replace(&format!("{}: ", file.path().display()), "");
+        Rows::read(file.path(), columns).map_err(without)
+    }
+
+    #[test]
+    fn cells_are_read_by_their_columns() {
+        let rows =
+            rows("\u{feff}ID,strike ,future\r\n\"a,\"\"b\",100.5,yes\n\nc,,\n", &["id", "strike", "future"]);
+        let rows = rows.unwrap_or_else(|error| panic!("{error}"));
+        let read = |row: Row<'_>| {
+            (row.text("id"), row.number("strike").ok().flatten(), row.flag("future").ok(), row.text("other"))
+        };
+        let found: Vec<_> = rows.iter().map(read).collect();
+        assert_eq!(found[0], (Some("a,\"b".to_owned()), Some(100.5), Some(true), None));
+        assert_eq!(found[1], (Some("c".to_owned()), None, Some(false), None));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        let error = |text: &str| rows(text, &["id", "strike"]).err().expect("a mistake");
+        assert_eq!(error(""), "it is empty");
+        assert_eq!(error("id\n"), "it has no rows");
+        assert_eq!(error("id,strick\n"), "column `strick` is none of id, strike");
+        assert_eq!(error("id,id\na,b\n"), "column `id` is there twice");
+        assert_eq!(error("id,strike\na\n"), "line 2: 1 cells, and 2 columns");
+        assert_eq!(error("id\n\"a\n"), "a quote at its end is not closed");
+        let rows =
+            rows("id,strike\na,1\nb,1o\n", &["id", "strike"]).unwrap_or_else(|error| panic!("{error}"));
+        let row = rows.iter().nth(1).expect("two rows");
+        let error = row.number("strike").expect_err("no number").0;
+        assert!(error.ends_with(": line 3, column `strike`: `1o` is no number"), "{error}");
+    }
+}

@@ -1,0 +1,68 @@
+//! The boundaries of a portfolio's American options: a unit each. They do not depend on spots, so that scenarios which move nothing else
+//! take them as they are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use warptape_events::risk::RiskOutcome;
+use warptape_kernels::Isa;
+use warptape_kernels::portfolio::{Portfolio, Position};
+use warptape_kernels::pricing::{AmericanError, ExerciseBoundary};
+
+use super::super::rounds::{Next, Partial, Round, places};
+use super::measures::Measure;
+use super::{Held, bad_parameter, first_round};
+
+#[derive(Debug)]
+pub(super) struct SettlingRound {
+    pub held: Held,
+    pub measure: Measure,
+}
+
+impl Round for SettlingRound {
+    fn units(&self) -> i64 {
+        self.held.portfolio.americans().len() as i64
+    }
+
+    fn rate_key(&self) -> String {
+        "portfolio/boundaries".to_owned()
+    }
+
+    fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
+        let americans = &self.held.portfolio.americans()[places(units)];
+        Partial::Boundaries(americans.iter().map(|(_, option)| option.boundary(isa).map(Arc::new)).collect())
+    }
+
+    fn finish(&self, partials: &[&Partial]) -> Next {
+        let mut found: Vec<Result<Arc<ExerciseBoundary>, AmericanError>> = Vec::new();
+        for partial in partials {
+            if let Partial::Boundaries(more) = partial {
+                found.extend_from_slice(more);
+            }
+        }
+        let portfolio = &self.held.portfolio;
+        let mut bad: Vec<(usize, String)> = Vec::new();
+        let mut boundaries = Vec::new();
+        for ((position, _), found) in portfolio.americans().into_iter().zip(found) {
+            match found {
+                Ok(boundary) => boundaries.push(boundary),
+                Err(error) => bad.push((position, error.to_string())),
+            }
+        }
+        let is_bad = |number: usize| bad.binary_search_by_key(&number, |(position, _)| *position).is_ok();
+        let good: Vec<Position> = (0..portfolio.positions().len())
+            .filter(|&number| !is_bad(number))
+            .map(|number| portfolio.positions()[number])
+            .collect();
+        if let (true, Some((_, why))) = (good.is_empty(), bad.first()) {
+            return Next::Outcome(RiskOutcome::Error(bad_parameter("problem.positions", why.as_str())));
+        }
+        let (markets, parents) = (portfolio.assets().to_vec(), portfolio.parents().to_vec());
+        let settled = Portfolio::with_futures(markets, portfolio.futures(), parents, good);
+        let settled = settled.expect("part of a portfolio").with_boundaries(Isa::detect(), boundaries);
+        let mut held = self.held.clone();
+        held.bad.add_good(held.positions.len(), bad);
+        held.portfolio = Arc::new(settled);
+        Next::Round(first_round(held, self.measure.clone()))
+    }
+}

@@ -1,0 +1,121 @@
+//! What is told of a simulation besides what was measured: Greeks that follow from others, and what its standard error rests on.
+
+use warptape_events::risk::{Contract, SimulatedGreek, SimulationProblem, SimulationResult};
+use warptape_kernels::pricing::AssetMarket;
+
+use super::assets::Resolved;
+use super::blocks::Paths;
+use super::options::{POINTS, YEAR_DAYS};
+use super::rules::Rules;
+
+/// Samples that an error rests on at least: of fewer, it may be off by as much as itself.
+const EFFECTIVE_MIN: f64 = 30.0;
+
+/// What figures follow from.
+#[derive(Debug)]
+pub(super) struct Told {
+    rules: Rules,
+    years: f64,
+    assets: Vec<AssetMarket>,
+    futures: Vec<bool>,
+    is_american: bool,
+    is_basket: bool,
+}
+
+impl Told {
+    pub(super) fn new(problem: &SimulationProblem, assets: &Resolved, rules: Rules) -> Self {
+        Self {
+            rules,
+            years: problem.expiry_years,
+            assets: assets.markets.clone(),
+            futures: assets.futures.clone(),
+            is_american: matches!(problem.contract, Contract::American(_)),
+            is_basket: matches!(problem.contract, Contract::Basket(_)),
+        }
+    }
+
+    /// Adds what follows; whether the standard error is one. It is none where nothing was paid, and little where it rests on a few samples.
+    pub(super) fn judge(&self, result: &mut SimulationResult, effective: f64, paths: &Paths) -> bool {
+        if !self.rules.are_now() {
+            return true;
+        }
+        self.add_greeks(result);
+        let is_certain = paths.pays_never();
+        if is_certain || effective >= EFFECTIVE_MIN || !effective.is_finite() || result.paths == 0 {
+            return true;
+        }
+        let paths = result.paths;
+        if effective == 0.0 {
+            result.standard_error = f64::INFINITY;
+            result.warning = format!(
+                "none of {paths} samples paid anything, which is no standard error: raise paths_max, or ask for a closed form"
+            );
+        } else {
+            result.warning = format!(
+                "the standard error rests on some {effective:.1} of {paths} samples, and may be far too small: raise paths_max"
+            );
+        }
+        false
+    }
+
+    /// By the day, by the point, and by the yield. With `D` the derivative by the drift in a year, rho is `D − T·price`, and the yield moves
+    /// the drift alone, by −1: so its Greek is `−(rho + T·price)`; a future has no drift to be moved, and its rho is `−T·price`. Of a basket
+    /// that holds of each asset: `D` is `T·S·delta` there. An American option is discounted from when it is exercised, and has neither.
+    fn add_greeks(&self, result: &mut SimulationResult) {
+        let find = |name: &str| result.greeks.iter().find(|greek| greek.name == name).cloned();
+        let (Some(theta), Some(rho)) = (find("theta"), find("rho")) else { return };
+        let scaled = |greek: &SimulatedGreek, name: String, by: f64| SimulatedGreek {
+            name,
+            value: by * greek.value,
+            standard_error: by.abs() * greek.standard_error,
+        };
+        let mut more = vec![scaled(&theta, "theta_per_day".to_owned(), 1.0 / YEAR_DAYS)];
+        let places = |name: &str| -> Vec<String> {
+            match self.is_basket {
+                true => (0..self.assets.len()).map(|asset| format!("{name}[{asset}]")).collect(),
+                false => vec![name.to_owned()],
+            }
+        };
+        for (vega, name) in places("vega").iter().zip(places("vega_per_point")) {
+            more.extend(find(vega).map(|vega| scaled(&vega, name, 1.0 / POINTS)));
+        }
+        let (years, price) = (self.years, result.price);
+        let mut of_rate = rho.clone();
+        if self.is_basket {
+            let (mut held, mut held_error) = (0.0, 0.0);
+            for (asset, (market, is_future)) in self.assets.iter().zip(&self.futures).enumerate() {
+                let Some(delta) = find(&format!("delta[{asset}]")) else { continue };
+                let by_spot = years * market.spot;
+                if *is_future {
+                    held += by_spot * delta.value;
+                    held_error += by_spot * delta.standard_error;
+                } else {
+                    more.push(scaled(&delta, format!("rho_foreign[{asset}]"), -by_spot));
+                }
+            }
+            of_rate.value -= held;
+            of_rate.standard_error += held_error;
+        } else if !self.is_american {
+            // Errors of two figures of the same paths add up at most.
+            let error = years * result.standard_error;
+            if self.futures[0] {
+                of_rate = SimulatedGreek { value: -(years * price), standard_error: error, ..of_rate };
+            } else {
+                more.push(SimulatedGreek {
+                    name: "rho_foreign".to_owned(),
+                    value: -(rho.value + years * price),
+                    standard_error: rho.standard_error + error,
+                });
+            }
+        }
+        result
+            .greeks
+            .iter_mut()
+            .filter(|greek| greek.name == "rho")
+            .for_each(|greek| *greek = of_rate.clone());
+        if self.is_american && self.futures[0] {
+            result.greeks.retain(|greek| greek.name != "rho");
+        }
+        result.greeks.extend(more);
+    }
+}
