@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::{self, ExitCode};
 use std::time::Duration;
 
-use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem, RiskRequest};
+use warptape_schemas::risk::{RiskError, RiskOutcome, RiskProblem};
 
 use self::exchange::{Answer, Asked};
 use self::request::request_of;

@@ -93,7 +93,7 @@ known!(
 );
 known!(
     /// A word among the ticks.
-    SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0xd22f_83e5_bf0b_81ec
+    SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0x1158_63e2_9e39_f917
 );
 
 /// Signals whose numbers are 64-bit numbers of 1e-9 and that have no further indicators, which almost all are, are still written
