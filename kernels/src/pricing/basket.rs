@@ -119,6 +119,9 @@ pub(crate) struct BasketTerms {
     pub discount: f64,
 }
 
+/// Makes a matrix of so many assets the factor whose product with its transpose it is.
+type FactorOf = fn(&[f64], usize) -> Result<Vec<Vec<f64>>, CorrelationError>;
+
 impl BasketSimulation {
     /// Checks all numbers.
     pub fn new(mut spec: BasketSpec) -> Result<Self, BasketError> {
@@ -138,10 +141,7 @@ impl BasketSimulation {
         Self::by(spec, correlations::cholesky)
     }
 
-    fn by(
-        spec: BasketSpec,
-        factor_of: fn(&[f64], usize) -> Result<Vec<Vec<f64>>, CorrelationError>,
-    ) -> Result<Self, BasketError> {
+    fn by(spec: BasketSpec, factor_of: FactorOf) -> Result<Self, BasketError> {
         check("rate", spec.rate, RATE_RANGE)?;
         check("strike", spec.strike, PRICE_RANGE)?;
         check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;

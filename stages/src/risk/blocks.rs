@@ -44,7 +44,7 @@ impl BlockLimits {
 /// What is simulated.
 #[derive(Debug)]
 pub(super) enum Paths {
-    Price(Simulation),
+    Price(Box<Simulation>),
     Greeks(Box<GreekSimulation>),
     Basket(BasketSimulation),
     BasketGreeks(BasketGreekSimulation),

@@ -138,8 +138,10 @@ impl SimulatedContract {
         let simulation = match (problem.greeks, rules.are_now()) {
             (true, true) => GreekSimulation::new(spec).map(Box::new).map(Paths::Greeks),
             (true, false) => GreekSimulation::as_before(spec).map(Box::new).map(Paths::Greeks),
-            (false, true) => Simulation::new(spec).map(Paths::Price),
-            (false, false) => Simulation::as_before(spec).map(Paths::Price),
+            (false, true) => Simulation::new(spec).map(|simulation| Paths::Price(Box::new(simulation))),
+            (false, false) => {
+                Simulation::as_before(spec).map(|simulation| Paths::Price(Box::new(simulation)))
+            }
         };
         simulation.map(Self::of).map_err(|error| to_risk_error(&error, 0))
     }

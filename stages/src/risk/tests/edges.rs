@@ -84,7 +84,7 @@ fn correlations_of(matrix: &[f64]) -> Vec<f64> {
     let count = matrix.len().isqrt();
     let variance = |asset: usize| matrix[asset * (count + 1)];
     let of = |number: usize| {
-        if number % (count + 1) == 0 {
+        if number.is_multiple_of(count + 1) {
             return 1.0;
         }
         (matrix[number] / (variance(number / count) * variance(number % count)).sqrt()).clamp(-1.0, 1.0)
@@ -120,7 +120,7 @@ fn every_measure_takes_what_is_a_covariance_but_for_rounding() {
     };
     let matrix: Vec<f64> = (0..count * count).map(|number| of(number / count, number % count)).collect();
     let raised = |number: usize| {
-        let is_diagonal = number % (count + 1) == 0;
+        let is_diagonal = number.is_multiple_of(count + 1);
         matrix[number] * if is_diagonal { 1.0 + 1e-12 } else { 1.0 }
     };
     let raised: Vec<f64> = (0..matrix.len()).map(raised).collect();
