@@ -97,9 +97,9 @@ fn foreign_schema() -> String {
 const VERSIONS: [(&str, usize); 5] = [
     ("dead-letter-value", 2),
     ("late-value", 2),
-    ("risk.requests-value", 2),
-    ("risk.results-value", 2),
-    ("signals-value", 3),
+    ("risk.requests-value", 3),
+    ("risk.results-value", 3),
+    ("signals-value", 4),
 ];
 
 #[test]
