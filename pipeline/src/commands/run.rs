@@ -38,6 +38,9 @@ const LOST_MIN: Duration = Duration::from_secs(5);
 /// A transaction that takes so much longer than the time between two is a reason not to be ready.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
 
+/// Said once.
+const CAUGHT_UP: &str = "caught up: all ticks are read that were in the log at the start";
+
 /// Said where a command lacks its first threads.
 pub(super) const NO_THREAD: &str =
     "the system can start no thread: raise the limits of memory (ulimit -v) and of processes (ulimit -u)";
@@ -110,9 +113,10 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         live.show(None);
         if !is_said && ends.are_read(&progress.engine().status) {
             is_said = true;
-            to_stderr(format_args!("caught up: all ticks are read that were in the log at the start"));
+            to_stderr(format_args!("{CAUGHT_UP}"));
         }
     }
+    let is_interrupted = interrupt.since().is_some();
     // An engine that has ended is gone, and takes no stop.
     drop(stop.try_send(Stop::Now));
     let stopping = Instant::now();
@@ -129,6 +133,10 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     drop(live);
     let mut stdout = stdout();
     let summary = summary.map_err(|error| explain(error, settings))?;
+    // It may have come there between two looks.
+    if args.until_caught_up && !is_said && !is_interrupted {
+        to_stderr(format_args!("{CAUGHT_UP}"));
+    }
     write_summary(&mut stdout, &summary, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }

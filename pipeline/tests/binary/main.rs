@@ -11,6 +11,7 @@ mod bad_input;
 mod broker;
 mod campaign;
 mod chain;
+mod closing;
 mod command_line;
 mod control;
 mod crash;
