@@ -1,6 +1,6 @@
 //! The rows of one group in log order, as columns.
 
-/// What a row is, in two bits. Four more have the unit of its sizes, where these do not fit into 64 bits in units of 1e-9, and the last
+/// The kind of a row, in two bits. Four more have the unit of its sizes, where these do not fit into 64 bits in units of 1e-9, and the last
 /// two the aggressor of a trade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RowKind(u8);
@@ -65,13 +65,13 @@ impl RowKind {
         Self(self.0 & Self::KIND_MASK)
     }
 
-    /// Whether it is a trade.
+    /// True if it is a trade.
     #[inline(always)]
     pub fn is_trade(self) -> bool {
         self.base() == Self::TRADE
     }
 
-    /// Whether it is a quote.
+    /// True if it is a quote.
     #[inline(always)]
     pub fn is_quote(self) -> bool {
         self.base() == Self::QUOTE
@@ -210,7 +210,7 @@ impl Rows {
         self.push(RowKind::CUT, 0, watermark_ns, seen_since_ns, 0, offset, index);
     }
 
-    /// What [`Rows::push_cut`] said at a row, if that is a cut, of the time from which on ticks are seen.
+    /// The time from which on ticks are seen behind a row, if that is a cut and [`Rows::push_cut`] was told one.
     pub fn seen_since_ns(&self, row: usize) -> Option<i64> {
         (self.kind[row] == RowKind::CUT).then_some(self.price_e9[row]).filter(|&time_ns| time_ns != 0)
     }

@@ -53,7 +53,7 @@ pub enum FeedLedgerError {
         path: PathBuf,
         /// Ticks of it that are in the log.
         ticks: i64,
-        /// Whether they were sorted.
+        /// True if they were sorted.
         were_sorted: bool,
     },
     /// A file that was fed sorted has grown.
@@ -87,7 +87,7 @@ pub struct FeedInput {
     pub source: String,
     /// The file; `None` where the source says all.
     pub path: Option<PathBuf>,
-    /// Whether ticks come in another order than the file's.
+    /// True if ticks come in another order than the file's.
     pub is_sorted: bool,
     /// The source that reads the same ticks of the file in another order.
     pub other_order: Option<String>,

@@ -230,7 +230,7 @@ impl Lane {
         self.slice.contribution = self.slice_hash();
     }
 
-    /// Whether it has ticks to work on, or some that wait for it.
+    /// True if it has ticks to work on, or some that wait for it.
     pub(crate) fn has_ticks(&self) -> bool {
         !self.is_idle() || !self.waiting.queues.is_empty()
     }

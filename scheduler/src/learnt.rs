@@ -33,7 +33,7 @@ pub(crate) struct Later {
     /// By which rules is decided: part of the hash of the configuration.
     #[serde(skip)]
     pub(crate) rules: Rules,
-    /// Whether the slice that was for the aged task that has waited longest passed another one instead: the next one that does not is for
+    /// True if the slice that was for the aged task that has waited longest passed another one instead: the next one that does not is for
     /// it. It came after checkpoint version 4.
     #[serde(skip)]
     pub(crate) owes_aged: bool,
@@ -50,22 +50,22 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Whether slices of critical tasks pass others.
+    /// True if slices of critical tasks pass others.
     pub(crate) fn let_pass(self) -> bool {
         self.0 >= 3
     }
 
-    /// Whether a rate that is not known is its class's prior.
+    /// True if a rate that is not known is its class's prior.
     pub(crate) fn have_priors(self) -> bool {
         self.0 >= 3
     }
 
-    /// Whether breakers judge a lane by most of its batches, beside what others took as lately.
+    /// True if breakers judge a lane by most of its batches, beside what others took as lately.
     pub(crate) fn judge_by_most(self) -> bool {
         self.0 >= 3
     }
 
-    /// Whether a refusal says what keeps lanes from service.
+    /// True if a refusal says what keeps lanes from service.
     pub(crate) fn name_breakers(self) -> bool {
         self.0 >= 3
     }

@@ -9,7 +9,7 @@ pub(crate) struct Sides {
     pub prices: [i64; 2],
     /// 0 where the quote tells no sizes, [`ABSENT`] where the side has no orders.
     pub sizes: [i64; 2],
-    /// Whether both have orders.
+    /// True if both have orders.
     pub are_both_there: bool,
 }
 

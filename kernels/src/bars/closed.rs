@@ -4,7 +4,7 @@ use super::open::OpenBar;
 use super::quotes::Top;
 use crate::{RowKind, Rows};
 
-/// What aggressive buyers and sellers traded, in this order.
+/// Trades of aggressive buyers and of aggressive sellers, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BySide {
     /// Sums of sizes.
@@ -45,7 +45,7 @@ pub struct ClosedBars {
     /// Sizes of bid and ask; 0 where the quote tells none, [`crate::ABSENT`] where the side has no orders, [`crate::FORGOTTEN`] where the
     /// quote is kept no more.
     pub quote_sizes_e9: Vec<[i128; 2]>,
-    /// Whether the bar was closed before its end ([`RowKind::CUT`]).
+    /// True if the bar was closed before its end ([`RowKind::CUT`]).
     pub is_cut: Vec<bool>,
     /// Offset of the row that closed the bar.
     pub offset: Vec<i64>,

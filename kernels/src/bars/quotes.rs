@@ -107,7 +107,7 @@ impl Quote {
 pub(crate) struct RecentQuotes {
     /// Ascending by event time, and by arrival among equals.
     quotes: VecDeque<Quote>,
-    /// Whether one was dropped that a trade might have asked for.
+    /// True if one was dropped that a trade might have asked for.
     pub has_forgotten: bool,
 }
 

@@ -59,7 +59,7 @@ impl Line {
         digits_of(deviations, 0).map_or(Self::default(), of_digits)
     }
 
-    /// Whether doubles do not tell on which side of the line a value is; false of NaN.
+    /// True if doubles do not tell on which side of the line a value is; false of NaN.
     #[inline(always)]
     pub fn is_near(self, value: f64, line: f64) -> bool {
         (self.units > 0) & (line > 0.0) & ((value.abs() - line).abs() <= NEAR * line)

@@ -85,7 +85,7 @@ __device__ inline double moved(const PortfolioArgs &args, int column, u64 at, do
     return constant + slope * years;
 }
 
-// What is paid at once.
+// The payoff of an exercise now.
 __device__ inline double paid_now(const HeldTerms &terms, double spot) {
     double pays = terms.sign * (spot - terms.strike);
     if (!(pays > 0.0)) return 0.0;

@@ -260,7 +260,7 @@ impl Portfolio {
         self
     }
 
-    /// Whether any position has a boundary of exercise.
+    /// True if any position has a boundary of exercise.
     pub fn has_boundaries(&self) -> bool {
         self.boundaries.iter().any(Option::is_some)
     }
@@ -340,7 +340,7 @@ impl Portfolio {
     }
 }
 
-/// What expires now is worth what it pays.
+/// An option that expires now is worth its payoff.
 fn check_terms(strike: f64, expiry_years: f64) -> Result<(), ParameterError> {
     check("strike", strike, PRICE_RANGE)?;
     if expiry_years == 0.0 {

@@ -41,7 +41,7 @@ pub(super) struct HeldTerms {
     pub(super) rate: f64,
     pub(super) dividend_yield: f64,
     pub(super) volatility: f64,
-    /// What a digital option pays.
+    /// The payoff of a digital option.
     pub(super) amount: f64,
     /// 1 where the price is that of a future, whose yield is the rate; else 0.
     pub(super) is_future: u64,
@@ -128,7 +128,7 @@ fn moved<const N: usize>(terms: &HeldTerms, [factor, turn, moves @ ..]: &[[f64; 
     found
 }
 
-/// What is paid at once.
+/// The payoff of an exercise now.
 #[inline(always)]
 fn paid_now(terms: &HeldTerms, spot: f64) -> f64 {
     let pays = terms.sign * (spot - terms.strike);

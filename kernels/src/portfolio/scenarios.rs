@@ -320,7 +320,7 @@ impl Scenarios {
         self.assets
     }
 
-    /// Whether more than spot prices moves in any of them.
+    /// True if more than spot prices moves in any of them.
     pub fn moves_more_than_spots(&self) -> bool {
         match &self.source {
             ShockSource::Given(columns) => columns[2..].iter().any(|column| !column.is_empty()),

@@ -94,7 +94,7 @@ pub enum BasketError {
 pub struct BasketSimulation {
     spec: BasketSpec,
     terms: BasketTerms,
-    /// Whether a put is simulated in place of the call (`parity.rs`).
+    /// True if a put is simulated in place of the call (`parity.rs`).
     is_put_of_call: bool,
 }
 

@@ -112,7 +112,7 @@ impl GreekSimulation {
         Simulation::new(spec).map(Self::of)
     }
 
-    /// Of the simulation that earlier versions made.
+    /// The Greeks of the simulation that earlier versions made.
     pub fn as_before(spec: SimulationSpec) -> Result<Self, ParameterError> {
         Simulation::as_before(spec).map(Self::of)
     }

@@ -89,7 +89,7 @@ pub struct Simulation {
     terms: Terms,
     /// By how much more the contract is worth than what is simulated in place of it.
     more: Option<Term>,
-    /// Whether paths are those of earlier versions.
+    /// True if paths are those of earlier versions.
     is_as_before: bool,
 }
 
@@ -152,14 +152,14 @@ impl Simulation {
         self.more
     }
 
-    /// Whether the probability of a touch is kept, and not that of none.
+    /// True if the probability of a touch is kept, and not that of none.
     pub(crate) fn knocks_in(&self) -> bool {
         let begins = |kind: BarrierKind| matches!(kind, BarrierKind::UpIn | BarrierKind::DownIn);
         !self.is_as_before
             && matches!(self.spec.contract, Contract::Barrier { barrier_kind, .. } if begins(barrier_kind))
     }
 
-    /// Whether every path pays nothing, whatever the numbers: the barrier that ends the option is touched already.
+    /// True if every path pays nothing, whatever the numbers: the barrier that ends the option is touched already.
     pub fn pays_never(&self) -> bool {
         let ends = |kind: BarrierKind| matches!(kind, BarrierKind::UpOut | BarrierKind::DownOut);
         self.terms.untouched == 0.0

@@ -38,7 +38,7 @@ pub struct Config {
     pub new_segment: bool,
     /// Records that may be given up.
     pub accepted_loss: AcceptedLoss,
-    /// Whether time bars are closed before a stop at offsets, with a word among the ticks.
+    /// True if time bars are closed before a stop at offsets, with a word among the ticks.
     pub closes_bars: bool,
 }
 

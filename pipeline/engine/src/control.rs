@@ -57,7 +57,7 @@ pub struct ControlAnswers {
     pub results: Vec<(String, Vec<u8>)>,
     /// Next command to read; `None` where there is no answer.
     pub next: Option<(TopicPartition, i64)>,
-    /// What is said among the ticks of partitions: the partition and the encoded record of each.
+    /// Records for the ticks of partitions: the partition and the encoded record of each.
     pub event_times: Vec<(i32, Vec<u8>)>,
 }
 

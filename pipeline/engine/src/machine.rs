@@ -465,7 +465,7 @@ impl Core {
         if self.is_committing() { Ok(()) } else { self.write_positions(now_ns) }
     }
 
-    /// Whether a stop was asked for.
+    /// True if a stop was asked for.
     pub fn is_stopping(&self) -> bool {
         self.stopping.at.is_some()
     }

@@ -324,7 +324,7 @@ impl Partition {
         self.say_event_time(until_ns, is_quiet)
     }
 
-    /// What to say of event time so that all time bars close.
+    /// The event time to say so that all time bars close; `None` if they are closed, or it was said.
     pub(crate) fn last_event_time(&mut self) -> Option<i64> {
         self.say_event_time(i64::MAX, true)
     }

@@ -66,7 +66,7 @@ impl PriceScales {
     }
 }
 
-/// Whether a number with `from` decimals is one with `to` decimals.
+/// True if a number with `from` decimals is one with `to` decimals.
 fn is_exact(value: i64, from: u8, to: u8) -> bool {
     let power = 10_i64.pow(from.abs_diff(to).into());
     if from > to {

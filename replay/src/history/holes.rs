@@ -17,7 +17,7 @@ const INTERVALS_LATE: i64 = 2;
 pub(super) struct Due {
     /// When the scheduler wants to be woken, by the last entry.
     wake_ns: Option<i64>,
-    /// Whether rows came since the last seal.
+    /// True if rows came since the last seal.
     has_unsealed: bool,
     /// When it was sealed last, and the shortest time between two seals: a commit is due at the latest so long after rows are done.
     sealed_ns: Option<i64>,

@@ -54,7 +54,7 @@ impl Tasks {
         }
     }
 
-    /// Whether a lane works on a slice.
+    /// True if a lane works on a slice.
     pub(super) fn has_open_slices(&self) -> bool {
         !self.slices.is_empty()
     }

@@ -69,7 +69,7 @@ impl Blocks {
         (values.len() >= BLOCKS_MIN).then(|| interval(&values).half)
     }
 
-    /// Whether the rows of the second half took so much longer than those of the first that the run did not hold its load: what is measured
+    /// True if the rows of the second half took so much longer than those of the first that the run did not hold its load: what is measured
     /// then depends on when the recording ended.
     pub(crate) fn is_overloaded(&self) -> bool {
         let middle = self.blocks.len() / 2;

@@ -77,7 +77,7 @@ pub fn scenes(jobs: usize) -> Vec<Scene> {
 }
 
 impl Method {
-    /// Whether its rows are of production as it is configured; the others are rules alone.
+    /// True if its rows are of production as it is configured; the others are rules alone.
     fn is_of_production(&self) -> bool {
         self.name.ends_with(OF_PRODUCTION)
     }

@@ -203,7 +203,7 @@ fn run_past(life: &mut Life, serving: Serving, decisions: &mut Vec<Decision>) ->
     wake_ns
 }
 
-/// Whether a lane works on a slice of a task that is not critical, or that nobody waits for, and that has passed none.
+/// True if a lane works on a slice of a task that is not critical, or that nobody waits for, and that has passed none.
 fn may_be_passed(life: &Life, index: usize) -> bool {
     let lane = &life.lanes[index];
     let is_urgent = |task: TaskId| life.risk.tasks[&task].spec.class == TaskClass::Critical;
@@ -264,7 +264,7 @@ fn critical_for(life: &Life, lane: LaneId, splits: bool) -> Option<Next> {
     Some(Next::certain(first, SliceReason::Reserved))
 }
 
-/// Whether the next slice, if it passes none, is for the aged task that has waited longest.
+/// True if the next slice, if it passes none, is for the aged task that has waited longest.
 fn is_turn_of_aged(life: &Life) -> bool {
     life.risk.ageing.is_turn(life.risk.numbers.slice_next) || life.learnt.later.owes_aged
 }

@@ -41,7 +41,7 @@ impl BadRows {
         self.0.iter().map(|(_, why)| why.len()).sum()
     }
 
-    /// Whether the row at a place of the request has numbers.
+    /// True if the row at a place of the request has numbers.
     pub(super) fn is_good(&self, place: usize) -> bool {
         self.0.binary_search_by_key(&place, |(bad, _)| *bad).is_err()
     }

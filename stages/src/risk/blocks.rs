@@ -53,7 +53,7 @@ pub(super) enum Paths {
 }
 
 impl Paths {
-    /// Whether it is known before that nothing is paid.
+    /// True if it is known before that nothing is paid.
     pub fn pays_never(&self) -> bool {
         match self {
             Self::Price(simulation) => simulation.pays_never(),

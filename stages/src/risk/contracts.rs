@@ -81,7 +81,7 @@ struct ContractRound {
     /// By contract of the request.
     ids: Vec<String>,
     bad: BadRows,
-    /// Whether those of American options are wanted.
+    /// True if those of American options are wanted.
     has_greeks: bool,
     unit_cost: i64,
 }

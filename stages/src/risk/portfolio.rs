@@ -316,7 +316,7 @@ fn position_of(position: &risk::Position) -> Position {
     Position { asset: index(asset), book: index(position.book), quantity: position.quantity, instrument }
 }
 
-/// Whether an instrument can be valued; `field` names its fields, and the asset's are those of the problem's asset of that number.
+/// True if an instrument can be valued; `field` names its fields, and the asset's are those of the problem's asset of that number.
 pub(super) fn judged(
     instrument: &Instrument,
     (market, is_future): (&AssetMarket, bool),

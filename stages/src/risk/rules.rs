@@ -50,7 +50,7 @@ impl Rules {
         rules.into_iter().flatten()
     }
 
-    /// Whether they are those of this version.
+    /// True if they are those of this version.
     pub(super) fn are_now(self) -> bool {
         self == Self::Now
     }

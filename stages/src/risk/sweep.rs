@@ -43,7 +43,7 @@ struct SweepRound {
     /// The rules of each unit, by their numbers in the request.
     blocks: Vec<Vec<usize>>,
     cost: f64,
-    /// Whether the side of a mean is decided exactly.
+    /// True if the side of a mean is decided exactly.
     is_exact: bool,
 }
 

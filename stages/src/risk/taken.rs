@@ -46,7 +46,7 @@ impl RiskTask {
     }
 }
 
-/// Whether a problem takes a covariance from the market.
+/// True if a problem takes a covariance from the market.
 pub fn takes_matrix(problem: &RiskProblem) -> bool {
     matches!(kind_of(problem).matrix(), Some(Matrix::Market(_)))
 }

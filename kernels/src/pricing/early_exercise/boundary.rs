@@ -66,7 +66,7 @@ pub fn boundary<I: Integrals>(put: &Put, integrals: &mut I) -> Result<Option<(Cu
     Ok(found.map(|levels| (curve(&levels[0]), levels[0][0])))
 }
 
-/// What exercise is worth beyond a boundary, whatever the spot.
+/// Value of an exercise beyond a boundary; it holds at any spot.
 pub fn settled(put: &Put, level: f64, premium: Premium) -> Settled {
     let ln_level = put.ln_limit + level;
     let premium = match put.endless_years > 0.0 {

@@ -23,13 +23,13 @@ impl Core {
         !self.is_full()
     }
 
-    /// Whether risk requests may come now, be it to wait for their turn. What ticks have caused and no commit has taken is no reason to
+    /// True if risk requests may come now, be it to wait for their turn. What ticks have caused and no commit has taken is no reason to
     /// leave them: requests have a bound of their own.
     pub fn takes_requests(&self) -> bool {
         self.has_room_for_answers() && self.risk.arrivals.has_room()
     }
 
-    /// Whether requests may be answered now.
+    /// True if requests may be answered now.
     pub(super) fn has_room_for_answers(&self) -> bool {
         let entries_bytes = self.recorder.waiting_bytes();
         self.risk.waiting_bytes() < RESULTS_BYTES_MAX && entries_bytes < ENTRIES_BYTES_MAX

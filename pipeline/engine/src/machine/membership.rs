@@ -141,12 +141,12 @@ impl Membership {
         self.behind.retain(|&partition, &mut end| !is_read_to(partition, end));
     }
 
-    /// Whether requests of a partition that ask the market wait for it since the partition came.
+    /// True if requests of a partition that ask the market wait for it since the partition came.
     pub(super) fn awaits_market(&self, partition: i32) -> bool {
         self.markets_awaited.contains_key(&partition)
     }
 
-    /// Whether the ticks are accepted that lay in partitions when they came.
+    /// True if the ticks are accepted that lay in partitions when they came.
     pub(super) fn is_caught_up(&self) -> bool {
         self.behind.is_empty() && self.markets_awaited.is_empty()
     }

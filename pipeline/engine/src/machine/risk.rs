@@ -25,7 +25,7 @@ pub struct ReadRequest {
     pub offset: i64,
     /// Bytes of its record.
     pub bytes: usize,
-    /// Whether it waits until the ticks are accepted that were there when their partitions came.
+    /// True if it waits until the ticks are accepted that were there when their partitions came.
     pub waits: bool,
     /// What it asks, or why it cannot be read.
     pub request: Result<Box<RiskRequest>, DecodeError>,

@@ -25,7 +25,7 @@ const SMALL_BYTES_MAX: usize = 32 << 10;
 /// Requests that are looked at, the most urgent first, for one whose needs are met and for whose thread there is room.
 const LOOKED_AT_MAX: usize = 256;
 
-/// What a request waits for before the market is taken for it.
+/// The event that a request waits for before the market is taken for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// Nothing: it asks about no symbol.
@@ -36,7 +36,7 @@ pub(crate) enum Needs {
     CaughtUp,
 }
 
-/// Whether making a task of a request yields the processor to ticks. What yields may be put off by the system for as long as others want
+/// True if making a task of a request yields the processor to ticks. What yields may be put off by the system for as long as others want
 /// the core, so it has a thread of its own, and stands before nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
@@ -133,7 +133,7 @@ impl Asked {
     }
 }
 
-/// Whether making a task of a request may take long.
+/// True if making a task of a request may take long.
 fn is_large(request: &RiskRequest, bytes: usize) -> bool {
     bytes > SMALL_BYTES_MAX || takes_matrix(&request.problem)
 }
@@ -184,7 +184,7 @@ impl Arrivals {
         self.waiting.len() < WAITING_MAX && self.waiting_bytes < WAITING_BYTES_MAX
     }
 
-    /// Whether there are requests whose turn has not come.
+    /// True if there are requests whose turn has not come.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -16,7 +16,7 @@ pub struct Preparation {
     pub partition: i32,
     /// Its offset.
     pub offset: i64,
-    /// Whether it yields to ticks.
+    /// True if it yields to ticks.
     pub haste: Haste,
     pub(crate) number: u64,
     pub(crate) request: Box<RiskRequest>,

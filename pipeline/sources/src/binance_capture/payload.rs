@@ -10,7 +10,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use super::message::{CaptureEvent, CaptureMessage, Fields};
 use super::scalar::Scalar;
 
-/// What a stream sends at once.
+/// One message of a stream.
 #[expect(clippy::large_enum_variant, reason = "nearly every payload is an event, and one lives at a time")]
 pub(super) enum Payload<'a> {
     Event(Fields<'a>),

@@ -30,7 +30,7 @@ pub(super) struct CsvFile {
     plan: RowPlan,
     memory: RowMemory,
     aside: Option<AsideFile>,
-    /// Whether the file is only looked at: nothing is written aside or said.
+    /// True if the file is only looked at: nothing is written aside or said.
     is_survey: bool,
     /// How the rows are to be sorted before the first tick is given, and whether those of this file alone are.
     to_sort: Option<(FileOrder, bool)>,

@@ -61,7 +61,7 @@ pub struct CsvMapping {
     pub(super) numbers: NumberFormat,
     pub(super) zone: Option<Zone>,
     pub(super) side_words: SideWords,
-    /// Whether an empty side of a quote is that of the quote before.
+    /// True if an empty side of a quote is that of the quote before.
     pub(super) empty_is_last: bool,
 }
 
@@ -83,11 +83,11 @@ pub(super) struct ColumnSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ColumnUnit {
     Time(TimeUnit),
-    /// Of times and dates.
+    /// The format of a time or date.
     Format(String),
     /// Numbers are divided by this power of ten.
     Power(u8),
-    /// Of filters.
+    /// The values of a filter.
     Values(Vec<String>),
 }
 

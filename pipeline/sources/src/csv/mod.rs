@@ -150,7 +150,7 @@ impl CsvSource {
         self.merge.inputs().iter().filter_map(|file| file.survey().jump_remark()).collect()
     }
 
-    /// Whether trade ids were no integers and are kept as hashes.
+    /// True if trade ids were no integers and are kept as hashes.
     pub fn has_hashed_ids(&self) -> bool {
         self.merge.inputs().iter().any(|file| file.survey().has_hashed_ids)
     }

@@ -47,7 +47,7 @@ impl NumberFormat {
         number.text().map(Cow::Owned)
     }
 
-    /// Whether nothing is to be done. What is no number at all is told of later.
+    /// True if nothing is to be done. What is no number at all is told of later.
     fn is_plain(&self, text: &[u8], unit: i64, round: Option<u8>) -> bool {
         let is_simple = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
         let decimals = text.iter().rev().position(|byte| *byte == b'.').unwrap_or(0);
@@ -91,7 +91,7 @@ struct Number {
     is_negative: bool,
     digits: Vec<u8>,
     decimals: i64,
-    /// Whether zeros at the end say nothing of how prices are written.
+    /// True if zeros at the end say nothing of how prices are written.
     is_computed: bool,
 }
 

@@ -169,17 +169,17 @@ impl RowOrder {
         })
     }
 
-    /// Whether the newest row comes first.
+    /// True if the newest row comes first.
     pub(super) fn is_backwards(&self) -> bool {
         self.rows_back > 0 && self.rows_back >= self.rows_forth.saturating_mul(BACKWARDS_RATIO)
     }
 
-    /// Whether rows go back at all, however little.
+    /// True if rows go back at all, however little.
     pub(super) fn is_sorted(&self) -> bool {
         self.rows_back == 0
     }
 
-    /// Whether `run` would not take all rows in this order.
+    /// True if `run` would not take all rows in this order.
     pub(super) fn is_refused(&self) -> bool {
         self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS
     }

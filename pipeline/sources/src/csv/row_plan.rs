@@ -30,11 +30,11 @@ pub(super) struct RowPlan {
     pub(super) receive_time: Option<TimeRule>,
     pub(super) kind: KindRule,
     pub(super) numbers: NumberFormat,
-    /// Whether prices may be 0 or below.
+    /// True if prices may be 0 or below.
     pub(super) signed: bool,
 }
 
-/// What a line holds.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Row {
     Tick(Tick),
@@ -49,7 +49,7 @@ pub(super) enum Row {
 pub(super) struct RowMemory {
     /// The last book of each symbol, where empty fields stand for it.
     last_books: HashMap<String, LastBook>,
-    /// Whether a trade id was no integer.
+    /// True if a trade id was no integer.
     pub(super) has_hashed_ids: bool,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct MixedColumns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TradeColumns {
     pub(super) trade_id: Option<Column>,
-    /// Whether an id may be any text, of which a hash is kept.
+    /// True if an id may be any text, of which a hash is kept.
     pub(super) hashes_ids: bool,
     pub(super) price: NumberColumn,
     pub(super) size: NumberColumn,
@@ -130,7 +130,7 @@ pub(super) struct QuoteColumns {
     pub(super) bid_size: Option<NumberColumn>,
     pub(super) ask_price: NumberColumn,
     pub(super) ask_size: Option<NumberColumn>,
-    /// Whether an empty side is that of the quote before.
+    /// True if an empty side is that of the quote before.
     pub(super) empty_is_last: bool,
 }
 
@@ -298,7 +298,7 @@ impl RowPlan {
         parse_sizes(plain.each_ref().map(AsRef::as_ref)).map_err(|(number, error)| problem(number, error))
     }
 
-    /// Whether a time of the tick lies before what files have ticks of.
+    /// True if a time of the tick lies before what files have ticks of.
     ///
     /// # Errors
     /// If one is ahead of the clock, or is plausible in another unit only.

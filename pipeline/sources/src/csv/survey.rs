@@ -34,7 +34,7 @@ impl Noted {
     }
 }
 
-/// What is found of one file.
+/// The findings about one file.
 pub(super) struct FileSurvey<'a> {
     pub(super) path: &'a Path,
     pub(super) order: &'a RowOrder,
@@ -47,9 +47,9 @@ pub(super) struct FileSurvey<'a> {
 /// How the rows of a file are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOrder {
-    /// Whether its rows are sorted, because they go back somewhere.
+    /// True if its rows are sorted, because they go back somewhere.
     pub is_sorted: bool,
-    /// Whether its newest row is the first one.
+    /// True if its newest row is the first one.
     pub is_newest_first: bool,
 }
 

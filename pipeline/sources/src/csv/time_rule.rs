@@ -66,7 +66,7 @@ pub(super) struct Zone {
     zone: TimeZone,
 }
 
-/// Whether a file may have ticks of this time.
+/// True if a file may have ticks of this time.
 pub(super) fn is_plausible(time_ns: i64, now_ns: Option<i64>) -> bool {
     let to_ns = now_ns.map_or(i64::MAX, |now_ns| now_ns.saturating_add(AHEAD_NS_MAX));
     (PLAUSIBLE_FROM_NS..=to_ns).contains(&time_ns)
@@ -134,7 +134,7 @@ pub(super) fn check_format(format: &str, gives: Gives) -> Result<(), String> {
     }
 }
 
-/// Whether times of this format tell their offset themselves.
+/// True if times of this format tell their offset themselves.
 pub(super) fn tells_offset(format: &str) -> bool {
     ["%z", "%:z", "%s"].iter().any(|directive| format.contains(directive))
 }

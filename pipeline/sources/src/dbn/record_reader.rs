@@ -14,7 +14,7 @@ use crate::{FieldProblem, PassedOver, ZERO_TRADE};
 pub(super) struct RecordReader {
     symbols: TsSymbolMap,
     venues: PublisherVenues,
-    /// Whether the file may have books with trades alone, so that each must be told there: tbbo, and live recordings, which name no
+    /// True if the file may have books with trades alone, so that each must be told there: tbbo, and live recordings, which name no
     /// schema.
     trades_tell_books: bool,
     /// What was told last, by publisher and instrument id.

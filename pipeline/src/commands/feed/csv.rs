@@ -133,7 +133,7 @@ impl CsvFeed {
     }
 }
 
-/// Whether a file gives its bytes once. One that is not there is told of where it is opened.
+/// True if a file gives its bytes once. One that is not there is told of where it is opened.
 fn is_pipe(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

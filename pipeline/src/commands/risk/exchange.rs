@@ -38,7 +38,7 @@ pub struct Asked<'a> {
     /// Transactional id that nobody else has.
     pub name: &'a str,
     pub timeout: Duration,
-    /// Whether it is answered only once ticks are caught up with.
+    /// True if it is answered only once ticks are caught up with.
     pub waits: bool,
 }
 

@@ -56,7 +56,7 @@ pub struct Row<'a> {
     cells: BTreeMap<&'a str, &'a Cell>,
 }
 
-/// Whether a file is one of rows, by its name.
+/// True if a file is one of rows, by its name.
 pub fn is_table(path: &Path) -> bool {
     matches!(extension(path).as_str(), "csv" | "parquet")
 }

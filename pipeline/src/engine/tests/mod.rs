@@ -40,7 +40,7 @@ struct Shell {
     batches: usize,
     /// Whether lanes never finish a batch.
     holds_batches: bool,
-    /// Whether lanes never finish a slice.
+    /// True if lanes never finish a slice.
     holds_slices: bool,
     /// Slices that lanes were told to do: when, and whether they were of critical tasks.
     slices: Vec<(i64, bool)>,

@@ -156,7 +156,7 @@ pub(crate) struct LaneView {
     pub(crate) backlog_ns: i64,
     /// What it is expected to take for the task, in nanoseconds; 0 while nobody knows, by rules without priors.
     pub(crate) task_ns: i64,
-    /// Whether lanes of its class have done tasks of the kind, so that `task_ns` follows from these.
+    /// True if lanes of its class have done tasks of the kind, so that `task_ns` follows from these.
     pub(crate) is_known: bool,
     /// How fast it is: units of cost of the task's kind in a second, or its weight where that is known of none.
     pub(crate) speed: i64,

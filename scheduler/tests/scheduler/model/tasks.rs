@@ -478,7 +478,7 @@ impl Model {
         }
     }
 
-    /// Whether a lane has a slice that one of a critical task may pass.
+    /// True if a lane has a slice that one of a critical task may pass.
     fn may_be_passed(&self, lane: &ModelLane) -> bool {
         let is_urgent = |slice: &RunSlice| slice.task >= 0 && slice.class == TaskClass::Critical;
         lane.passed.is_none() && lane.slice.as_ref().is_some_and(|slice| !is_urgent(slice))
