@@ -1,5 +1,6 @@
 //! The configuration that outputs depend on: recorded in the journal, so that a replay runs with the same.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use warptape_events::Prices;
 use warptape_kernels::{BarSpec, IndicatorParams, ParameterMistake, Rules, SignalParams};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::MarketConfig;
+use crate::{Lateness, MarketConfig};
 
 /// Which of a symbol's quotes a bar has, and which of its prices the market takes for the newest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +102,9 @@ pub struct StageConfig {
     pub bars: Vec<BarSpec>,
     /// How far behind the greatest event time of its partition a tick may be, in nanoseconds.
     pub allowed_lateness_ns: i64,
+    /// The same of venues that have another, in nanoseconds. A venue is what symbols have before the colon.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lateness_by_venue_ns: BTreeMap<String, i64>,
     /// Symbol groups per partition: the units of placement.
     pub groups_per_partition: u32,
     /// Windows of the indicators, in closed bars.
@@ -144,6 +148,7 @@ impl StageConfig {
         let mut wrong = |field: &str, found: &dyn fmt::Display, allowed: &str| {
             mistakes.push(ParameterMistake::new(field, found, allowed));
         };
+        let lateness = Lateness::of(self);
         if self.bars.is_empty() || self.bars.len() > 16 {
             wrong("bars", &format!("{} specifications", self.bars.len()), "1 to 16 are allowed");
         }
@@ -151,12 +156,28 @@ impl StageConfig {
             if self.bars[..index].contains(spec) {
                 wrong("bars", spec, &format!("{spec} is given twice, and allowed once"));
             }
-            if let Err(error) = spec.check(self.allowed_lateness_ns) {
+            if let Err(error) = spec.check(lateness.max_ns()) {
                 wrong("bars", spec, &error.to_string());
             }
         }
         if self.allowed_lateness_ns < 0 {
             wrong("allowed_lateness_ns", &self.allowed_lateness_ns, "must not be negative");
+        }
+        for (venue, lateness_ns) in
+            self.lateness_by_venue_ns.iter().filter(|(_, lateness_ns)| **lateness_ns < 0)
+        {
+            wrong("lateness_by_venue_ns", &format!("{lateness_ns} of {venue}"), "must not be negative");
+        }
+        if lateness.classes() > self.groups_per_partition {
+            let found = format!("{} latenesses", lateness.classes());
+            wrong(
+                "lateness_by_venue_ns",
+                &found,
+                "each needs a group of its own: raise groups_per_partition",
+            );
+        }
+        if !self.lateness_by_venue_ns.is_empty() && self.rejects.are_records() {
+            wrong("lateness_by_venue_ns", &"venues", "needs rejects to be rows");
         }
         let limits = [("future_max_ns", self.future_max_ns), ("clock_skew_max_ns", self.clock_skew_max_ns)];
         for (field, limit_ns) in limits {

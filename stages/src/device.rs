@@ -8,7 +8,7 @@ use warptape_kernels::device::{
 };
 use warptape_kernels::{RowKind, Rows, Rules, SignalParams};
 
-use crate::{GroupInput, GroupOutput, GroupStage, QuoteOrder, Repack, StageConfig};
+use crate::{GroupInput, GroupOutput, GroupStage, Lateness, QuoteOrder, Repack, StageConfig};
 
 /// Slots that there is room for at first.
 const CAPACITY_MIN: usize = 1024;
@@ -86,7 +86,7 @@ impl<K: Ord + Copy> DeviceGroups<K> {
         assert_eq!(config.rules, Rules::NEWEST, "only reruns of former logs have other rules");
         let slab = SlabConfig {
             bars: config.bars.clone(),
-            allowed_lateness_ns: config.allowed_lateness_ns,
+            allowed_lateness_ns: Lateness::of(config).max_ns(),
             indicators: config.indicators.clone(),
             signals: config.signals.clone(),
         };

@@ -16,7 +16,7 @@ use warptape_kernels::{
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
 use crate::evicted::write_page;
 use crate::scales::{of_nine_digits, to_e18};
-use crate::{Evicted, Numbers, Page, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
+use crate::{Evicted, Lateness, Numbers, Page, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
 
 /// Version of the snapshot bytes of a group.
 const STATE_VERSION: u32 = 4;
@@ -197,10 +197,11 @@ impl GroupStage {
     }
 
     fn empty(config: Arc<StageConfig>, config_fingerprint: u64, isa: Isa) -> Self {
+        let lateness_max_ns = Lateness::of(&config).max_ns();
         let specs = config.bars.iter().map(|spec| SpecState {
             name: spec.to_string(),
             is_of_time: matches!(spec, BarSpec::Time { .. }),
-            bars: BarSlab::new(*spec, config.allowed_lateness_ns, config.rules),
+            bars: BarSlab::new(*spec, lateness_max_ns, config.rules),
             indicators: IndicatorSlab::new(config.indicators.clone(), &config.signals, config.rules),
             signals: SignalSlab::new(config.signals.clone()),
             closed: ClosedBars::default(),
@@ -493,9 +494,9 @@ impl GroupStage {
                 symbol.seen_since_ns = get_i64(bytes, "time of the first tick")?;
             }
         }
-        let slots = stage.symbols.len();
+        let (slots, lateness_max_ns) = (stage.symbols.len(), Lateness::of(config).max_ns());
         for (state, spec) in stage.specs.iter_mut().zip(&config.bars) {
-            state.bars = BarSlab::read(*spec, config.allowed_lateness_ns, config.rules, slots, bytes)?;
+            state.bars = BarSlab::read(*spec, lateness_max_ns, config.rules, slots, bytes)?;
             let (indicators, signals) = (config.indicators.clone(), &config.signals);
             state.indicators = IndicatorSlab::read(indicators, signals, config.rules, slots, bytes)?;
             state.signals = SignalSlab::read(config.signals.clone(), slots, bytes)?;

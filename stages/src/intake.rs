@@ -21,11 +21,11 @@ use std::sync::Arc;
 use warptape_events::tick::{RowScales, Scales, Side, TickColumns, TickKind};
 use warptape_events::{DecodeError, DecodeTicks, InvalidTick, SetEventTime, SymbolTable, TickProblem};
 use warptape_kernels::{Aggressor, Isa, RowKind, Rules};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
 use crate::evicted::{PAGE_SYMBOLS_MAX, PAGES_SINCE, read_page};
 use crate::jump::{AheadLimits, Jump};
+use crate::lateness::Lateness;
 use crate::market::Market;
 use crate::quorum::{JudgedTick, Moves, Quorum};
 use crate::scales::{PriceScales, Problem, set_scales, size_exponent};
@@ -33,8 +33,6 @@ use crate::sides::Sides;
 use crate::trade_ids::{TradeIdCounts, TradeIds};
 use crate::{Evicted, GroupQueue, GroupStage, Repack, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
-/// Seed of the group hash: another one than any partitioner's, so that groups split a partition evenly.
-const GROUP_SEED: u64 = 0x7761_7270_7461_7065;
 /// A record with so many rows a group on average is dealt by groups: with fewer, going through the groups costs more than
 /// it saves.
 const ROWS_BY_GROUP_MIN: usize = 8;
@@ -48,11 +46,6 @@ const FORMER_STATE_VERSION: u32 = 5;
 const STATE_VERSION_WITHOUT_PAGES: u32 = 4;
 /// Symbols leave once they are so many of those in memory: one in this number.
 const EVICTED_SHARE: usize = 8;
-
-/// The group of a symbol within its partition.
-pub fn group_of(symbol: &str, groups: u32) -> u32 {
-    (xxh3_64_with_seed(symbol.as_bytes(), GROUP_SEED) % u64::from(groups)) as u32
-}
 
 /// A tick older than the watermark it met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +91,7 @@ pub enum Acceptance {
 pub struct PartitionIntake {
     config: StageConfig,
     config_fingerprint: u64,
+    lateness: Lateness,
     symbols: SymbolTable,
     /// By symbol number.
     places: Vec<SymbolPlace>,
@@ -116,8 +110,8 @@ pub struct PartitionIntake {
     seen_since_ns: i64,
     /// Greatest event time of ticks alone, since event time was set back; the least number before the first.
     ticks_max_ns: i64,
-    /// The watermark at which the next time bar of any interval closes.
-    next_close_ns: i64,
+    /// By class of lateness, the watermark at which the next time bar of any interval closes.
+    next_closes_ns: Vec<i64>,
     market: Market,
     /// Records far ahead that were refused, where records are.
     jump: Jump,
@@ -132,9 +126,12 @@ pub struct PartitionIntake {
 impl PartitionIntake {
     /// The state at the beginning of a log.
     pub fn new(config: &StageConfig) -> Self {
+        let lateness = Lateness::of(config);
         Self {
             config: config.clone(),
             config_fingerprint: config.fingerprint(),
+            next_closes_ns: vec![i64::MAX; lateness.classes() as usize],
+            lateness,
             symbols: SymbolTable::default(),
             places: Vec::new(),
             price_scales: PriceScales::default(),
@@ -145,7 +142,6 @@ impl PartitionIntake {
             event_time_max_ns: None,
             seen_since_ns: i64::MIN,
             ticks_max_ns: i64::MIN,
-            next_close_ns: i64::MAX,
             market: Market::new(config.market, config.quotes, config.rules),
             jump: Jump::default(),
             quorum: Quorum::default(),
@@ -180,9 +176,17 @@ impl PartitionIntake {
         self.symbols.len()
     }
 
-    /// The watermark: ticks with an earlier event time are late. `None` before the first tick.
+    /// The watermark of venues that have no lateness of their own: their ticks with an earlier event time are late. `None` before the first
+    /// tick.
     pub fn watermark_ns(&self) -> Option<i64> {
         self.event_time_max_ns.map(|time| time.saturating_sub(self.config.allowed_lateness_ns))
+    }
+
+    /// The watermark of a group's symbols; the least number before the first tick.
+    #[inline(always)]
+    fn watermark_of_group(&self, group: u32) -> i64 {
+        let lateness_ns = self.lateness.of_class_ns(self.lateness.class_of_group(group));
+        self.event_time_max_ns.map_or(i64::MIN, |time_ns| time_ns.saturating_sub(lateness_ns))
     }
 
     /// The greatest event time of the partition; `None` before the first tick.
@@ -197,7 +201,7 @@ impl PartitionIntake {
         let closed_by_ns = |interval_ns: i64| {
             let end_ns =
                 self.ticks_max_ns.div_euclid(interval_ns).saturating_add(1).saturating_mul(interval_ns);
-            end_ns.saturating_add(self.config.allowed_lateness_ns)
+            end_ns.saturating_add(self.lateness.max_ns())
         };
         let closed =
             self.config.intervals_ns().map(closed_by_ns).filter(|&time_ns| time_ns <= until_ns).max()?;
@@ -297,7 +301,7 @@ impl PartitionIntake {
     fn idle(&self, idle_ns: i64) -> Vec<u32> {
         let Some(event_time_max_ns) = self.event_time_max_ns else { return Vec::new() };
         let interval_ns = self.config.intervals_ns().max().unwrap_or(0);
-        let open_ns = self.config.allowed_lateness_ns.saturating_add(interval_ns.saturating_mul(2));
+        let open_ns = self.lateness.max_ns().saturating_add(interval_ns.saturating_mul(2));
         let before_ns = event_time_max_ns.saturating_sub(idle_ns.max(open_ns));
         let is_idle = |symbol: &u32| {
             self.places[*symbol as usize].slot != NO_SLOT && self.market.newest_ns(*symbol) < before_ns
@@ -504,7 +508,8 @@ impl PartitionIntake {
     fn hear_in_time(&mut self, ticks: &TickColumns, first: usize, written_ns: i64) {
         let mut reference_ns = self.event_time_max_ns.unwrap_or(i64::MIN);
         for (&time_ns, &symbol) in ticks.event_time_ns[first..].iter().zip(&ticks.symbol[first..]) {
-            if time_ns >= reference_ns.saturating_sub(self.config.allowed_lateness_ns) {
+            let class = self.lateness.class_of_group(self.places[symbol as usize].group);
+            if time_ns >= reference_ns.saturating_sub(self.lateness.of_class_ns(class)) {
                 reference_ns = reference_ns.max(time_ns);
                 self.quorum.hear([symbol].into_iter(), written_ns);
             }
@@ -530,7 +535,7 @@ impl PartitionIntake {
                         back_at.push(row);
                         reference_ns = Some(time_ns);
                     }
-                    let lateness_ns = self.config.allowed_lateness_ns;
+                    let lateness_ns = self.lateness.of_symbol_ns(self.symbols.name(ticks.symbol[row]));
                     if reference_ns
                         .is_none_or(|reference_ns| time_ns >= reference_ns.saturating_sub(lateness_ns))
                     {
@@ -590,12 +595,12 @@ impl PartitionIntake {
             return;
         }
         match self.event_time_max_ns {
-            Some(before_ns) if time_ns < before_ns => _ = self.go_back(time_ns, offset, 0, queues),
+            Some(before_ns) if time_ns < before_ns => self.go_back(time_ns, offset, 0, queues),
             None => {
                 self.seen_since_ns = time_ns;
                 self.advance(time_ns, offset, 0, queues);
             }
-            Some(_) => _ = self.advance_by(time_ns, set.cuts_bars, offset, 0, queues),
+            Some(_) => self.advance_by(time_ns, set.cuts_bars, offset, 0, queues),
         }
         self.quorum.settle();
     }
@@ -616,8 +621,11 @@ impl PartitionIntake {
         let (min, max) = times_ns
             .iter()
             .fold((i64::MAX, before_ns), |(min, max), time_ns| (min.min(*time_ns), max.max(*time_ns)));
-        let watermark_ns = max.saturating_sub(self.config.allowed_lateness_ns);
-        let is_calm = min >= watermark_ns && watermark_ns < self.next_close_ns && !self.market.is_due(max);
+        let closes = (0..).zip(&self.next_closes_ns).any(|(class, next_close_ns)| {
+            max.saturating_sub(self.lateness.of_class_ns(class)) >= *next_close_ns
+        });
+        let is_calm =
+            min >= max.saturating_sub(self.lateness.min_ns()) && !closes && !self.market.is_due(max);
         is_calm.then_some(max)
     }
 
@@ -681,7 +689,6 @@ impl PartitionIntake {
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
     ) {
-        let mut watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
         let has_scales = !ticks.scales_from(first).is_empty();
         let mut rejected = ticks.rejected.iter().peekable();
         for row in first..ticks.len() {
@@ -691,19 +698,20 @@ impl PartitionIntake {
             }
             let (time_ns, symbol) = (ticks.event_time_ns[row], ticks.symbol[row]);
             if back_at.contains(&row) {
-                watermark_ns = self.go_back(time_ns, offset, index, queues);
+                self.go_back(time_ns, offset, index, queues);
             }
             // Quotes have none. Late trades are watched too: what is published a second time is mostly late.
             self.trade_ids.watch(symbol, ticks.trade_id[row]);
+            let place = self.places[symbol as usize];
+            let watermark_ns = self.watermark_of_group(place.group);
             if time_ns < watermark_ns {
                 late.push(Late { index, watermark_ns });
                 continue;
             }
             self.ticks_max_ns = self.ticks_max_ns.max(time_ns);
             if self.event_time_max_ns.is_none_or(|max| time_ns > max) {
-                watermark_ns = self.advance(time_ns, offset, index, queues);
+                self.advance(time_ns, offset, index, queues);
             }
-            let place = self.places[symbol as usize];
             let rows = &mut queues[place.group as usize].rows;
             match ticks.kind[row] {
                 TickKind::Trade => {
@@ -741,9 +749,9 @@ impl PartitionIntake {
         }
     }
 
-    /// Moves the greatest event time, and tells the groups when a bar ends by it. Returns the new watermark.
-    fn advance(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) -> i64 {
-        self.advance_by(time_ns, false, offset, index, queues)
+    /// Moves the greatest event time, and tells the groups when a bar ends by it.
+    fn advance(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) {
+        self.advance_by(time_ns, false, offset, index, queues);
     }
 
     /// The same; `cuts_bars` says whether bars close that might have had more ticks.
@@ -754,29 +762,33 @@ impl PartitionIntake {
         offset: i64,
         index: u32,
         queues: &mut [GroupQueue],
-    ) -> i64 {
+    ) {
         let first = self.event_time_max_ns.is_none();
         self.event_time_max_ns = Some(time_ns);
         self.market.advance(time_ns);
-        let watermark_ns = time_ns.saturating_sub(self.config.allowed_lateness_ns);
-        if first {
-            self.next_close_ns = self.close_after(watermark_ns);
-        } else if watermark_ns >= self.next_close_ns {
-            self.next_close_ns = self.close_after(watermark_ns);
-            for (queue, &symbols) in queues.iter_mut().zip(&self.group_symbols) {
-                if symbols > 0 && cuts_bars {
+        for class in 0..self.lateness.classes() {
+            let watermark_ns = time_ns.saturating_sub(self.lateness.of_class_ns(class));
+            if first || watermark_ns >= self.next_closes_ns[class as usize] {
+                self.next_closes_ns[class as usize] = self.close_after(watermark_ns);
+            } else {
+                continue;
+            }
+            for (group, queue) in (0..).zip(&mut *queues) {
+                let has_symbols = self.group_symbols[group as usize] > 0;
+                if first || !has_symbols || self.lateness.class_of_group(group) != class {
+                    continue;
+                }
+                if cuts_bars {
                     queue.rows.push_cut(watermark_ns, 0, offset, index);
-                } else if symbols > 0 {
+                } else {
                     queue.rows.push_watermark(watermark_ns, offset, index);
                 }
             }
         }
-        watermark_ns
     }
 
     /// Moves the greatest event time back: all bars close that are open, as those of then would never be followed by later ones.
-    /// Returns the new watermark.
-    fn go_back(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) -> i64 {
+    fn go_back(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) {
         let before_ns = self.event_time_max_ns.replace(time_ns);
         let interval_ns = self.config.intervals_ns().max();
         let rules = self.config.rules;
@@ -795,9 +807,15 @@ impl PartitionIntake {
             }
         }
         self.market.go_back(time_ns);
-        let watermark_ns = time_ns.saturating_sub(self.config.allowed_lateness_ns);
-        self.next_close_ns = self.close_after(watermark_ns);
-        watermark_ns
+        self.set_next_closes(time_ns);
+    }
+
+    /// Notes when bars close next, event time being so far.
+    fn set_next_closes(&mut self, event_time_max_ns: i64) {
+        let classes = 0..self.lateness.classes();
+        let watermarks_ns =
+            classes.map(|class| event_time_max_ns.saturating_sub(self.lateness.of_class_ns(class)));
+        self.next_closes_ns = watermarks_ns.map(|watermark_ns| self.close_after(watermark_ns)).collect();
     }
 
     /// The first multiple of any interval after `watermark_ns`.
@@ -811,7 +829,7 @@ impl PartitionIntake {
         self.price_scales.keep_new();
         for number in self.places.len()..self.symbols.len() {
             let name = self.symbols.name(number as u32);
-            let group = group_of(name, self.config.groups_per_partition);
+            let group = self.lateness.group_of(name, self.config.groups_per_partition);
             let slot = self.group_slots[group as usize];
             self.group_slots[group as usize] += 1;
             self.group_symbols[group as usize] += 1;
@@ -889,7 +907,7 @@ impl PartitionIntake {
             if intake.symbols.intern(&name) != number {
                 return Err(StageError::Damaged { found: format!("symbol {name} stands twice") });
             }
-            let group = group_of(&name, config.groups_per_partition);
+            let group = intake.lateness.group_of(&name, config.groups_per_partition);
             intake.group_symbols[group as usize] += 1;
             let slot = if intake.evicted.page_of(number).is_some() {
                 NO_SLOT
@@ -906,8 +924,7 @@ impl PartitionIntake {
         }
         if event_time_max_ns != i64::MIN {
             intake.event_time_max_ns = Some(event_time_max_ns);
-            let watermark_ns = event_time_max_ns.saturating_sub(config.allowed_lateness_ns);
-            intake.next_close_ns = intake.close_after(watermark_ns);
+            intake.set_next_closes(event_time_max_ns);
         }
         intake.market = Market::read(
             config.market,
@@ -977,6 +994,7 @@ impl NewSymbols {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::collections::BTreeMap;
 
     use super::*;
     use proptest::prelude::*;
@@ -999,7 +1017,9 @@ mod tests {
             *time_ns += step_ns;
             let price = i64::from(symbol) + *time_ns % 7 + 1;
             let of_kind = |kind, price| if is_quote == kind { price } else { 0 };
-            columns.symbol.push(symbols.intern(&format!("X:{symbol}")));
+            columns
+                .symbol
+                .push(symbols.intern(&format!("{}:{symbol}", if symbol % 3 == 1 { "Y" } else { "X" })));
             columns.kind.push(if is_quote { TickKind::Quote } else { TickKind::Trade });
             columns.event_time_ns.push(*time_ns);
             columns.receive_time_ns.push(0);
@@ -1021,9 +1041,16 @@ mod tests {
 
     #[test]
     fn by_groups_or_row_by_row_is_the_same() {
+        for lateness_of_y_ns in [SECOND_NS / 10, SECOND_NS / 5, SECOND_NS / 20] {
+            is_the_same(lateness_of_y_ns);
+        }
+    }
+
+    fn is_the_same(lateness_of_y_ns: i64) {
         let config = StageConfig {
             bars: vec!["1s".parse().expect("a specification of bars")],
             allowed_lateness_ns: SECOND_NS / 10,
+            lateness_by_venue_ns: BTreeMap::from([("Y".to_owned(), lateness_of_y_ns)]),
             groups_per_partition: GROUPS as u32,
             indicators: Default::default(),
             signals: Default::default(),
@@ -1041,7 +1068,7 @@ mod tests {
         let state = |intake: &PartitionIntake| {
             let mut bytes = Vec::new();
             intake.write(&mut bytes);
-            (bytes, intake.next_close_ns)
+            (bytes, intake.next_closes_ns.clone())
         };
         let [by_groups, not_calm, late_rows, repeated, untold] = [const { Cell::new(0) }; 5];
         let records = proptest::collection::vec(rows(), 1..20);

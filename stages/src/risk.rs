@@ -146,7 +146,7 @@ impl RiskTask {
             ));
         }
         let kind = kind_of(&request.problem);
-        let assets = Resolved::of(kind, market_of)?;
+        let assets = Resolved::of(kind, market_of, rules)?;
         let Plan { first, bytes, cost_ns } = kind.plan(&assets, request.seed, rules)?;
         let cost_ns = i64::try_from(cost_ns).unwrap_or(i64::MAX);
         let whole = Whole { bytes, cost_ns, as_of: assets.as_of };

@@ -33,6 +33,7 @@ fn config() -> StageConfig {
     StageConfig {
         bars: ["1s", "1m", "5m"].map(|text| text.parse().unwrap()).to_vec(),
         allowed_lateness_ns: 2_000_000_000,
+        lateness_by_venue_ns: Default::default(),
         groups_per_partition: GROUPS,
         indicators: Default::default(),
         signals: Default::default(),

@@ -88,6 +88,7 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
     StageConfig {
         bars: bars.iter().map(|bars| bars.parse().expect("a specification of bars")).collect(),
         allowed_lateness_ns: 2_000_000_000,
+        lateness_by_venue_ns: Default::default(),
         groups_per_partition: 16,
         indicators: Default::default(),
         signals: Default::default(),

@@ -27,10 +27,16 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
     }
     let future_max_ns = [None, Some(8_000 * MILLISECOND_NS)][random.index(2)];
     let rejects = [Rejects::Records, Rejects::Rows][random.index(2)];
+    let allowed_lateness_ns = [0, 50, 2_000][random.index(3)] * MILLISECOND_NS;
+    let groups_per_partition = random.between(1, 5) as u32;
+    // Odd numbers of groups are not dealt evenly.
+    let far = (rejects == Rejects::Rows && groups_per_partition > 1)
+        .then(|| ("FAR".to_owned(), 2_500 * MILLISECOND_NS - allowed_lateness_ns));
     StageConfig {
         bars,
-        allowed_lateness_ns: [0, 50, 2_000][random.index(3)] * MILLISECOND_NS,
-        groups_per_partition: random.between(1, 5) as u32,
+        allowed_lateness_ns,
+        lateness_by_venue_ns: far.into_iter().collect(),
+        groups_per_partition,
         indicators: IndicatorParams::from_values(|parameter| match parameter.key {
             "bollinger_width" => 1.0,
             "ema_fast" | "macd_fast" | "macd_signal" | "momentum" | "roc" => 2.0,
@@ -117,7 +123,7 @@ fn tick(random: &mut Random, partition: usize, symbols: i64, time_ns: &mut i64) 
     let size_e9 = random.between(1, 2_000) * MILLISECOND_NS;
     let number = random.between(0, symbols - 1);
     let tick = Tick {
-        symbol: format!("SIM:P{partition}S{number}"),
+        symbol: format!("{}:P{partition}S{number}", if number < 5 { "SIM" } else { "FAR" }),
         kind: if trade { TickKind::Trade } else { TickKind::Quote },
         event_time_ns: *time_ns - back_ns,
         receive_time_ns: 0,

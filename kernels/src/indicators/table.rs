@@ -149,7 +149,7 @@ indicators! {
         keeps: [],
         from_bar: "n + 1",
         formula: "`√Σ r²` of the last n returns `r = ln(c / c')`",
-        convention: "a sum, not a mean, and not annualised: volatility of n bars; no mean is taken off; null while a close of 0 or less is in the window",
+        convention: "from the exact difference of the two prices, so that small returns are as accurate as others; a sum, not a mean, and not annualised: volatility of n bars; no mean is taken off; null while a close of 0 or less is in the window",
     }
     {
         columns: [

@@ -8,7 +8,6 @@ use warptape_eventlog::Record;
 use warptape_schemas::journal::{GroupIndex, PartitionId};
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::{DecodeError, Describer, decode_signal};
-use warptape_stages::group_of;
 
 use crate::keys::{LATEST, SignalValue, signal_field};
 
@@ -61,13 +60,13 @@ impl Latest {
         &mut self,
         describer: &Describer,
         partition: PartitionId,
-        groups: u32,
+        group_of: impl Fn(&str) -> GroupIndex,
     ) -> Vec<(String, Vec<(String, SignalValue)>)> {
         self.entries = 0;
         let symbols = std::mem::take(&mut self.symbols).into_iter();
         symbols
             .map(|(symbol, entries)| {
-                let group = group_of(&symbol, groups) as GroupIndex;
+                let group = group_of(&symbol);
                 let fields = fields(describer, partition, group, entries);
                 (symbol, fields)
             })
@@ -141,14 +140,15 @@ mod tests {
         }
         assert_eq!(latest.len(), 4);
         let describer = Describer::new();
+        let group_of = |symbol: &str| symbol.len() as GroupIndex + symbol.ends_with('Y') as GroupIndex;
         let mut found: Vec<_> = latest
-            .take(&describer, 2, 16)
+            .take(&describer, 2, group_of)
             .into_iter()
             .flat_map(|(symbol, fields)| {
                 fields.into_iter().map(move |(field, value)| (symbol.clone(), field, value))
             })
             .map(|(symbol, field, value)| {
-                assert_eq!((value.partition, value.group), (2, group_of(&symbol, 16) as i32));
+                assert_eq!((value.partition, value.group), (2, group_of(&symbol)));
                 assert_eq!(value.committed_ns, 10 * value.offset);
                 assert_eq!(value.record["source_offset"], value.offset);
                 (symbol, field, value.offset)
@@ -166,7 +166,7 @@ mod tests {
         let found: Vec<_> =
             found.iter().map(|(symbol, field, offset)| (&**symbol, &**field, *offset)).collect();
         assert_eq!(found, expected);
-        assert_eq!((latest.len(), latest.take(&describer, 2, 16).len()), (0, 0));
+        assert_eq!((latest.len(), latest.take(&describer, 2, group_of).len()), (0, 0));
     }
 
     #[test]

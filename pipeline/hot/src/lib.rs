@@ -25,6 +25,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use warptape_eventlog::{EventLog, LogError};
+use warptape_schemas::journal::GroupIndex;
+use warptape_stages::Lateness;
 
 pub use error::HotError;
 pub use keys::{
@@ -63,6 +65,15 @@ pub struct HotConfig {
     pub journal: String,
     /// Groups of a partition of which no journal tells.
     pub groups_per_partition: u32,
+    /// How late ticks may be, by which symbols are grouped.
+    pub lateness: Lateness,
+}
+
+impl HotConfig {
+    /// The group of a symbol within its partition, of so many.
+    fn group_of(&self, symbol: &str, groups: u32) -> GroupIndex {
+        self.lateness.group_of(symbol, groups) as GroupIndex
+    }
 }
 
 /// Tells the time, in nanoseconds since the epoch.

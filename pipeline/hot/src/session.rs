@@ -219,7 +219,8 @@ impl Session {
         let mut written = self.write_placements(tools, placements)?;
         let Self { store, partitions, .. } = self;
         for (&partition, known) in partitions.iter_mut().filter(|(_, known)| known.latest.len() > 0) {
-            let symbols = known.latest.take(&tools.describer, partition, known.assigned.groups);
+            let group_of = |symbol: &str| tools.config.group_of(symbol, known.assigned.groups);
+            let symbols = known.latest.take(&tools.describer, partition, group_of);
             let names = symbols.iter().map(|(symbol, _)| symbol.as_str());
             let new: Vec<&str> = names.filter(|symbol| !known.indexed.contains(*symbol)).collect();
             store.add_symbols(partition, &new)?;

@@ -142,7 +142,8 @@ pub fn from_log(
         })?;
         let assigned = journals.iter().find_map(|journal| journal.assigned().get(&partition));
         let groups = assigned.map_or(config.groups_per_partition, |assigned| assigned.groups);
-        for (_, fields) in latest.take(&Describer::new(), partition, groups) {
+        for (_, fields) in latest.take(&Describer::new(), partition, |symbol| config.group_of(symbol, groups))
+        {
             for (field, value) in fields {
                 if found.get(&field).is_none_or(|there| there.offset < value.offset) {
                     found.insert(field, value);

@@ -1,5 +1,7 @@
 //! What a lane takes for batches of several sizes, measured when it begins: what routing goes by at first.
 
+use std::collections::BTreeMap;
+
 use warptape_engine::{BatchPart, GroupId, GroupState, LaneBatch, LaneCommand};
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::ServicePoint;
@@ -54,7 +56,8 @@ struct Trades {
 
 impl Trades {
     fn new(config: &StageConfig) -> Self {
-        let config = StageConfig { groups_per_partition: 1, ..config.clone() };
+        let config =
+            StageConfig { groups_per_partition: 1, lateness_by_venue_ns: BTreeMap::new(), ..config.clone() };
         Self { intake: PartitionIntake::new(&config), rows: 0 }
     }
 

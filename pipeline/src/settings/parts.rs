@@ -11,7 +11,7 @@ use warptape_kernels::Isa;
 use warptape_scheduler::current_task_policy;
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{AutoscaleConfig, LaneSpec, SchedulerConfig, ShadowConfig, Trained};
-use warptape_stages::StageConfig;
+use warptape_stages::{Lateness, StageConfig};
 
 use super::declaration::{FromKeys as _, Values};
 use super::sections::{
@@ -207,6 +207,7 @@ impl Settings {
             result_ttl: self.hot_state.result_ttl,
             journal: self.topics.names.journal.clone(),
             groups_per_partition: self.stages.groups_per_partition,
+            lateness: Lateness::of(&self.stages),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use warptape_eventlog::KafkaOptions;
 use warptape_eventlog::kafka::is_broker_list;
+use warptape_kernels::BarSpec;
 use warptape_scheduler::{QUOTA_RATE_MAX, TASKS_MAX, TENANT_WEIGHT_MAX};
 use warptape_schemas::journal::{LaneSpec, Quota, TenantWeight};
 
@@ -13,6 +14,8 @@ pub const LANES_MAX: usize = 64;
 pub const GPU_LANES_MAX: usize = 16;
 /// Greatest number of lanes that stand by.
 const STAND_BY_MAX: usize = 8;
+/// The latest that ticks of a venue may be: an hour.
+const LATENESS_MAX_NS: i64 = 3_600_000_000_000;
 /// Longest name of a group, a node or a topic prefix, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
@@ -220,9 +223,26 @@ pub fn is_username(text: &str) -> bool {
     !text.contains(':') && !text.chars().any(char::is_control)
 }
 
+/// A venue and how late its ticks may be.
+pub fn is_venue_lateness(text: &str) -> bool {
+    venue_lateness(text).is_some()
+}
+
+/// A venue and how late its ticks may be, in nanoseconds: `BYBIT=5s`.
+pub fn venue_lateness(text: &str) -> Option<(String, i64)> {
+    let (venue, lateness) = text.split_once('=')?;
+    let is_venue = !venue.is_empty() && !venue.contains([':', ' ']);
+    match lateness.parse() {
+        Ok(BarSpec::Time { interval_ns }) if is_venue && interval_ns <= LATENESS_MAX_NS => {
+            Some((venue.to_owned(), interval_ns))
+        }
+        _ => None,
+    }
+}
+
 /// A bar specification.
 pub fn is_bar(text: &str) -> bool {
-    text.parse::<warptape_kernels::BarSpec>().is_ok()
+    text.parse::<BarSpec>().is_ok()
 }
 
 #[cfg(test)]

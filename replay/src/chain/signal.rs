@@ -5,7 +5,7 @@ use warptape_scheduler::{Explanation, Scheduler};
 use warptape_schemas::decode_signal;
 use warptape_schemas::journal::{Decision, SealedPartition};
 use warptape_schemas::signal::Signal;
-use warptape_stages::{StageConfig, group_of};
+use warptape_stages::{Lateness, StageConfig};
 
 use super::context::{Context, part_with};
 use super::dealt::Dealer;
@@ -176,7 +176,7 @@ pub(crate) fn config_of(context: &Context) -> Option<StageConfig> {
 }
 
 fn group_in(config: &StageConfig, symbol: &str) -> i32 {
-    group_of(symbol, config.groups_per_partition.max(1)) as i32
+    Lateness::of(config).group_of(symbol, config.groups_per_partition) as i32
 }
 
 fn signal_group(context: &Context, signal: &Signal<'_>) -> i32 {

@@ -7,6 +7,7 @@ use warptape_kernels::pricing::AssetMarket;
 
 use super::matrices::CommonSamples;
 use super::rounds::Kind;
+use super::rules::Rules;
 use super::{MarketOf, bad, check_count, check_length};
 use crate::SymbolMarket;
 
@@ -16,6 +17,9 @@ pub(super) const ASSETS_MAX: usize = 4_096;
 const SYMBOL_BYTES_MAX: usize = 64;
 /// Stands for the volatility of an asset whose problem does not use it.
 const ANY_VOLATILITY: f64 = 1.0;
+/// Stands for the market of an asset of which there is none; nothing is computed of it.
+pub(super) const ANY_MARKET: AssetMarket =
+    AssetMarket { spot: 1.0, rate: 0.0, dividend_yield: 0.0, volatility: ANY_VOLATILITY };
 /// Returns that a volatility or a matrix needs at least: of fewer, its relative standard error is more than an eighth.
 pub(super) const RETURNS_MIN: usize = 30;
 
@@ -25,31 +29,59 @@ pub(super) struct Resolved {
     pub(super) markets: Vec<AssetMarket>,
     /// By asset, whether its price is that of a future: then its yield is its rate.
     pub(super) futures: Vec<bool>,
-    /// What the market has of each asset, where a matrix is taken from it; nothing otherwise.
-    pub(super) samples: Vec<SymbolMarket>,
+    /// By asset, what the market lacks of it: then its numbers stand for nothing.
+    missing: Vec<Option<RiskError>>,
+    /// By asset, what the market has of it, where a matrix is taken from it; nothing otherwise.
+    pub(super) samples: Vec<Option<SymbolMarket>>,
     /// What was taken from the market.
     pub(super) as_of: Vec<MarketAsOf>,
 }
 
 impl Resolved {
     /// Gives every asset of a problem its numbers.
-    pub(super) fn of(kind: &dyn Kind, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
+    pub(super) fn of(kind: &dyn Kind, market_of: MarketOf<'_>, rules: Rules) -> Result<Self, RiskError> {
         let wants_samples = matches!(kind.matrix(), Some(Matrix::Market(_)));
-        if kind.wants_volatilities() {
-            return Self::new(kind.assets(), wants_samples, market_of);
-        }
-        let given = |asset: &Asset| Asset { volatility: Quantity::Given(ANY_VOLATILITY), ..asset.clone() };
-        Self::new(&kind.assets().iter().map(given).collect::<Vec<_>>(), wants_samples, market_of)
-    }
-
-    fn new(assets: &[Asset], wants_samples: bool, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
-        check_count("problem.assets", assets.len(), 0..=ASSETS_MAX)?;
+        check_count("problem.assets", kind.assets().len(), 0..=ASSETS_MAX)?;
+        let leaves_out = kind.has_rows() && rules.are_now();
+        let returns_min = if leaves_out && wants_samples { RETURNS_MIN } else { 0 };
         let mut resolved = Self::default();
-        for (number, asset) in assets.iter().enumerate() {
-            resolved.add(number, asset, wants_samples, market_of)?;
+        for (number, asset) in kind.assets().iter().enumerate() {
+            let mut asset = asset.clone();
+            if !kind.wants_volatilities() {
+                asset.volatility = Quantity::Given(ANY_VOLATILITY);
+            }
+            check_length(&format!("problem.assets[{number}].symbol"), &asset.symbol, 0..=SYMBOL_BYTES_MAX)?;
+            let added = resolved.add(number, &asset, wants_samples, returns_min, market_of);
+            match added {
+                Err(error) if leaves_out && is_of_market(&error) => {
+                    resolved.add_missing(error, wants_samples);
+                }
+                other => other?,
+            }
         }
         resolved.note_matrix();
         Ok(resolved)
+    }
+
+    /// Assets of which nothing but samples is wanted.
+    #[cfg(test)]
+    pub(super) fn of_samples(samples: Vec<Option<SymbolMarket>>) -> Self {
+        Self { samples, ..Self::default() }
+    }
+
+    /// Adds an asset that the market lacks something of.
+    fn add_missing(&mut self, error: RiskError, wants_samples: bool) {
+        self.markets.push(ANY_MARKET);
+        self.futures.push(false);
+        self.missing.push(Some(error));
+        if wants_samples {
+            self.samples.push(None);
+        }
+    }
+
+    /// The error of an asset that the market lacks something of.
+    pub(super) fn check_known(&self, asset: usize) -> Result<(), RiskError> {
+        self.missing.get(asset).and_then(Option::as_ref).map_or(Ok(()), |error| Err(error.clone()))
     }
 
     fn add(
@@ -57,10 +89,10 @@ impl Resolved {
         number: usize,
         asset: &Asset,
         wants_samples: bool,
+        returns_min: usize,
         market_of: MarketOf<'_>,
     ) -> Result<(), RiskError> {
         let field = |name: &str| format!("problem.assets[{number}].{name}");
-        check_length(&field("symbol"), &asset.symbol, 0..=SYMBOL_BYTES_MAX)?;
         let mut market = AssetMarket {
             spot: given(&asset.spot),
             rate: asset.rate,
@@ -78,9 +110,8 @@ impl Resolved {
             }
             market.dividend_yield = asset.rate;
         }
-        self.futures.push(is_future);
         if !wants_market(asset, wants_samples) {
-            self.markets.push(market);
+            self.push(market, is_future);
             return Ok(());
         }
         let found = market_of(&asset.symbol).ok_or_else(|| unknown(&asset.symbol, field("symbol")))?;
@@ -99,11 +130,15 @@ impl Resolved {
             market.spot = spot;
             (taken.spot, taken.time_ns) = (Some(spot), found.time_ns);
         }
+        let wants_returns = returns_min > 0 || is_market(&asset.volatility);
+        let prices = if wants_returns { found.samples.prices() } else { Vec::new() };
+        let returns = prices.len().saturating_sub(1);
+        if returns < returns_min {
+            return Err(too_few("a matrix", &asset.symbol, returns, field("symbol")));
+        }
         if is_market(&asset.volatility) {
-            let prices = found.samples.prices();
-            let returns = prices.len().saturating_sub(1);
             if returns < RETURNS_MIN {
-                return Err(no_volatility(&asset.symbol, returns, field("volatility")));
+                return Err(too_few("a volatility", &asset.symbol, returns, field("volatility")));
             }
             let volatility = realised_volatility(&prices, found.year_ns / found.sample_interval_ns as f64);
             market.volatility = volatility;
@@ -111,19 +146,25 @@ impl Resolved {
             taken.returns = returns as i32;
             taken.window_ns = returns as i64 * found.sample_interval_ns;
         }
-        self.markets.push(market);
+        self.push(market, is_future);
         self.as_of.push(taken);
         if wants_samples {
-            self.samples.push(found);
+            self.samples.push(Some(found));
         }
         Ok(())
+    }
+
+    fn push(&mut self, market: AssetMarket, is_future: bool) {
+        self.markets.push(market);
+        self.futures.push(is_future);
+        self.missing.push(None);
     }
 }
 
 impl Resolved {
     /// Says on how many returns a matrix of the market is, where nothing else of the asset was made of returns.
     fn note_matrix(&mut self) {
-        let Some(market) = self.samples.first() else { return };
+        let Some(market) = self.samples.iter().flatten().next() else { return };
         let (times, interval_ns) = (CommonSamples::of(&self.samples).times, market.sample_interval_ns);
         for taken in self.as_of.iter_mut().filter(|taken| taken.returns == 0) {
             taken.returns = times as i32;
@@ -142,6 +183,11 @@ fn realised_volatility(prices: &[f64], periods_per_year: f64) -> f64 {
 /// Whether something of an asset is taken from the market; with a matrix from there, of every one.
 pub(super) fn wants_market(asset: &Asset, has_matrix: bool) -> bool {
     is_market(&asset.spot) || is_market(&asset.volatility) || has_matrix
+}
+
+/// True if the market is to blame, and not the request.
+fn is_of_market(error: &RiskError) -> bool {
+    matches!(error.code, RiskErrorCode::UnknownSymbol | RiskErrorCode::MissingMarketData)
 }
 
 fn is_market(quantity: &Quantity) -> bool {
@@ -171,9 +217,9 @@ fn no_price(symbol: &str, market: &SymbolMarket, field: String) -> RiskError {
     RiskError { code: RiskErrorCode::MissingMarketData, field, message }
 }
 
-fn no_volatility(symbol: &str, returns: usize, field: String) -> RiskError {
+fn too_few(wanted: &str, symbol: &str, returns: usize, field: String) -> RiskError {
     let message = format!(
-        "{returns} returns of {symbol} were sampled, a volatility needs {RETURNS_MIN}: wait, or give a number"
+        "{returns} returns of {symbol} were sampled, {wanted} needs {RETURNS_MIN}: wait, or give a number"
     );
     RiskError { code: RiskErrorCode::MissingMarketData, field, message }
 }

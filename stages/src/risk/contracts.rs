@@ -33,6 +33,10 @@ impl Kind for Contracts {
         &self.assets
     }
 
+    fn has_rows(&self) -> bool {
+        true
+    }
+
     fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
         check_count("problem.contracts", self.contracts.len(), 1..=OPTIONS_MAX)?;
         for (number, NamedContract { id, .. }) in self.contracts.iter().enumerate() {

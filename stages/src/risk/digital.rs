@@ -18,6 +18,10 @@ impl Kind for DigitalOptions {
         &self.assets
     }
 
+    fn has_rows(&self) -> bool {
+        true
+    }
+
     fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
         let rows = ReadOptions::new(&self.options, |digitals: &mut Digitals, option, field| {

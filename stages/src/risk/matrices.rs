@@ -26,8 +26,11 @@ pub(super) struct CommonSamples {
 }
 
 impl CommonSamples {
-    pub(super) fn of(assets: &[SymbolMarket]) -> Self {
-        let spans = || assets.iter().map(|market| (market.last_sample, market.samples.prices().len() as i64));
+    /// Of the assets that have a market.
+    pub(super) fn of(assets: &[Option<SymbolMarket>]) -> Self {
+        let spans = || {
+            assets.iter().flatten().map(|market| (market.last_sample, market.samples.prices().len() as i64))
+        };
         let last = spans().map(|(last, _)| last).min().unwrap_or(0);
         let first = spans().map(|(last, count)| last - count + 1).max().unwrap_or(0);
         Self { first, times: (last - first).max(0) as usize }
@@ -45,10 +48,17 @@ pub(super) struct MarketReturns {
 }
 
 impl MarketReturns {
-    /// The returns of all assets; `field` is the matrix of the request that needs them.
+    /// The returns of all assets, 0 of those without a market; `field` is the matrix of the request that needs them.
     pub(super) fn of(assets: &Resolved, field: &str) -> Result<Self, RiskError> {
         check_count("problem.assets", assets.samples.len(), 1..=MARKET_ASSETS_MAX)?;
-        let prices: Vec<Vec<f64>> = assets.samples.iter().map(|market| market.samples.prices()).collect();
+        let prices: Vec<Option<(Vec<f64>, i64)>> = assets
+            .samples
+            .iter()
+            .map(|market| market.as_ref().map(|market| (market.samples.prices(), market.last_sample)))
+            .collect();
+        let Some(market) = assets.samples.iter().flatten().next() else {
+            return Err(missing(field, "no asset has a market: wait, or give numbers".to_owned()));
+        };
         let CommonSamples { first, times } = CommonSamples::of(&assets.samples);
         if times < RETURNS_MIN {
             let message = format!(
@@ -58,12 +68,15 @@ impl MarketReturns {
         }
         let mut returns = Vec::with_capacity(times * assets.samples.len());
         for time in 0..times {
-            for (prices, market) in prices.iter().zip(&assets.samples) {
-                let at = (first - (market.last_sample - prices.len() as i64 + 1)) as usize + time;
+            for of_asset in &prices {
+                let Some((prices, last_sample)) = of_asset else {
+                    returns.push(0.0);
+                    continue;
+                };
+                let at = (first - (last_sample - prices.len() as i64 + 1)) as usize + time;
                 returns.push(ln(prices[at + 1] / prices[at]));
             }
         }
-        let market = &assets.samples[0];
         Ok(Self {
             returns,
             periods_per_year: market.year_ns / market.sample_interval_ns as f64,

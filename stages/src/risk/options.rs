@@ -62,6 +62,10 @@ impl Kind for OptionValues {
         &self.assets
     }
 
+    fn has_rows(&self) -> bool {
+        true
+    }
+
     fn plan(&self, assets: &Resolved, _: i64, rules: Rules) -> Result<Plan, RiskError> {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
         let rows = vanilla(&self.options, assets)?;
@@ -160,6 +164,10 @@ pub(super) fn value(number: f64) -> OptionValue {
 impl Kind for ImpliedVolatilities {
     fn assets(&self) -> &[Asset] {
         &self.assets
+    }
+
+    fn has_rows(&self) -> bool {
+        true
     }
 
     fn wants_volatilities(&self) -> bool {
@@ -284,6 +292,7 @@ pub(super) fn asset_of(
     let count = assets.markets.len();
     let place = usize::try_from(index).ok().filter(|&place| place < count);
     let place = place.ok_or_else(|| bad(field(), format!("{index}; there are {count} assets, from 0 on")))?;
+    assets.check_known(place)?;
     let market = &assets.markets[place];
     Ok((market, Terms { spot: market.spot, years, is_future: assets.futures[place] }))
 }

@@ -23,7 +23,7 @@ use warptape_kernels::pricing::{
     AmericanError, AmericanOption, AssetMarket, EXPIRY_YEARS_RANGE, ParameterError,
 };
 
-use super::assets::Resolved;
+use super::assets::{ANY_MARKET, Resolved};
 use super::bad_rows::BadRows;
 use super::rounds::{Kind, Partial, Plan, Round};
 use super::rules::Rules;
@@ -61,6 +61,10 @@ const UNIT_SCENARIOS: u64 = 64;
 impl Kind for PortfolioProblem {
     fn assets(&self) -> &[Asset] {
         &self.assets
+    }
+
+    fn has_rows(&self) -> bool {
+        true
     }
 
     fn matrix(&self) -> Option<&Matrix> {
@@ -363,6 +367,7 @@ fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<(Portfo
             let message = format!("{}; it must be from {least:e} to {most:e}", given.quantity);
             return Err(bad_parameter(field("quantity"), message));
         }
+        assets.check_known(given.asset)?;
         let market = (&assets.markets[given.asset], assets.futures[given.asset]);
         judged(&given.instrument, market, asset, &|name| field(&format!("instrument.{name}")))?;
         Ok(given)
@@ -373,7 +378,7 @@ fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<(Portfo
     let mut is_held = vec![false; count];
     positions.iter().for_each(|position| is_held[position.asset] = true);
     for (market, _) in markets.iter_mut().zip(&is_held).filter(|(_, is_held)| !**is_held) {
-        *market = AssetMarket { spot: 1.0, rate: 0.0, dividend_yield: 0.0, volatility: 1.0 };
+        *market = ANY_MARKET;
     }
     let parents = problem.books.iter().map(|book| book.parent.map(index)).collect();
     let portfolio = Portfolio::with_futures(markets, &assets.futures, parents, positions);

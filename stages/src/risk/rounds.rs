@@ -45,6 +45,11 @@ pub(super) trait Kind {
         true
     }
 
+    /// True if it has rows, of which those are answered that can be: an asset without a market is the end of its rows alone.
+    fn has_rows(&self) -> bool {
+        false
+    }
+
     /// Checks the problem and makes work of it; `assets` are those of the problem, with the market's numbers.
     fn plan(&self, assets: &Resolved, seed: i64, rules: Rules) -> Result<Plan, RiskError>;
 }

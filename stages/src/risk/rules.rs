@@ -2,7 +2,7 @@
 
 use warptape_events::risk::{Contract, RiskProblem, Sampling, SimulationProblem};
 
-use super::early_exercise;
+use super::{early_exercise, symbols_of};
 
 /// Rules by which requests are answered, in the order in which they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +41,10 @@ impl Rules {
                 | RiskProblem::DigitalOptions(_)
                 | RiskProblem::Contracts(_)
         );
+        // One asset without a market was the end of all rows.
+        let asks_market = symbols_of(problem).next().is_some();
         let rules = [
-            (!is_closed).then_some(Self::Trusting),
+            (!is_closed || asks_market).then_some(Self::Trusting),
             has_boundary.then_some(Self::CurveInAllYears),
             is_ordered.then_some(Self::SobolInTimeOrder),
             is_first.then_some(Self::First),

@@ -31,6 +31,11 @@ impl TakenMarket {
         Self { known, as_of }
     }
 
+    /// True if a symbol was not known.
+    pub fn lacks_a_symbol(&self) -> bool {
+        self.known.iter().any(Option::is_none)
+    }
+
     /// The markets in which the symbols of the request were looked up.
     pub fn as_of(&self) -> &[AsOf] {
         &self.as_of

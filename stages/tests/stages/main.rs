@@ -3,12 +3,13 @@
 mod evicted;
 mod flow;
 mod further;
+mod lateness;
 mod optimisation;
 mod rows;
 mod scales;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -20,8 +21,8 @@ use warptape_schemas::{
     DeadLetterReason, InvalidTick, SetEventTime, TickDecoder, decode_signal, encode_set_event_time,
 };
 use warptape_stages::{
-    Acceptance, Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Numbers,
-    PartitionIntake, QuoteOrder, Rejects, SignalMerge, StageConfig, TickRecord,
+    Acceptance, Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Lateness,
+    Numbers, PartitionIntake, QuoteOrder, Rejects, SignalMerge, StageConfig, TickRecord, group_of,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -32,6 +33,7 @@ fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
     StageConfig {
         bars: bars.iter().map(|text| text.parse().unwrap()).collect(),
         allowed_lateness_ns,
+        lateness_by_venue_ns: Default::default(),
         groups_per_partition: 3,
         indicators: Default::default(),
         signals: Default::default(),

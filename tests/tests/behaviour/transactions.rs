@@ -132,6 +132,7 @@ fn stage_config() -> StageConfig {
     StageConfig {
         bars: ["1s", "tick:10"].map(|spec| spec.parse().expect("valid")).to_vec(),
         allowed_lateness_ns: 1_000_000_000,
+        lateness_by_venue_ns: Default::default(),
         groups_per_partition: 4,
         indicators: Default::default(),
         signals: Default::default(),

@@ -195,6 +195,11 @@ impl Core {
             let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
             let markets = with_market.clone().map(|owned| owned.as_of());
             let market = TakenMarket::of(&request, &market_of, markets);
+            if market.lacks_a_symbol() && !is_caught_up {
+                // Its first tick may be among those that are not read yet.
+                self.risk.arrivals.wait_for_ticks(number, request);
+                continue;
+            }
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
             let kept = follows.then(|| self.risk.kept.clone());
             let preparation = Preparation { partition, offset, haste, number, request, market, kept };

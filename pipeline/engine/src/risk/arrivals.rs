@@ -205,6 +205,15 @@ impl Arrivals {
         Some(Turn { number: key.1, partition, offset, haste, request })
     }
 
+    /// Has a request wait until ticks are caught up with, whose turn came before its symbols did.
+    pub(crate) fn wait_for_ticks(&mut self, number: u64, request: Box<RiskRequest>) {
+        let preparing = self.preparing.remove(&number);
+        let Some(Preparing { asked: Some(mut asked), .. }) = preparing else { return };
+        asked.needs = Needs::CaughtUp;
+        self.waiting_bytes += asked.bytes;
+        self.waiting.insert((asked.class, number), (asked, request));
+    }
+
     fn has_room_to_prepare(&self, haste: Haste) -> bool {
         let bytes = || self.preparing.values().filter(|other| other.haste == haste).map(|other| other.bytes);
         bytes().count() < PREPARED_MAX[haste as usize] && bytes().sum::<usize>() < PREPARED_BYTES_MAX

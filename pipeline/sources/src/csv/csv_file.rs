@@ -121,7 +121,7 @@ impl CsvFile {
             unfit: Noted::default(),
             early: Noted::default(),
             fixed_point: Noted::default(),
-            order: RowOrder::new(config.limits),
+            order: RowOrder::new(config.limits.clone()),
         })
     }
 

@@ -3,13 +3,15 @@
 //! A tick is late when it lies more than the allowed lateness behind the greatest time before it, and a dead letter when it lies
 //! more than `stages.future_max_ms` ahead. Each venue is looked at by itself, because one may be behind the others as a whole.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What of a file's order is let pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderLimits {
     /// How far a tick may lie behind one before it.
     pub lateness_ns: i64,
+    /// The same of venues that have another.
+    pub lateness_by_venue_ns: BTreeMap<String, i64>,
     /// How far a tick may lie ahead of those before it.
     pub ahead_ns_max: Option<i64>,
 }
@@ -17,7 +19,7 @@ pub struct OrderLimits {
 impl Default for OrderLimits {
     /// Lets everything pass.
     fn default() -> OrderLimits {
-        OrderLimits { lateness_ns: i64::MAX, ahead_ns_max: None }
+        OrderLimits { lateness_ns: i64::MAX, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: None }
     }
 }
 
@@ -85,6 +87,7 @@ pub(super) struct RowOrder {
 #[derive(Debug)]
 struct Venue {
     name: String,
+    lateness_ns: i64,
     /// Greatest time that was not far ahead.
     greatest_ns: i64,
     /// Rows far ahead since one that was not.
@@ -112,7 +115,7 @@ impl RowOrder {
 
     /// The file begins anew.
     pub(super) fn again(&self) -> RowOrder {
-        RowOrder::new(self.limits)
+        RowOrder::new(self.limits.clone())
     }
 
     /// Looks at the next row.
@@ -137,11 +140,11 @@ impl RowOrder {
         }
         self.ahead.add_all(std::mem::take(&mut venue.ahead));
         let behind_ns = -ahead_ns;
-        if behind_ns > self.limits.lateness_ns {
+        if behind_ns > venue.lateness_ns {
             self.late.add(line, behind_ns);
         } else {
             let behind_ns = self.greatest_ns.saturating_sub(time_ns);
-            if behind_ns > self.limits.lateness_ns {
+            if behind_ns > venue.lateness_ns {
                 self.behind_others.add(line, behind_ns);
             }
         }
@@ -156,8 +159,10 @@ impl RowOrder {
         if let Some(place) = self.places.get(name) {
             return *place;
         }
-        self.venues.push(Venue { name: name.to_owned(), greatest_ns: time_ns, ahead: Apart::default() });
-        self.places.insert(name.to_owned(), self.venues.len() - 1);
+        let lateness_ns = *self.limits.lateness_by_venue_ns.get(name).unwrap_or(&self.limits.lateness_ns);
+        let (name, ahead) = (name.to_owned(), Apart::default());
+        self.places.insert(name.clone(), self.venues.len());
+        self.venues.push(Venue { name, lateness_ns, greatest_ns: time_ns, ahead });
         self.venues.len() - 1
     }
 
@@ -211,8 +216,16 @@ mod tests {
     const S: i64 = 1_000_000_000;
     const DAY: i64 = 86_400 * S;
 
+    fn limits() -> OrderLimits {
+        OrderLimits { lateness_ns: 2 * S, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: Some(4 * DAY) }
+    }
+
     fn order(rows: &[(&str, i64)]) -> RowOrder {
-        let mut order = RowOrder::new(OrderLimits { lateness_ns: 2 * S, ahead_ns_max: Some(4 * DAY) });
+        order_within(limits(), rows)
+    }
+
+    fn order_within(limits: OrderLimits, rows: &[(&str, i64)]) -> RowOrder {
+        let mut order = RowOrder::new(limits);
         for (number, (symbol, time_ns)) in rows.iter().enumerate() {
             order.add(number as u64 + 1, symbol, *time_ns);
         }
@@ -246,6 +259,13 @@ mod tests {
         let found = order(&rows);
         assert!(!found.is_refused());
         assert_eq!((found.behind_others.rows, found.behind_others.greatest_ns), (20, 3 * S));
+
+        let of_venue = |lateness_ns| BTreeMap::from([("B".to_owned(), lateness_ns)]);
+        let within = |lateness_ns| OrderLimits { lateness_by_venue_ns: of_venue(lateness_ns), ..limits() };
+        assert_eq!(order_within(within(3 * S), &rows).behind_others.rows, 0);
+        assert_eq!(order_within(within(3 * S - 1), &rows).behind_others.rows, 20);
+        let back = [("A:X", 9 * S), ("B:X", 9 * S), ("B:X", 6 * S), ("A:X", 6 * S)];
+        assert_eq!(order_within(within(3 * S), &back).late.first_line, 4);
     }
 
     #[test]

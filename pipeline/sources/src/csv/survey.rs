@@ -86,14 +86,24 @@ impl FileSurvey<'_> {
                 apart.greatest_line
             )
         };
-        let limits = self.order.limits;
-        let late_text = || tell(&late, &format!("more than {} behind", length_text(limits.lateness_ns)));
+        let limits = &self.order.limits;
+        let late_text = || tell(&late, &format!("{} behind", self.too_far()));
         let ahead_ns = limits.ahead_ns_max.unwrap_or(i64::MAX);
         let ahead_text = || tell(&ahead, &format!("more than {} ahead of", length_text(ahead_ns)));
         match (late.rows, ahead.rows) {
             (0, _) => ahead_text(),
             (_, 0) => late_text(),
             _ => format!("{}; {}", late_text(), ahead_text()),
+        }
+    }
+
+    /// How far behind is too far.
+    fn too_far(&self) -> String {
+        let limits = &self.order.limits;
+        if limits.lateness_by_venue_ns.is_empty() {
+            format!("more than {}", length_text(limits.lateness_ns))
+        } else {
+            "more than their venue may".to_owned()
         }
     }
 
@@ -140,10 +150,10 @@ impl FileSurvey<'_> {
         let behind = self.order.behind_others;
         if behind.rows > 0 {
             remarks.push(format!(
-                "{path}: {} rows lie more than {} behind rows of other venues, the farthest by {} in line {}: `run` takes them for late \
-                 where `stages.allowed_lateness_ms` is less",
+                "{path}: {} rows lie {} behind rows of other venues, the farthest by {} in line {}: `run` takes them for late \
+                 unless `stages.lateness_by_venue` allows it",
                 behind.rows,
-                length_text(self.order.limits.lateness_ns),
+                self.too_far(),
                 length_text(behind.greatest_ns),
                 behind.greatest_line
             ));

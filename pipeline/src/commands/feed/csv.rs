@@ -39,6 +39,7 @@ impl CsvFeed {
             now_ns: Some(wall_clock_ns()),
             limits: OrderLimits {
                 lateness_ns: stages.allowed_lateness_ns,
+                lateness_by_venue_ns: stages.lateness_by_venue_ns.clone(),
                 ahead_ns_max: stages.future_max_ns,
             },
             order: match (args.sort, args.keep_order) {

@@ -1,5 +1,7 @@
 //! What is computed. The parameters of indicators are declared in the table of indicators.
 
+use std::collections::BTreeMap;
+
 use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, Rules, SignalParams};
 use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
 
@@ -24,6 +26,15 @@ section! {
         );
         /// How far a tick's event time may lie behind the greatest one seen in its partition, in milliseconds.
         allowed_lateness_ns as allowed_lateness_ms: i64 = integer(2_000, 0..=3_600_000, |ms| ms * NS_PER_MS);
+        /// The same of venues that are behind the others, or ahead of them: `BYBIT=5s` allows ticks of symbols that begin with `BYBIT:` to lie
+        /// 5 s behind the greatest event time of all venues. Their bars close later accordingly.
+        lateness_by_venue_ns as lateness_by_venue: BTreeMap<String, i64> = list(
+            &[],
+            64,
+            "a venue and how late it may be, up to an hour, such as `BYBIT=5s` or `FX=250ms`; each venue once",
+            syntax::is_venue_lateness,
+            |items| items.iter().filter_map(|item| syntax::venue_lateness(item)).collect(),
+        );
         /// How far a tick's event time may lie ahead of the greatest one seen in its partition, in milliseconds: one further ahead is a
         /// dead letter. A longer gap in the data is followed when more symbols say so than are heard otherwise, 8 ticks in a row. The
         /// default of four days is longer than markets close over a weekend and a holiday; less is safer where they do not close.

@@ -302,6 +302,50 @@ fn books_of_all_kinds_are_the_same_on_devices_and_however_cut() {
     }
 }
 
+/// An asset of the market without one is the end of its rows alone, and of all where there is nothing else.
+#[test]
+fn an_asset_without_a_market_is_some_bad_rows() {
+    let of =
+        |symbol: &str| json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": 0.2, "rate": 0.01});
+    let assets = [of("A:X"), of("A:NONE"), of("A:Y"), of("A:SILENT")];
+    let from_market = json!({"from": "market"});
+    let scenarios = json!([{"name": "down", "spot_shift": -0.1}]);
+    let measures = [
+        json!({"type": "historical", "confidence": 0.9, "returns": from_market}),
+        json!({"type": "monte-carlo", "confidence": 0.9, "covariance": from_market, "horizon_years": 0.01, "scenarios": 512}),
+        json!({"type": "parametric", "confidence": 0.9, "covariance": from_market, "horizon_years": 0.01}),
+    ];
+    for measure in measures {
+        let found = risk(book(&assets, &spots(4), measure.clone()));
+        let alone = risk(book(&[of("A:X"), of("A:Y")], &spots(2), measure));
+        assert!(found.value_at_risk > 0.0 && (found.value_at_risk / alone.value_at_risk - 1.0).abs() < 0.3);
+        assert_eq!((found.value, found.positions[2].value), (alone.value, 50.0));
+        let errors: Vec<&str> = found.positions.iter().map(|position| &*position.error).collect();
+        assert!(errors[0].is_empty() && errors[2].is_empty(), "{errors:?}");
+        assert!(errors[1].starts_with("problem.assets[1].symbol: no tick of A:NONE"), "{errors:?}");
+        assert!(errors[3].starts_with("problem.assets[3].spot: A:SILENT had neither"), "{errors:?}");
+    }
+    let found = stress(book(&assets, &spots(4), json!({"type": "stress", "scenarios": scenarios})));
+    assert_eq!(found.bad_positions.iter().map(|bad| bad.position).collect::<Vec<_>>(), [1, 3]);
+    let few = json!({"symbol": "A:NEW", "spot": 1.0, "volatility": 0.2});
+    let measure = json!({"type": "historical", "confidence": 0.9, "returns": {"from": "market"}});
+    let found = risk(book(&[of("A:X"), few], &spots(2), measure));
+    assert_eq!(
+        found.positions[1].error,
+        "problem.assets[1].symbol: 1 returns of A:NEW were sampled, a matrix needs 30: wait, or give a number"
+    );
+
+    let request = request(book(
+        &assets,
+        &spots(4),
+        json!({"type": "historical", "confidence": 0.9, "returns": [0.01, 0.02, 0.03, 0.04]}),
+    ));
+    let refused: Vec<RiskError> = RiskTask::refused_before(&request, &market_of).collect();
+    assert_eq!(refused[0].code, RiskErrorCode::UnknownSymbol, "all of it, by the rules before");
+    let error = task(book(&assets[1..2], &spots(1), history())).expect_err("nothing else");
+    assert_eq!((error.code, &*error.field), (RiskErrorCode::UnknownSymbol, "problem.assets[0].symbol"));
+}
+
 /// What earlier versions answered, and what they refused, is known still.
 #[test]
 fn rules_of_before_are_remembered() {

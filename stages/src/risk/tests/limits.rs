@@ -94,10 +94,7 @@ fn history_of_the_market_has_a_horizon() {
 
 #[test]
 fn returns_over_a_horizon_add_up() {
-    let assets = || Resolved {
-        samples: ["A:X", "A:Y"].map(|name| market_of(name).expect("known")).into(),
-        ..Resolved::default()
-    };
+    let assets = || Resolved::of_samples(["A:X", "A:Y"].map(market_of).into());
     let single = MarketReturns::of(&assets(), "f").expect("enough").returns;
     let known = MarketReturns::of(&assets(), "f").expect("enough");
     let (over, _) = known.over(3.0 / (365.0 * 86_400.0), "f").expect("enough");
