@@ -66,6 +66,18 @@ pub enum FeedLedgerError {
         /// The file.
         path: PathBuf,
     },
+    /// A file was fed in part by a version that counted otherwise.
+    #[error(
+        "{}: {ticks} ticks of it are in the log, fed by an earlier version, which counted rows as ticks that are none: where this feed would \
+         go on is not known; feed the rows behind them as a file of their own, or publish all of it with --again",
+        path.display()
+    )]
+    FormerCount {
+        /// The file.
+        path: PathBuf,
+        /// Ticks of it that are in the log.
+        ticks: i64,
+    },
     /// A file that was not fed to its end has changed since.
     #[error(
         "{}: was fed before, up to tick {ticks} and not to its end, and has changed since: what both have in common would count \
@@ -91,6 +103,8 @@ pub struct FeedInput {
     pub is_sorted: bool,
     /// The source that reads the same ticks of the file in another order.
     pub other_order: Option<String>,
+    /// The words of versions before for the source, which took other rows for ticks.
+    pub former: Option<String>,
 }
 
 /// How far the inputs of a feed are in the log.
@@ -131,8 +145,11 @@ impl FeedLedger {
             let mut feed = match (&input.path, own) {
                 (None, _) => Some(synthetic(input, &known)),
                 (Some(path), Some(own)) => {
-                    let feed = of_file(input, path, &known, own);
+                    let mut feed = of_file(input, path, &known, own);
                     if !again {
+                        if is_fed_before(input, path, &known, own)? {
+                            (feed.ticks, feed.is_finished) = (i64::MAX, true);
+                        }
                         check_order(input, path, &known, own)?;
                     }
                     // Files of the same name are told apart by what they hold.
@@ -306,8 +323,10 @@ impl Beginnings {
         if !is_file(path)? {
             return Ok(None);
         }
-        let is_source =
-            |source: &String| *source == input.source || Some(source) == input.other_order.as_ref();
+        let others = [&input.other_order, &input.former];
+        let is_source = |source: &String| {
+            *source == input.source || others.into_iter().flatten().any(|other| source == other)
+        };
         let of_source = known.iter().filter(|feed| is_source(&feed.source));
         let sizes: BTreeSet<u64> = of_source.map(|feed| feed.size_bytes.unsigned_abs()).collect();
         let failed = |source| FeedLedgerError::File { path: path.clone(), source };
@@ -364,6 +383,25 @@ fn check_order(
         return Err(FeedLedgerError::SortedGrew { path: path.to_owned() });
     }
     Ok(())
+}
+
+/// True if a version before has fed all of a file, as it is. A part of it is refused.
+fn is_fed_before(
+    input: &FeedInput,
+    path: &Path,
+    known: &[Feed],
+    beginnings: &Beginnings,
+) -> Result<bool, FeedLedgerError> {
+    let all = [&beginnings.digests, &beginnings.packed];
+    let is_held = |feed: &&Feed| all.into_iter().flatten().any(|digest| is_of(digest, feed));
+    let of_before = known.iter().filter(|feed| Some(&feed.source) == input.former.as_ref());
+    let held = of_before.filter(|feed| feed.ticks > 0 && feed.size_bytes > 0).filter(is_held);
+    let Some(feed) = held.max_by_key(|feed| feed.size_bytes) else { return Ok(false) };
+    let is_whole = all.into_iter().any(|digests| digests.last().is_some_and(|whole| is_of(whole, feed)));
+    match feed.is_finished && is_whole {
+        true => Ok(true),
+        false => Err(FeedLedgerError::FormerCount { path: path.to_owned(), ticks: feed.ticks }),
+    }
 }
 
 fn is_of((size, digest): &(u64, String), feed: &Feed) -> bool {

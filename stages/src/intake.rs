@@ -436,8 +436,14 @@ impl PartitionIntake {
     ) {
         match calm_until_ns {
             Some(time_ns) => {
-                self.event_time_max_ns = Some(time_ns);
-                self.ticks_max_ns = self.ticks_max_ns.max(time_ns);
+                let before_ns = self.event_time_max_ns.replace(time_ns);
+                let times_ns = &ticks.event_time_ns[first..];
+                // Event time may have come further than the ticks that have.
+                let max_ns = match before_ns == Some(time_ns) {
+                    true => times_ns.iter().copied().max().unwrap_or(i64::MIN),
+                    false => time_ns,
+                };
+                self.ticks_max_ns = self.ticks_max_ns.max(max_ns);
                 self.deal_by_groups(offset, ticks, first, queues);
             }
             None => self.deal_row_by_row(offset, ticks, first, &[], queues, late),
@@ -498,7 +504,8 @@ impl PartitionIntake {
         if self.event_time_max_ns.is_some() {
             return;
         }
-        let is_good = |row: &usize| !ticks.rejected.iter().any(|invalid| invalid.row == row - first);
+        let mut rejected = ticks.rejected.iter().peekable();
+        let is_good = |row: &usize| rejected.next_if(|invalid| invalid.row == row - first).is_none();
         if let Some(row) = (first..ticks.len()).find(is_good) {
             self.seen_since_ns = ticks.event_time_ns[row];
         }
@@ -1107,6 +1114,17 @@ mod tests {
                         &mut expected,
                         &mut expected_late,
                     );
+                    if rows.len() % 5 == 0 {
+                        let set = SetEventTime {
+                            id: String::new(),
+                            by: String::new(),
+                            event_time_max_ns: time_ns + rows.len() as i64 * SECOND_NS / 100,
+                            cuts_bars: rows.len() % 2 == 0,
+                            only_forward: true,
+                        };
+                        intake.set_event_time(&set, offset, &mut dealt);
+                        reference.set_event_time(&set, offset, &mut expected);
+                    }
                     prop_assert_eq!(state(&intake), state(&reference));
                     let ids = intake.trade_ids();
                     prop_assert_eq!(ids, reference.trade_ids());

@@ -136,8 +136,13 @@ impl Partition {
         for (index, record) in records.iter().enumerate() {
             let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
             let intake = &mut self.intake;
+            let before_ns = intake.event_time_max_ns();
             let accepted_rows = tick_record(record)
                 .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
+            if self.intake.event_time_max_ns() < before_ns {
+                // What was said of the time before holds no more.
+                self.said_ns = i64::MIN;
+            }
             if let Ok(Acceptance::Waits(pages)) = accepted_rows {
                 self.pages.want(pages);
                 break;

@@ -20,7 +20,7 @@ use crate::answered::Answered;
 use crate::commit::{Sealed, SealedResult};
 use crate::config::Config;
 pub use arrivals::Haste;
-pub(crate) use arrivals::{Arrivals, Asked, Needs, Turn};
+pub(crate) use arrivals::{Arrivals, Asked, Needs, Queue, Turn};
 pub(crate) use conclusion::ConcludedRound;
 pub use conclusion::{Concluded, Conclusion};
 pub use preparation::{Preparation, Prepared};

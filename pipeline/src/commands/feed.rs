@@ -147,6 +147,9 @@ pub fn canonical(source: &str) -> String {
     }
 }
 
+/// Says in the words for captures and DBN that rows which are no trades are not counted.
+const COUNTING: &str = " counting=2";
+
 /// A source, and what it is made of.
 struct Opened<'a> {
     input: OpenedSource,
@@ -165,17 +168,18 @@ fn open<'a>(
     settings: &Settings,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Opened<'a>> {
-    let file = |source: String, path: &Path| FeedInput {
-        source,
+    let file = |kind: &str, words: String, path: &Path| FeedInput {
+        source: format!("{kind}{COUNTING} {words}"),
         path: Some(path.to_owned()),
         is_sorted: false,
         other_order: None,
+        former: Some(format!("{kind} {words}")),
     };
     Ok(match source {
         FeedSource::BinanceCapture(args) => {
             let files = args.venues()?;
             let input =
-                |(venue, path): &(String, PathBuf)| file(format!("binance-capture venue={venue}"), path);
+                |(venue, path): &(String, PathBuf)| file("binance-capture", format!("venue={venue}"), path);
             Opened {
                 inputs: files.iter().map(input).collect(),
                 input: OpenedSource::Ready(Source::BinanceCapture(BinanceCapture::open(&files)?)),
@@ -188,7 +192,7 @@ fn open<'a>(
         }
         FeedSource::Dbn(args) => {
             let venue = args.venue.as_deref();
-            let input = |path: &PathBuf| file(format!("dbn venue={}", venue.unwrap_or_default()), path);
+            let input = |path: &PathBuf| file("dbn", format!("venue={}", venue.unwrap_or_default()), path);
             Opened {
                 inputs: args.files.iter().map(input).collect(),
                 input: OpenedSource::Ready(Source::Dbn(DbnSource::open(&args.files, venue)?)),
@@ -201,7 +205,13 @@ fn open<'a>(
             let source = format!("synth symbols={symbols} seed={seed}");
             let synth = Source::Synth(Box::new(SynthSource::new(config)?.first(ticks)));
             Opened {
-                inputs: vec![FeedInput { source, path: None, is_sorted: false, other_order: None }],
+                inputs: vec![FeedInput {
+                    source,
+                    path: None,
+                    is_sorted: false,
+                    other_order: None,
+                    former: None,
+                }],
                 input: OpenedSource::Ready(synth),
                 common: &args.common,
             }
@@ -327,6 +337,7 @@ mod tests {
             path: Some(PathBuf::from(name)),
             is_sorted: false,
             other_order: None,
+            former: None,
         };
         let name = |inputs: &[&str]| {
             publisher_name(&Topics::new("t."), &inputs.iter().map(|name| input(name)).collect::<Vec<_>>())

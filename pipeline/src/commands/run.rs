@@ -117,13 +117,14 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         }
     }
     let is_interrupted = interrupt.since().is_some();
-    // An engine that has ended is gone, and takes no stop.
-    drop(stop.try_send(Stop::Now));
+    let mut is_told = false;
     let stopping = Instant::now();
     while !engine.is_finished() {
         if stopping.elapsed() >= STOP_LOST_MAX {
             leave_behind(&live, &progress)?;
         }
+        // While the engine begins, the stop at the log's end may lie there still.
+        is_told = is_told || stop.try_send(Stop::Now).is_ok();
         live.show(None);
         thread::park_timeout(REDRAW);
     }

@@ -9,18 +9,21 @@ use std::collections::{BTreeMap, BinaryHeap};
 use warptape_schemas::journal::AsOf;
 
 /// The places of all markets, each behind those that have a partition as of an earlier offset, and else as given. Where there is no such
-/// order, as among markets that several processes took of the same partitions, what is left stands as given.
+/// order, as among markets that several processes took of the same partitions, the one with the least sum of offsets goes first, and all
+/// others have their order behind it.
 pub(super) fn by_market<'a>(markets: impl Iterator<Item = &'a [AsOf]>) -> Vec<usize> {
     // Of one process' markets at the same offset of one partition, the older one is no further in any other.
     let mut partitions: BTreeMap<i32, Vec<(i64, i64, usize)>> = BTreeMap::new();
-    let mut count = 0;
+    let mut sums = Vec::new();
     for (place, market) in markets.enumerate() {
-        count = place + 1;
         let sum = market.iter().fold(0_i64, |sum, as_of| sum.saturating_add(as_of.next_offset));
+        sums.push((sum, place));
         for AsOf { partition, next_offset } in market {
             partitions.entry(*partition).or_default().push((*next_offset, sum, place));
         }
     }
+    let count = sums.len();
+    sums.sort_unstable();
     let mut before = vec![0_usize; count];
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); count];
     for of_partition in partitions.values_mut() {
@@ -34,16 +37,22 @@ pub(super) fn by_market<'a>(markets: impl Iterator<Item = &'a [AsOf]>) -> Vec<us
     let mut free: BinaryHeap<Reverse<usize>> =
         (0..count).filter(|place| before[*place] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(count);
-    while let Some(Reverse(place)) = free.pop() {
+    let mut is_placed = vec![false; count];
+    let mut oldest = sums.into_iter().map(|(_, place)| place);
+    while order.len() < count {
+        let place = match free.pop() {
+            Some(Reverse(place)) => place,
+            None => oldest.find(|place| !is_placed[*place]).expect("some are left"),
+        };
         order.push(place);
+        is_placed[place] = true;
         for next in &behind[place] {
             before[*next] -= 1;
-            if before[*next] == 0 {
+            if before[*next] == 0 && !is_placed[*next] {
                 free.push(Reverse(*next));
             }
         }
     }
-    order.extend((0..count).filter(|place| before[*place] > 0));
     order
 }
 
@@ -68,7 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_order_stands_as_given() {
+    fn what_is_behind_markets_without_an_order_has_one() {
         check(&[&[(2, 1)], &[(0, 1), (1, 2)], &[(0, 2), (1, 1)]], &[0, 1, 2]);
+        check(&[&[(0, 9)], &[(0, 8)], &[(0, 1), (1, 3)], &[(0, 2), (1, 1)], &[(0, 7)]], &[3, 2, 4, 1, 0]);
     }
 }

@@ -14,7 +14,7 @@ use crate::RecordError;
 use crate::answered::Answered;
 use crate::lanes::Slice;
 use crate::risk::{
-    Asked, Awaited, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Needs, Preparation, Prepared,
+    Asked, Awaited, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Needs, Preparation, Prepared, Queue,
     RequestPartition, Turn,
 };
 
@@ -181,9 +181,9 @@ impl Core {
             self.risk.partitions.keys().filter(|partition| !self.membership.awaits_market(**partition));
         let have_markets = of_requests.clone().all(is_newest);
         let is_caught_up = have_markets && self.membership.is_caught_up();
-        let is_met = |asked: &Asked| match asked.needs {
+        let is_met = |queue: &Queue| match queue.needs {
             Needs::Nothing => true,
-            Needs::Market => have_markets && !self.membership.awaits_market(asked.partition),
+            Needs::Market => have_markets && !self.membership.awaits_market(queue.partition),
             Needs::CaughtUp => is_caught_up,
         };
         while self.risk.has_room()

@@ -2,6 +2,7 @@
 //!
 //! The scheduler does not know of them. So their deadlines are looked at here, and the one that passes is given to it as it is.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_events::journal::{AsOf, Input, TaskArrived, TaskId};
@@ -22,11 +23,8 @@ const PREPARED_BYTES_MAX: usize = 4 << 20;
 /// the market.
 const SMALL_BYTES_MAX: usize = 32 << 10;
 
-/// Requests that are looked at, the most urgent first, for one whose needs are met and for whose thread there is room.
-const LOOKED_AT_MAX: usize = 256;
-
 /// The event that a request waits for before the market is taken for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Needs {
     /// Nothing: it asks about no symbol.
     Nothing,
@@ -154,12 +152,28 @@ pub(crate) struct Turn {
     pub(crate) request: Box<RiskRequest>,
 }
 
+/// Requests that can be prepared at the same times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Queue {
+    haste: Haste,
+    pub(crate) needs: Needs,
+    pub(crate) partition: i32,
+}
+
+impl Queue {
+    fn of(asked: &Asked) -> Self {
+        Self { haste: asked.haste, needs: asked.needs, partition: asked.partition }
+    }
+}
+
 /// All of them, numbered as they were read. The most urgent ones go first.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     number_next: u64,
     waiting: BTreeMap<(TaskClass, u64), (Asked, Box<RiskRequest>)>,
     waiting_bytes: usize,
+    /// Those that wait, by what they wait for. None is empty.
+    queues: BTreeMap<Queue, BTreeSet<(TaskClass, u64)>>,
     preparing: BTreeMap<u64, Preparing>,
     /// Of both.
     deadlines: BTreeSet<(i64, TaskClass, u64)>,
@@ -175,8 +189,26 @@ impl Arrivals {
         // Another one is refused for that.
         let deadline_ns = asked.deadline_ns.filter(|&deadline_ns| is_deadline(deadline_ns));
         self.deadlines.extend(deadline_ns.map(|deadline_ns| (deadline_ns, asked.class, number)));
+        self.add_waiting(number, asked, request);
+    }
+
+    fn add_waiting(&mut self, number: u64, asked: Asked, request: Box<RiskRequest>) {
+        let key = (asked.class, number);
         self.waiting_bytes += asked.bytes;
-        self.waiting.insert((asked.class, number), (asked, request));
+        self.queues.entry(Queue::of(&asked)).or_default().insert(key);
+        self.waiting.insert(key, (asked, request));
+    }
+
+    fn take_waiting(&mut self, key: (TaskClass, u64)) -> Option<(Asked, Box<RiskRequest>)> {
+        let (asked, request) = self.waiting.remove(&key)?;
+        self.waiting_bytes -= asked.bytes;
+        if let Entry::Occupied(mut queue) = self.queues.entry(Queue::of(&asked)) {
+            queue.get_mut().remove(&key);
+            if queue.get().is_empty() {
+                queue.remove();
+            }
+        }
+        Some((asked, request))
     }
 
     /// Whether more may be read.
@@ -190,17 +222,13 @@ impl Arrivals {
     }
 
     /// The request whose turn it is to be prepared: the first by class whose needs are met and for whose thread there is room.
-    pub(crate) fn prepare(&mut self, is_met: impl Fn(&Asked) -> bool) -> Option<Turn> {
+    pub(crate) fn prepare(&mut self, is_met: impl Fn(&Queue) -> bool) -> Option<Turn> {
         let room = [Haste::AtOnce, Haste::Soon, Haste::Yields].map(|haste| self.has_room_to_prepare(haste));
-        let is_next = |asked: &Asked| room[asked.haste as usize] && is_met(asked);
-        if room == [false; 3] {
-            return None;
-        }
-        let mut first = self.waiting.iter().take(LOOKED_AT_MAX);
-        let key = first.find(|(_, (asked, _))| is_next(asked)).map(|(&key, _)| key)?;
-        let (asked, request) = self.waiting.remove(&key)?;
+        let is_next = |queue: &Queue| room[queue.haste as usize] && is_met(queue);
+        let next = self.queues.iter().filter(|(queue, _)| is_next(queue));
+        let key = next.filter_map(|(_, keys)| keys.first()).min().copied()?;
+        let (asked, request) = self.take_waiting(key)?;
         let Asked { partition, offset, bytes, haste, .. } = asked;
-        self.waiting_bytes -= bytes;
         self.preparing.insert(key.1, Preparing { asked: Some(asked), bytes, haste });
         Some(Turn { number: key.1, partition, offset, haste, request })
     }
@@ -210,8 +238,7 @@ impl Arrivals {
         let preparing = self.preparing.remove(&number);
         let Some(Preparing { asked: Some(mut asked), .. }) = preparing else { return };
         asked.needs = Needs::CaughtUp;
-        self.waiting_bytes += asked.bytes;
-        self.waiting.insert((asked.class, number), (asked, request));
+        self.add_waiting(number, asked, request);
     }
 
     fn has_room_to_prepare(&self, haste: Haste) -> bool {
@@ -241,11 +268,8 @@ impl Arrivals {
             return None;
         }
         self.deadlines.pop_first();
-        match self.waiting.remove(&(class, number)) {
-            Some((asked, _)) => {
-                self.waiting_bytes -= asked.bytes;
-                Some(asked)
-            }
+        match self.take_waiting((class, number)) {
+            Some((asked, _)) => Some(asked),
             None => self.abandon(number),
         }
     }
@@ -256,8 +280,7 @@ impl Arrivals {
         let waiting = self.waiting.iter().find(|(_, (asked, _))| is_it(asked)).map(|(&key, _)| key);
         let (number, asked) = match waiting {
             Some(key) => {
-                let (asked, _) = self.waiting.remove(&key)?;
-                self.waiting_bytes -= asked.bytes;
+                let (asked, _) = self.take_waiting(key)?;
                 (key.1, asked)
             }
             None => {
@@ -287,6 +310,7 @@ impl Arrivals {
         let stays = |asked: &Asked| partition.is_some_and(|partition| partition != asked.partition);
         self.waiting.retain(|_, (asked, _)| stays(asked));
         self.waiting_bytes = self.waiting.values().map(|(asked, _)| asked.bytes).sum();
+        self.queues.retain(|queue, _| partition.is_some_and(|partition| partition != queue.partition));
         let goes =
             |(_, preparing): &(&u64, &Preparing)| preparing.asked.as_ref().is_some_and(|asked| !stays(asked));
         let numbers: Vec<u64> = self.preparing.iter().filter(goes).map(|(&number, _)| number).collect();
@@ -299,5 +323,78 @@ impl Arrivals {
         };
         self.deadlines
             .retain(|&(_, class, number)| waiting.contains_key(&(class, number)) || is_wanted(&number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_events::risk::{
+        Asset, AssetKind, FromMarket, MarketSource, OptionValues, Quantity, RiskProblem,
+    };
+
+    use super::*;
+
+    /// Puts a request in, about a symbol of the market or about none.
+    fn push(arrivals: &mut Arrivals, offset: i64, class: TaskClass, asks: bool, waits: bool) {
+        let spot = if asks {
+            Quantity::Market(FromMarket { from: MarketSource::Market })
+        } else {
+            Quantity::Given(1.0)
+        };
+        let asset = Asset {
+            symbol: "X:A".to_owned(),
+            spot,
+            volatility: Quantity::Given(0.2),
+            rate: 0.0,
+            dividend_yield: 0.0,
+            kind: AssetKind::default(),
+        };
+        let request = RiskRequest {
+            request_id: offset.to_string(),
+            tenant: String::new(),
+            class,
+            deadline_ns: Some(1_000 + offset),
+            seed: 0,
+            gang: false,
+            problem: RiskProblem::Options(OptionValues { assets: vec![asset], options: Vec::new() }),
+            cancels: None,
+        };
+        let asked = Asked::new(0, offset, Some(&request), waits, 100, 0);
+        arrivals.push(asked, Box::new(request));
+    }
+
+    #[test]
+    fn requests_that_wait_for_ticks_are_in_nobodys_way() {
+        let mut arrivals = Arrivals::default();
+        (0..1_000).for_each(|offset| push(&mut arrivals, offset, TaskClass::Critical, true, true));
+        push(&mut arrivals, 1_000, TaskClass::Critical, true, false);
+        push(&mut arrivals, 1_001, TaskClass::Batch, false, false);
+        let is_met = |queue: &Queue| queue.needs != Needs::CaughtUp;
+        let turn = arrivals.prepare(is_met).expect("one that does not wait");
+        assert_eq!(turn.offset, 1_000);
+        // Its symbol is not known, so that it waits as well.
+        arrivals.wait_for_ticks(turn.number, turn.request);
+        assert_eq!(arrivals.prepare(is_met).expect("one that asks no market").offset, 1_001);
+        assert!(arrivals.prepare(is_met).is_none() && arrivals.is_waiting());
+        assert_eq!(arrivals.deadline_ns(), Some(1_000));
+        let all: Vec<i64> = std::iter::from_fn(|| {
+            let turn = arrivals.prepare(|_| true)?;
+            arrivals.take_prepared(turn.number).expect("it is wanted");
+            Some(turn.offset)
+        })
+        .collect();
+        assert_eq!(all, (0..1_001).collect::<Vec<i64>>());
+        assert!(arrivals.queues.is_empty() && arrivals.waiting_bytes == 0);
+    }
+
+    #[test]
+    fn what_is_taken_away_leaves_nothing_behind() {
+        let mut arrivals = Arrivals::default();
+        (0..4).for_each(|offset| push(&mut arrivals, offset, TaskClass::Batch, offset % 2 == 0, false));
+        assert_eq!(arrivals.cancel(0, "2").map(|asked| asked.offset), Some(2));
+        assert_eq!(arrivals.take_overdue(1_000).map(|asked| asked.offset), Some(0));
+        assert_eq!(arrivals.prepare(|_| true).map(|turn| turn.offset), Some(1));
+        arrivals.withdraw(Some(0));
+        assert!(arrivals.queues.is_empty() && arrivals.waiting_bytes == 0);
     }
 }

@@ -41,6 +41,7 @@ impl NumberFormat {
         let ungrouped = self.without_thousands(text)?;
         let mut number = Number::parse(&ungrouped, self.decimal)?;
         number.decimals += unit;
+        number.is_computed |= unit != 0;
         if let Some(round) = round {
             number.round(round.into())?;
         }
@@ -236,8 +237,9 @@ mod tests {
         check("-1.5E0", 0, None, "-1.5");
         check("12.50e1", 0, None, "125");
         check("0e5", 0, None, "0");
-        check("3720250000000", 9, None, "3720.250000000");
-        check("1002500", 4, None, "100.2500");
+        check("3720250000000", 9, None, "3720.25");
+        check("1002500", 4, None, "100.25");
+        check("3720250000000000000000", 18, None, "3720.25");
         check("5", 4, None, "0.0005");
         check("1723075200000.5", -6, None, "1723075200000500000");
     }

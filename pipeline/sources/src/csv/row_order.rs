@@ -179,7 +179,7 @@ impl RowOrder {
         self.rows_back > 0 && self.rows_back >= self.rows_forth.saturating_mul(BACKWARDS_RATIO)
     }
 
-    /// True if rows go back at all, however little.
+    /// True if no row lies behind the one before it.
     pub(super) fn is_sorted(&self) -> bool {
         self.rows_back == 0
     }

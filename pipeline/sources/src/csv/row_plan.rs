@@ -234,8 +234,11 @@ impl RowPlan {
     ) -> Result<(), FieldProblem> {
         tick.kind = TickKind::Quote;
         let QuoteColumns { bid_price, bid_size, ask_price, ask_size, empty_is_last } = columns;
-        let bid = side_texts(bid_price, bid_size.as_ref(), fields)?;
-        let ask = side_texts(ask_price, ask_size.as_ref(), fields)?;
+        // Where prices may be 0, only a size tells that a side is there.
+        let size_untold: &[u8] =
+            if self.signed || bid_size.is_some() != ask_size.is_some() { b"1" } else { b"0" };
+        let bid = side_texts(bid_price, bid_size.as_ref(), size_untold, fields)?;
+        let ask = side_texts(ask_price, ask_size.as_ref(), size_untold, fields)?;
         const ABSENT: SideTexts = (b"0", b"0");
         let before =
             if *empty_is_last { Some(memory.last_book(&tick.symbol, bid_price)?.clone()) } else { None };
@@ -244,7 +247,17 @@ impl RowPlan {
         ([tick.bid_price_e9, tick.ask_price_e9], tick.scales.price) =
             self.prices([bid_price, ask_price], [bid.0, ask.0])?;
         ([tick.bid_size_e9, tick.ask_size_e9], tick.scales.size) =
-            self.sizes([bid_size.as_ref(), ask_size.as_ref()], [bid.1, ask.1])?;
+            self.sizes([bid_size.as_ref(), ask_size.as_ref()], [bid.1, ask.1].map(or_zero))?;
+        for (price, size, own, other) in [
+            (tick.bid_price_e9, bid_size, bid.1, tick.ask_size_e9),
+            (tick.ask_price_e9, ask_size, ask.1, tick.bid_size_e9),
+        ] {
+            if let Some(size) = size.as_ref().filter(|_| own.is_empty() && price != 0 && other != 0) {
+                return Err(size
+                    .column
+                    .problem("nothing", "a size, because the other side has one, or no price"));
+            }
+        }
         // A side of price 0 is absent, and has no size that nobody has written.
         if bid_size.is_none() && tick.bid_price_e9 == 0 && !self.signed {
             tick.bid_size_e9 = 0;
@@ -287,7 +300,7 @@ impl RowPlan {
         let round = self.numbers.round.map(|round| round.min(SIZE_DECIMALS_MAX));
         let mut plain = [const { Cow::Borrowed(&[] as &[u8]) }; N];
         for number in 0..N {
-            // A size without a column is a plain 1.
+            // A size without a column is a plain 0 or 1.
             let Some(size) = columns[number] else {
                 plain[number] = Cow::Borrowed(texts[number]);
                 continue;
@@ -341,23 +354,23 @@ impl RowPlan {
 /// Price and size of a side of the book.
 type SideTexts<'a> = (&'a [u8], &'a [u8]);
 
-/// Price and size of a side of the book; none where its price is empty.
+/// Price and size of a side of the book; none where its price is empty. `size_untold` stands for the size where it has no column.
 fn side_texts<'a>(
     price: &'a NumberColumn,
     size: Option<&'a NumberColumn>,
+    size_untold: &'a [u8],
     fields: &'a FieldSplitter,
 ) -> Result<Option<SideTexts<'a>>, FieldProblem> {
     let price = price.column.field(fields)?;
     let size = match size {
         Some(size) => size.column.field(fields)?,
-        // A size of 0 stands for an absent side.
-        None => b"1",
+        None => size_untold,
     };
-    Ok(match (price, size) {
-        (b"", _) => None,
-        (price, b"") => Some((price, b"0")),
-        side => Some(side),
-    })
+    Ok((!price.is_empty()).then_some((price, size)))
+}
+
+fn or_zero(text: &[u8]) -> &[u8] {
+    if text.is_empty() { b"0" } else { text }
 }
 
 /// A trade id that is no integer as one: the lower 63 bits of XXH3-64.

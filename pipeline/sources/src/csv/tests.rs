@@ -373,9 +373,18 @@ fn quotes_without_sizes_and_with_sides_that_stay() {
     };
     let text = "1723075200000,1,2\n1723075200000,,3\n1723075200000,0,4\n";
     let map = "symbol='V:X',time=1:ms,bid_price=2,ask_price=3";
-    assert_eq!(quotes(map, text), [[E9, E9, 2 * E9, E9], [0, 0, 3 * E9, E9], [0, 0, 4 * E9, E9]]);
+    assert_eq!(quotes(map, text), [[E9, 0, 2 * E9, 0], [0, 0, 3 * E9, 0], [0, 0, 4 * E9, 0]]);
     let last = format!("{map},empty=last");
-    assert_eq!(quotes(&last, text), [[E9, E9, 2 * E9, E9], [E9, E9, 3 * E9, E9], [0, 0, 4 * E9, E9]]);
+    assert_eq!(quotes(&last, text), [[E9, 0, 2 * E9, 0], [E9, 0, 3 * E9, 0], [0, 0, 4 * E9, 0]]);
+    let signed = format!("{map},signed=yes");
+    assert_eq!(quotes(&signed, "1723075200000,0,-1\n"), [[0, E9, -E9, E9]]);
+    let sized = "symbol='V:X',time=1:ms,bid_price=2,bid_size=3,ask_price=4,ask_size=5";
+    assert_eq!(
+        quotes(sized, "1723075200000,1,,2,\n1723075200000,,,2,5\n"),
+        [[E9, 0, 2 * E9, 0], [0, 0, 2 * E9, 5 * E9]]
+    );
+    let half = read("a.csv", "1723075200000,1,,2,5\n", &mapped(sized)).expect_err("a size is missing");
+    assert!(half.contains("expected a size, because the other side has one"), "{half}");
     let constant = format!("{map},bid_size='100',ask_size='100'");
     assert_eq!(quotes(&constant, "1723075200000,1,\n"), [[E9, 100 * E9, 0, 0]]);
 }

@@ -116,7 +116,7 @@ fn lobster() {
 fn currencies() {
     // Athens is three hours ahead in August.
     let midnight = DAY_NS - 3 * 3_600 * E9;
-    let quote = |time_ns, bid, ask| Seen::Quote("FX:EURUSD", time_ns, [bid, E9, ask, E9]);
+    let quote = |time_ns, bid, ask| Seen::Quote("FX:EURUSD", time_ns, [bid, 0, ask, 0]);
     check(
         "symbol='FX:EURUSD',date=1:'%Y.%m.%d',time=2:'%H:%M:%S%.f',zone=Europe/Athens,bid_price=3,ask_price=4,empty=last,delimiter=tab,\
          header=yes",
@@ -130,7 +130,7 @@ fn currencies() {
     check(
         "symbol=1,time=2:'%Y%m%d %H:%M:%S%.f',zone=UTC,bid_price=3,ask_price=4",
         "EUR/USD,20240808 00:00:00.123,1.09240,1.09243\n",
-        &[Seen::Quote("V:EUR/USD", DAY_NS + 123 * MS, [1_092_400_000, E9, 1_092_430_000, E9])],
+        &[Seen::Quote("V:EUR/USD", DAY_NS + 123 * MS, [1_092_400_000, 0, 1_092_430_000, 0])],
     );
     check(
         "symbol='FX:EURUSD',time=1:'%Y%m%d %H%M%S%f',zone=-05:00,bid_price=2,ask_price=3",

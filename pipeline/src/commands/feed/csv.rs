@@ -106,7 +106,7 @@ impl CsvFeed {
         let sorted = format!("{in_order_of_rows}{SORTED}");
         let is_sorted = self.orders.get(file).is_some_and(|order| order.is_sorted);
         let (source, other) = if is_sorted { (sorted, in_order_of_rows) } else { (in_order_of_rows, sorted) };
-        FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other) }
+        FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other), former: None }
     }
 
     /// Scales that prices have in the log of symbols that have others than nine decimals in the files.

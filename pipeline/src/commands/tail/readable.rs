@@ -74,14 +74,11 @@ fn tick(mut fields: Map<String, Value>) -> Map<String, Value> {
         }
     };
     let is_trade = fields.get("kind").and_then(Value::as_str) == Some("TRADE");
-    // A trade has no book and a quote no price; an absent side has neither a price nor a size.
+    let is_not_0 = |name: &str| exactly(name).is_some_and(|(value, _)| value != 0);
+    // A trade has no book and a quote no price. A side is absent whose size is 0, or whose price is where the quote tells no sizes.
+    let told = if is_not_0("bid_size") || is_not_0("ask_size") { "size" } else { "price" };
     let is_there = |name: &str| match name.split_once('_') {
-        Some((side, _)) => {
-            !is_trade
-                && ["price", "size"]
-                    .iter()
-                    .any(|of| exactly(&format!("{side}_{of}")).is_some_and(|(value, _)| value != 0))
-        }
+        Some((side, _)) => !is_trade && is_not_0(&format!("{side}_{told}")),
         None => is_trade,
     };
     let texts: Vec<(&str, Value)> = TICK_NUMBERS
