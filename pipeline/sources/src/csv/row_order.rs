@@ -3,7 +3,8 @@
 //! A tick is late when it lies more than the allowed lateness behind the greatest time before it, and a dead letter when it lies
 //! more than `stages.future_max_ms` ahead. Each venue is looked at by itself, because one may be behind the others as a whole.
 
-use std::collections::HashMap;
+use crate::gaps::JUMP_ROWS;
+use crate::venues::Venues;
 
 /// What of a file's order is let pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +22,6 @@ impl Default for OrderLimits {
     }
 }
 
-/// Rows far ahead, one after another, that are followed as a jump of the market.
-const JUMP_ROWS: u64 = 8;
-/// Venues that are told apart; all others are taken for one.
-const VENUES_MAX: usize = 1_024;
 /// A file runs backwards where so many times more rows go back than forth.
 const BACKWARDS_RATIO: u64 = 9;
 
@@ -64,11 +61,7 @@ impl Apart {
 pub(super) struct RowOrder {
     pub(super) limits: OrderLimits,
     pub(super) rows: u64,
-    venues: Vec<Venue>,
-    /// Places in `venues`, by name.
-    places: HashMap<String, usize>,
-    /// The place of the last row's venue: rows of one venue mostly follow each other.
-    last: usize,
+    venues: Venues<Venue>,
     greatest_ns: i64,
     previous_ns: i64,
     rows_back: u64,
@@ -78,13 +71,10 @@ pub(super) struct RowOrder {
     /// Rows behind others of another venue alone.
     pub(super) behind_others: Apart,
     ahead: Apart,
-    /// Rows at which time goes on far ahead.
-    pub(super) jumps: Apart,
 }
 
 #[derive(Debug)]
 struct Venue {
-    name: String,
     /// Greatest time that was not far ahead.
     greatest_ns: i64,
     /// Rows far ahead since one that was not.
@@ -96,9 +86,7 @@ impl RowOrder {
         RowOrder {
             limits,
             rows: 0,
-            venues: Vec::new(),
-            places: HashMap::new(),
-            last: 0,
+            venues: Venues::default(),
             greatest_ns: i64::MIN,
             previous_ns: i64::MIN,
             rows_back: 0,
@@ -106,7 +94,6 @@ impl RowOrder {
             late: Apart::default(),
             behind_others: Apart::default(),
             ahead: Apart::default(),
-            jumps: Apart::default(),
         }
     }
 
@@ -121,19 +108,15 @@ impl RowOrder {
         self.rows_back += u64::from(time_ns < self.previous_ns);
         self.rows_forth += u64::from(time_ns > self.previous_ns && self.rows > 1);
         self.previous_ns = time_ns;
-        let name = symbol.split_once(':').map_or("", |(venue, _)| venue);
-        if self.venues.get(self.last).is_none_or(|venue| venue.name != name) {
-            self.last = self.place(name, time_ns);
-        }
-        let venue = &mut self.venues[self.last];
+        let venue = self.venues.of(symbol, |_| Venue { greatest_ns: time_ns, ahead: Apart::default() });
         let ahead_ns = time_ns.saturating_sub(venue.greatest_ns);
         if self.limits.ahead_ns_max.is_some_and(|max| ahead_ns > max) {
             venue.ahead.add(line, ahead_ns);
-            if venue.ahead.rows < JUMP_ROWS {
+            if venue.ahead.rows < JUMP_ROWS as u64 {
                 return;
             }
-            let Apart { first_line, greatest_ns, .. } = std::mem::take(&mut venue.ahead);
-            self.jumps.add(first_line, greatest_ns);
+            // Time goes on there: none of them is wrong.
+            venue.ahead = Apart::default();
         }
         self.ahead.add_all(std::mem::take(&mut venue.ahead));
         let behind_ns = -ahead_ns;
@@ -147,18 +130,6 @@ impl RowOrder {
         }
         venue.greatest_ns = venue.greatest_ns.max(time_ns);
         self.greatest_ns = self.greatest_ns.max(time_ns);
-    }
-
-    /// The place of a venue, which begins at this time where it is new.
-    fn place(&mut self, name: &str, time_ns: i64) -> usize {
-        let is_known = self.places.contains_key(name);
-        let name = if is_known || self.venues.len() < VENUES_MAX { name } else { "" };
-        if let Some(place) = self.places.get(name) {
-            return *place;
-        }
-        self.venues.push(Venue { name: name.to_owned(), greatest_ns: time_ns, ahead: Apart::default() });
-        self.places.insert(name.to_owned(), self.venues.len() - 1);
-        self.venues.len() - 1
     }
 
     /// Rows far ahead of those before and after them.
@@ -181,12 +152,12 @@ impl RowOrder {
 
     /// True if `run` would not take all rows in this order.
     pub(super) fn is_refused(&self) -> bool {
-        self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS
+        self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS as u64
     }
 }
 
 /// A length of time for people.
-pub(super) fn length_text(length_ns: i64) -> String {
+pub fn length_text(length_ns: i64) -> String {
     const UNITS: [(i64, &str); 4] = [
         (86_400_000_000_000, "days"),
         (3_600_000_000_000, "h"),
@@ -261,7 +232,7 @@ mod tests {
         assert!(order(&interleaved).is_refused());
         // A market that goes on after weeks jumps.
         let jump: Vec<_> = (0..20).map(|s| ("V:A", s * S + if s < 10 { 0 } else { 20 * DAY })).collect();
-        assert_eq!((order(&jump).ahead().rows, order(&jump).jumps.first_line), (0, 11));
+        assert_eq!(order(&jump).ahead().rows, 0);
         assert!(!order(&jump).is_refused());
     }
 
