@@ -75,11 +75,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         OpenedSource::Csv(mut csv) => {
             scales.extend(csv.scales_in_log(&*log, &topics.ticks, partitions, &interrupt)?);
             csv.know_scales(&scales, &interrupt)?;
-            let gaps = match csv.known_gaps() {
-                None => watched(),
-                Some(Err(remarks)) => FeedGaps::Told(remarks),
-                Some(Ok(gaps)) => known(gaps, csv.follows_gaps())?,
-            };
+            let gaps = csv.gaps(watched, known)?;
             (Source::Csv(csv.open()?), gaps)
         }
     };

@@ -202,7 +202,7 @@ mod tests {
             .collect()
     }
 
-    fn of<'a>(input: usize, symbol: &'a str, day: i64) -> impl Iterator<Item = (usize, &'a str, i64)> {
+    fn of(input: usize, symbol: &str, day: i64) -> impl Iterator<Item = (usize, &str, i64)> {
         (0..10).map(move |row| (input, symbol, day * DAY + row))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::gaps::{followed, is_pipe, look_at, refuse_pipe, remark};
+use super::gaps::{FeedGaps, followed, is_pipe, look_at, refuse_pipe, remark};
 use super::scales::scales_in_log;
 use super::{DUMP, SORTED, canonical};
 use crate::cli::{CsvArgs, Interrupt};
@@ -126,21 +126,20 @@ impl CsvFeed {
         Ok(())
     }
 
-    /// The gaps, where files were looked at; none of files that are fed as they stand, with what they cost.
-    pub fn known_gaps(&self) -> Option<Result<Gaps, Vec<String>>> {
-        let gaps = self.gaps.as_ref()?;
+    /// What becomes of gaps: `known` are those of files that were looked at and are not fed as they stand.
+    pub fn gaps(
+        &self,
+        watched: impl FnOnce() -> FeedGaps,
+        known: impl FnOnce(Gaps, bool) -> anyhow::Result<FeedGaps>,
+    ) -> anyhow::Result<FeedGaps> {
+        let Some(gaps) = &self.gaps else { return Ok(watched()) };
         if self.follow_gaps || self.config.order != FeedOrder::Kept {
-            return Some(Ok(gaps.clone()));
+            return known(gaps.clone(), self.follow_gaps);
         }
         let limit_ns = self.config.limits.ahead_ns_max;
         let of_file =
             |(file, path): (usize, &PathBuf)| Some(remark(path, gaps.of_input(file)?, "line", limit_ns));
-        Some(Err(self.paths.iter().enumerate().filter_map(of_file).collect()))
-    }
-
-    /// Whether gaps are followed.
-    pub fn follows_gaps(&self) -> bool {
-        self.follow_gaps
+        Ok(FeedGaps::Told(self.paths.iter().enumerate().filter_map(of_file).collect()))
     }
 
     /// What the ledger knows the files by.
