@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
 use warptape_schemas::tick::{Scales, Tick, TickKind};
-use warptape_schemas::{EncodeError, SymbolTable, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
+use warptape_schemas::{
+    EncodeError, SetEventTime, SymbolTable, encode_scaled_tick_batch, encode_set_event_time, encode_tick,
+    encode_tick_batch,
+};
 
 use crate::clock::wall_clock_ns;
 use crate::engine::{TopicPlan, Topics, topic_specs};
@@ -75,6 +78,8 @@ struct TickTransaction {
     number_before: Option<i64>,
     records: Vec<EncodedRecord>,
     ticks: u64,
+    /// Records that say how far event time has come.
+    words: u64,
     first_scales: FirstScales,
     /// Topic of the records that say how far the sources are with these ticks.
     feeds_topic: String,
@@ -108,6 +113,7 @@ impl Publisher {
             number_before: None,
             records: Vec::new(),
             ticks: 0,
+            words: 0,
             first_scales: FirstScales::default(),
             feeds_topic: String::new(),
             feeds: Vec::new(),
@@ -153,6 +159,15 @@ impl Publisher {
         if self.taken_ticks >= TRANSACTION_TICKS_MAX { self.flush() } else { Ok(()) }
     }
 
+    /// Says among the ticks of a partition how far event time has come, in the transaction of the tick that is pushed next.
+    pub fn say_event_time(&mut self, partition: i32, set: &SetEventTime) -> Result<(), PublishError> {
+        let mut released = Vec::new();
+        self.batcher.flush_partition(partition, &mut released);
+        released.iter().try_for_each(|record| self.open.add(record))?;
+        self.open.add_word(partition, set);
+        Ok(())
+    }
+
     /// Commits everything taken so far.
     pub fn flush(&mut self) -> Result<(), PublishError> {
         let mut released = Vec::new();
@@ -190,7 +205,7 @@ impl Publisher {
             return Err(error.into());
         }
         self.published.ticks += self.open.ticks;
-        self.published.records += self.open.records.len() as u64;
+        self.published.records += self.open.records.len() as u64 - self.open.words;
         self.open.begin_next();
         Ok(())
     }
@@ -249,11 +264,18 @@ impl TickTransaction {
         Ok(())
     }
 
+    fn add_word(&mut self, partition: i32, set: &SetEventTime) {
+        let mut value = Vec::new();
+        encode_set_event_time(set, &mut value);
+        self.records.push(EncodedRecord { partition, key: None, timestamp_ns: wall_clock_ns(), value });
+        self.words += 1;
+    }
+
     fn begin_next(&mut self) {
         self.number_before = Some(self.number);
         self.number += 1;
         self.records.clear();
-        self.ticks = 0;
+        (self.ticks, self.words) = (0, 0);
     }
 
     fn counter(&self) -> TopicPartition {

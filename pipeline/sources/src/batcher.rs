@@ -99,6 +99,13 @@ impl Batcher {
         }
     }
 
+    /// Releases what waits of one partition.
+    pub fn flush_partition(&mut self, partition: i32, released: &mut Vec<TickRecord>) {
+        if !self.waiting[partition as usize].is_empty() {
+            self.release(partition, released);
+        }
+    }
+
     /// Ticks that wait.
     pub fn waiting_ticks(&self) -> usize {
         self.waiting.iter().map(Vec::len).sum()

@@ -97,6 +97,23 @@ pub enum SourceError {
         /// How many rows lie where, in words.
         found: String,
     },
+    /// Time that goes on far later, before any row was published.
+    #[error(
+        "{}:{line}: {found}, and `run` takes the first ticks behind a gap of more than {limit} (`stages.future_max_ms`) for wrong, so that \
+         nothing is published; --follow-gaps has `run` follow, which makes ticks of other feeds late that are further behind; --keep-order, without \
+         --sort, feeds the rows as they stand: the first ticks behind the gap become dead letters, and `dlq replay` sends them again",
+        path.display()
+    )]
+    Gap {
+        /// The file.
+        path: PathBuf,
+        /// The first line behind the first gap.
+        line: u64,
+        /// How much later time goes on, in words.
+        found: String,
+        /// What is let pass.
+        limit: String,
+    },
     /// Numbers that no tick can hold, before any was published.
     #[error(
         "{}: {count} lines have numbers that no tick can hold, the first is line {line}: {problem}; nothing is published: round \

@@ -18,6 +18,7 @@ pub mod csv;
 pub mod dbn;
 mod decimal;
 mod error;
+mod gaps;
 mod input;
 mod partition;
 mod price_scales;
@@ -25,6 +26,7 @@ mod symbol;
 pub mod synth;
 mod time_unit;
 mod utf16;
+mod venues;
 mod zip_entry;
 
 #[cfg(test)]
@@ -33,6 +35,7 @@ mod test_ticks;
 pub use self::batcher::{Batcher, BatcherConfig, TickRecord};
 pub use self::decimal::{DecimalError, Scaled, parse_e9, parse_prices, parse_sizes};
 pub use self::error::{FieldProblem, SourceError};
+pub use self::gaps::{GapFollower, GapSummary, GapSurvey, Gaps, TickPlace, Word};
 pub use self::input::unpacked;
 pub use self::partition::partition_of;
 pub use self::time_unit::TimeUnit;
@@ -80,6 +83,17 @@ impl Source {
             Source::Dbn(source) => source.last_input(),
             Source::Synth(_) => 0,
         }
+    }
+
+    /// Where the last tick was read.
+    pub fn last_place(&self) -> TickPlace {
+        let line = match self {
+            Source::BinanceCapture(source) => source.last_line(),
+            Source::Csv(source) => source.last_line(),
+            Source::Dbn(source) => source.last_record(),
+            Source::Synth(_) => 0,
+        };
+        TickPlace { input: self.last_input(), line }
     }
 
     /// Leaves out the first ticks of an input. To be called before the first tick is taken.

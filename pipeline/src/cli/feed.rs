@@ -51,6 +51,15 @@ pub struct FeedCommon {
     pub again: bool,
 }
 
+/// What becomes of gaps in the times of files.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct GapArgs {
+    /// Have `run` follow where time goes on later by more than stages.future_max_ms, for eight rows or more: event time is set in the log
+    /// before the first tick behind the gap; ticks of other feeds that are further behind are late from then on
+    #[arg(long)]
+    pub follow_gaps: bool,
+}
+
 /// The most ticks that a record may hold.
 const BATCH_TICKS_MAX: usize = warptape_schemas::ROWS_MAX;
 
@@ -77,6 +86,9 @@ pub struct BinanceCaptureArgs {
     /// Venue of the files that name none
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
+    /// Gaps
+    #[command(flatten)]
+    pub gaps: GapArgs,
     /// Common arguments
     #[command(flatten)]
     pub common: FeedCommon,
@@ -146,7 +158,8 @@ and size or a quote; docs/feeds.md has a map for each of many vendors.
   empty=last                                 an empty side of a quote is the one before
   signed=yes                                 prices may be 0 or below
   round=9                                    as --round
-What is not in the order of its times is refused before anything is published, and so are numbers that no tick can hold. Trades of price or \
+What is not in the order of its times is refused before anything is published, and so are gaps of more than stages.future_max_ms and numbers \
+that no tick can hold. Trades of price or \
 size 0 are none: they are counted.
 
 Example: warptape feed csv BTCUSDT-trades-2024-08-08.zip --venue BINANCE
@@ -168,12 +181,15 @@ pub struct CsvArgs {
     /// Feed the rows of each file in the order of their times
     #[arg(long)]
     pub sort: bool,
-    /// Feed the rows as they stand, although some are late
+    /// Feed the rows as they stand, although some are late, or lie behind a gap that nobody follows
     #[arg(long, conflicts_with = "sort")]
     pub keep_order: bool,
     /// Count lines that do not parse and write them to FILE.bad, instead of ending at the first
     #[arg(long)]
     pub skip_bad: bool,
+    /// Gaps
+    #[command(flatten)]
+    pub gaps: GapArgs,
     /// Common arguments
     #[command(flatten)]
     pub common: FeedCommon,
@@ -193,6 +209,9 @@ pub struct DbnArgs {
     /// Venue of the symbols (default: the name of the data set)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
+    /// Gaps
+    #[command(flatten)]
+    pub gaps: GapArgs,
     /// Common arguments
     #[command(flatten)]
     pub common: FeedCommon,
@@ -239,6 +258,7 @@ mod tests {
         let args = |files: &[&str], venue: Option<&str>| BinanceCaptureArgs {
             files: files.iter().map(|text| text.parse().unwrap()).collect(),
             venue: venue.map(str::to_owned),
+            gaps: GapArgs { follow_gaps: false },
             common: FeedCommon { batch: NonZeroUsize::MIN, rate: None, again: false },
         };
         let error = args(&["A=x", "y"], None).venues().unwrap_err().to_string();

@@ -30,7 +30,7 @@ pub use dlq::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqReplayArgs, DlqSho
 pub use exit::{DIVERGED, INEXACT, UNUSABLE, UsageError, exit_code};
 pub use export::{ExportArgs, ExportFormat};
 pub use feed::{
-    BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, SynthArgs, VenueFile,
+    BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, SynthArgs, VenueFile,
 };
 pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStateArg};
 pub use interrupt::Interrupt;

@@ -1,6 +1,7 @@
 //! `warptape feed`: ticks of a source into the log.
 
 mod csv;
+mod gaps;
 mod scales;
 mod summary;
 
@@ -13,7 +14,7 @@ use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::topics::ready_topics;
-use crate::cli::{FeedArgs, FeedCommon, FeedSource, Interrupt, SynthArgs};
+use crate::cli::{FeedArgs, FeedCommon, FeedSource, GapArgs, Interrupt, SynthArgs};
 use crate::engine::Topics;
 use crate::feed_ledger::{FeedInput, FeedLedger, claim};
 use crate::open::{Purpose, open_log};
@@ -24,9 +25,10 @@ use warptape_sources::binance_capture::BinanceCapture;
 use warptape_sources::csv::{CsvMapping, unpacked_name};
 use warptape_sources::dbn::DbnSource;
 use warptape_sources::synth::{SynthConfig, SynthSource};
-use warptape_sources::{ProgressUnit, Source};
+use warptape_sources::{GapFollower, GapSurvey, ProgressUnit, Source};
 
 use self::csv::CsvFeed;
+use self::gaps::{FeedGaps, KnownGaps, followed, look_at, refuse_pipe};
 
 /// With a rate, ticks that are due wait for at most about this long before they are committed.
 const PACE_COMMIT: Duration = Duration::from_millis(100);
@@ -42,9 +44,10 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let stopping = interrupt.clone();
     let topics = &settings.topics.names;
     let _claims = claim(&*log, &topics.feeds, &inputs)?;
+    let name = publisher_name(topics, &inputs);
     let mut publisher = Publisher::new(
         &log,
-        &publisher_name(topics, &inputs),
+        &name,
         &topics.ticks,
         partitions,
         common.batch,
@@ -55,21 +58,34 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let before: Vec<u64> = ledger.ticks().collect();
     let mut scales = ledger.scales().clone();
     publisher.keep(ledger);
-    let mut source = match opened {
-        OpenedSource::Ready(source) => source,
-        OpenedSource::Csv(csv) => {
+    let ahead_ns_max = settings.stages.future_max_ns;
+    let known = |gaps, are_followed| -> anyhow::Result<FeedGaps> {
+        let follower = GapFollower::new(gaps, ahead_ns_max, inputs.len(), partitions);
+        let known = KnownGaps::new(follower, are_followed, &before, name.clone());
+        Ok(FeedGaps::Known(Box::new(known.find_empty(&*log, &topics.ticks, partitions)?)))
+    };
+    let watched = || FeedGaps::Watched(GapSurvey::new(ahead_ns_max, inputs.len()));
+    let (mut source, mut gaps) = match opened {
+        OpenedSource::Ready { source, to_look_at: None } => (source, watched()),
+        OpenedSource::Ready { source, to_look_at: Some(mut survey) } => {
+            scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
+            let found = look_at(&mut survey, ahead_ns_max, inputs.len(), &interrupt);
+            (source, known(followed(&found)?, true)?)
+        }
+        OpenedSource::Csv(mut csv) => {
             scales.extend(csv.scales_in_log(&*log, &topics.ticks, partitions, &interrupt)?);
-            Source::Csv(csv.open(&scales, &interrupt)?)
+            csv.know_scales(&scales, &interrupt)?;
+            let gaps = csv.gaps(watched, known)?;
+            (Source::Csv(csv.open()?), gaps)
         }
     };
     scales.iter().for_each(|(symbol, scale)| source.know_scale(symbol, *scale));
-    for (input, &ticks) in before.iter().enumerate() {
-        source.leave(input, ticks);
-    }
+    gaps.leave(&mut source, &before);
     let bar = progress_bar(&source);
     let started = Instant::now();
     let leaves_out = before.iter().any(|ticks| *ticks > 0);
-    let fed = feed(&mut source, &mut publisher, leaves_out, common.rate, &interrupt, &bar);
+    let pace = common.rate.map(Pace::start);
+    let fed = feed(&mut source, &mut gaps, &mut publisher, leaves_out, pace, &interrupt, &bar);
     bar.finish_and_clear();
     let published = publisher.published();
     fed.with_context(|| stopped(published.ticks, publisher.in_doubt_ticks()))?;
@@ -89,6 +105,9 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     }
     if let Source::Csv(csv) = &source {
         summary::write_csv(&mut stdout, csv)?;
+    }
+    for remark in gaps.remarks(&inputs, &source, ahead_ns_max) {
+        writeln!(stdout, "{remark}")?;
     }
     summary::refuse_unfit(&source.passed_over())?;
     Ok(ExitCode::SUCCESS)
@@ -158,7 +177,8 @@ struct Opened<'a> {
 }
 
 enum OpenedSource {
-    Ready(Source),
+    /// What is fed; the same once more if its gaps are to be found before.
+    Ready { source: Source, to_look_at: Option<Source> },
     /// Files that were looked at, and are opened to be fed once the log is known.
     Csv(CsvFeed),
 }
@@ -180,9 +200,10 @@ fn open<'a>(
             let files = args.venues()?;
             let input =
                 |(venue, path): &(String, PathBuf)| file("binance-capture", format!("venue={venue}"), path);
+            let open = || anyhow::Ok(Source::BinanceCapture(BinanceCapture::open(&files)?));
             Opened {
                 inputs: files.iter().map(input).collect(),
-                input: OpenedSource::Ready(Source::BinanceCapture(BinanceCapture::open(&files)?)),
+                input: ready(open, args.gaps, files.iter().map(|(_, path)| path.as_path()))?,
                 common: &args.common,
             }
         }
@@ -193,9 +214,10 @@ fn open<'a>(
         FeedSource::Dbn(args) => {
             let venue = args.venue.as_deref();
             let input = |path: &PathBuf| file("dbn", format!("venue={}", venue.unwrap_or_default()), path);
+            let open = || anyhow::Ok(Source::Dbn(DbnSource::open(&args.files, venue)?));
             Opened {
                 inputs: args.files.iter().map(input).collect(),
-                input: OpenedSource::Ready(Source::Dbn(DbnSource::open(&args.files, venue)?)),
+                input: ready(open, args.gaps, args.files.iter().map(PathBuf::as_path))?,
                 common: &args.common,
             }
         }
@@ -212,23 +234,36 @@ fn open<'a>(
                     other_order: None,
                     former: None,
                 }],
-                input: OpenedSource::Ready(synth),
+                input: OpenedSource::Ready { source: synth, to_look_at: None },
                 common: &args.common,
             }
         }
     })
 }
 
+/// A source that is opened once more where its gaps are to be followed.
+fn ready<'a>(
+    open: impl Fn() -> anyhow::Result<Source>,
+    args: GapArgs,
+    paths: impl Iterator<Item = &'a Path>,
+) -> anyhow::Result<OpenedSource> {
+    if args.follow_gaps {
+        refuse_pipe("--follow-gaps", paths)?;
+    }
+    let to_look_at = args.follow_gaps.then(&open).transpose()?;
+    Ok(OpenedSource::Ready { source: open()?, to_look_at })
+}
+
 /// `leaves_out` tells whether ticks of the source were in the log before.
 fn feed(
     source: &mut Source,
+    gaps: &mut FeedGaps,
     publisher: &mut Publisher,
     leaves_out: bool,
-    rate: Option<u64>,
+    mut pace: Option<Pace>,
     interrupt: &Interrupt,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
-    let mut pace = rate.map(Pace::start);
     let mut taken = 0_u64;
     loop {
         if let Some(pace) = &mut pace {
@@ -247,6 +282,9 @@ fn feed(
             Some(Ok(tick)) => {
                 if let Some((symbol, scale)) = source.take_begun_scale() {
                     publisher.begin_scale(symbol, scale);
+                }
+                if !gaps.take(source, &tick, publisher)? {
+                    continue;
                 }
                 publisher.push_from(source.last_input(), tick)?;
             }

@@ -184,17 +184,6 @@ fn rows_that_go_back_are_refused_or_sorted_whatever_the_batch() {
 }
 
 #[test]
-fn a_gap_of_weeks_is_told_of() {
-    let folder = market("1s");
-    let folder = folder.path();
-    write(folder, "BTCUSDT-aggTrades-2024-08.csv", &interleaved(20));
-    let (told, _) = feed(folder, "w.db", &["BTCUSDT-aggTrades-2024-08.csv", "--sort"], 0);
-    assert!(told.contains("time goes on more than 4 days later 1 times, first in line 2"), "{told}");
-    let (bars, late, dead) = run(folder, "w.db");
-    assert_eq!((bars.len(), late, dead), (10, 0, 7));
-}
-
-#[test]
 fn a_file_that_runs_backwards_gives_what_it_gives_turned_round() {
     let folder = market("1s");
     let folder = folder.path();

@@ -24,6 +24,7 @@ mod disk_full;
 mod endpoint;
 mod evictions;
 mod exports;
+mod feed_gaps;
 mod feeds;
 mod history;
 mod holes;

@@ -159,6 +159,11 @@ impl Iterator for CaptureFile {
 }
 
 impl CaptureFile {
+    /// The current line.
+    pub(super) fn line(&self) -> u64 {
+        self.lines.number()
+    }
+
     /// Counts the tick of the current line, whose numbers no tick can hold.
     fn count_unfit(&mut self, problem: &FieldProblem) {
         warn_of(&self.lines, problem, self.passed_over.unfit());

@@ -66,6 +66,11 @@ impl BinanceCapture {
         self.merge.last_input()
     }
 
+    /// The line of the last tick in its file.
+    pub(super) fn last_line(&self) -> u64 {
+        self.merge.inputs()[self.merge.last_input()].line()
+    }
+
     /// Leaves out the first ticks of a file. To be called before the first tick is taken.
     pub fn leave(&mut self, input: usize, ticks: u64) {
         self.merge.leave(input, ticks);

@@ -137,6 +137,11 @@ impl CsvFile {
         self
     }
 
+    /// The line of the last tick.
+    pub(super) fn line(&self) -> u64 {
+        self.rows.number()
+    }
+
     pub(super) fn progress(&self) -> &FileProgress {
         self.rows.file.progress()
     }

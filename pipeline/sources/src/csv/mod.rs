@@ -37,7 +37,7 @@ use super::{PassedOver, Progress, SourceError};
 pub use self::bad_lines::BadLines;
 pub use self::binance_dump::unpacked_name;
 pub use self::mapping::CsvMapping;
-pub use self::row_order::OrderLimits;
+pub use self::row_order::{OrderLimits, length_text};
 pub use self::survey::{AsideSummary, FeedOrder, FileOrder};
 
 /// How CSV files are read.
@@ -98,11 +98,19 @@ impl CsvSource {
         config: &CsvConfig,
         orders: &[FileOrder],
     ) -> Result<CsvSource, SourceError> {
-        let is_alone = orders.iter().filter(|order| order.is_sorted).count() == 1;
-        Self::open_each(paths, config, |file, number| match orders.get(number) {
-            Some(order) if order.is_sorted => file.sorted(*order, is_alone),
-            _ => file,
-        })
+        Self::open_each(paths, config, |file, number| in_order(file, number, orders))
+    }
+
+    /// Likewise, to be looked at.
+    ///
+    /// # Errors
+    /// As [`CsvSource::open`].
+    pub fn open_in_order_to_survey(
+        paths: &[PathBuf],
+        config: &CsvConfig,
+        orders: &[FileOrder],
+    ) -> Result<CsvSource, SourceError> {
+        Self::open_each(paths, config, |file, number| in_order(file.for_survey(), number, orders))
     }
 
     fn open_each(
@@ -145,11 +153,6 @@ impl CsvSource {
         self.merge.inputs().iter().flat_map(|file| file.survey().remarks(self.order)).collect()
     }
 
-    /// Gaps in the ticks that were given, behind which `run` takes the first ones for wrong.
-    pub fn jump_remarks(&self) -> Vec<String> {
-        self.merge.inputs().iter().filter_map(|file| file.survey().jump_remark()).collect()
-    }
-
     /// True if trade ids were no integers and are kept as hashes.
     pub fn has_hashed_ids(&self) -> bool {
         self.merge.inputs().iter().any(|file| file.survey().has_hashed_ids)
@@ -175,6 +178,11 @@ impl CsvSource {
         self.merge.last_input()
     }
 
+    /// The line of the last tick in its file.
+    pub(super) fn last_line(&self) -> u64 {
+        self.merge.inputs()[self.merge.last_input()].line()
+    }
+
     /// Leaves out the first ticks of a file. To be called before the first tick is taken.
     pub fn leave(&mut self, input: usize, ticks: u64) {
         self.merge.leave(input, ticks);
@@ -193,6 +201,15 @@ impl CsvSource {
             Some(AsideSummary { path: aside.path().to_owned(), count: aside.count(), first_line, problem })
         };
         self.merge.inputs().iter().filter_map(summary).collect()
+    }
+}
+
+/// Sorts a file if it is to be sorted.
+fn in_order(file: CsvFile, number: usize, orders: &[FileOrder]) -> CsvFile {
+    let is_alone = orders.iter().filter(|order| order.is_sorted).count() == 1;
+    match orders.get(number) {
+        Some(order) if order.is_sorted => file.sorted(*order, is_alone),
+        _ => file,
     }
 }
 

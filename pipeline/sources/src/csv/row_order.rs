@@ -3,7 +3,10 @@
 //! A tick is late when it lies more than the allowed lateness behind the greatest time before it, and a dead letter when it lies
 //! more than `stages.future_max_ms` ahead. Each venue is looked at by itself, because one may be behind the others as a whole.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use crate::gaps::JUMP_ROWS;
+use crate::venues::Venues;
 
 /// What of a file's order is let pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +26,6 @@ impl Default for OrderLimits {
     }
 }
 
-/// Rows far ahead, one after another, that are followed as a jump of the market.
-const JUMP_ROWS: u64 = 8;
-/// Venues that are told apart; all others are taken for one.
-const VENUES_MAX: usize = 1_024;
 /// A file runs backwards where so many times more rows go back than forth.
 const BACKWARDS_RATIO: u64 = 9;
 
@@ -66,11 +65,7 @@ impl Apart {
 pub(super) struct RowOrder {
     pub(super) limits: OrderLimits,
     pub(super) rows: u64,
-    venues: Vec<Venue>,
-    /// Places in `venues`, by name.
-    places: HashMap<String, usize>,
-    /// The place of the last row's venue: rows of one venue mostly follow each other.
-    last: usize,
+    venues: Venues<Venue>,
     greatest_ns: i64,
     previous_ns: i64,
     rows_back: u64,
@@ -80,13 +75,10 @@ pub(super) struct RowOrder {
     /// Rows behind others of another venue alone.
     pub(super) behind_others: Apart,
     ahead: Apart,
-    /// Rows at which time goes on far ahead.
-    pub(super) jumps: Apart,
 }
 
 #[derive(Debug)]
 struct Venue {
-    name: String,
     lateness_ns: i64,
     /// Greatest time that was not far ahead.
     greatest_ns: i64,
@@ -99,9 +91,7 @@ impl RowOrder {
         RowOrder {
             limits,
             rows: 0,
-            venues: Vec::new(),
-            places: HashMap::new(),
-            last: 0,
+            venues: Venues::default(),
             greatest_ns: i64::MIN,
             previous_ns: i64::MIN,
             rows_back: 0,
@@ -109,7 +99,6 @@ impl RowOrder {
             late: Apart::default(),
             behind_others: Apart::default(),
             ahead: Apart::default(),
-            jumps: Apart::default(),
         }
     }
 
@@ -124,19 +113,22 @@ impl RowOrder {
         self.rows_back += u64::from(time_ns < self.previous_ns);
         self.rows_forth += u64::from(time_ns > self.previous_ns && self.rows > 1);
         self.previous_ns = time_ns;
-        let name = symbol.split_once(':').map_or("", |(venue, _)| venue);
-        if self.venues.get(self.last).is_none_or(|venue| venue.name != name) {
-            self.last = self.place(name, time_ns);
-        }
-        let venue = &mut self.venues[self.last];
+        let OrderLimits { lateness_ns, lateness_by_venue_ns, .. } = &self.limits;
+        let lateness_of = |name: &str| *lateness_by_venue_ns.get(name).unwrap_or(lateness_ns);
+        let new = |name: &str| Venue {
+            lateness_ns: lateness_of(name),
+            greatest_ns: time_ns,
+            ahead: Apart::default(),
+        };
+        let venue = self.venues.of(symbol, new);
         let ahead_ns = time_ns.saturating_sub(venue.greatest_ns);
         if self.limits.ahead_ns_max.is_some_and(|max| ahead_ns > max) {
             venue.ahead.add(line, ahead_ns);
-            if venue.ahead.rows < JUMP_ROWS {
+            if venue.ahead.rows < JUMP_ROWS as u64 {
                 return;
             }
-            let Apart { first_line, greatest_ns, .. } = std::mem::take(&mut venue.ahead);
-            self.jumps.add(first_line, greatest_ns);
+            // Time goes on there: none of them is wrong.
+            venue.ahead = Apart::default();
         }
         self.ahead.add_all(std::mem::take(&mut venue.ahead));
         let behind_ns = -ahead_ns;
@@ -150,20 +142,6 @@ impl RowOrder {
         }
         venue.greatest_ns = venue.greatest_ns.max(time_ns);
         self.greatest_ns = self.greatest_ns.max(time_ns);
-    }
-
-    /// The place of a venue, which begins at this time where it is new.
-    fn place(&mut self, name: &str, time_ns: i64) -> usize {
-        let is_known = self.places.contains_key(name);
-        let name = if is_known || self.venues.len() < VENUES_MAX { name } else { "" };
-        if let Some(place) = self.places.get(name) {
-            return *place;
-        }
-        let lateness_ns = *self.limits.lateness_by_venue_ns.get(name).unwrap_or(&self.limits.lateness_ns);
-        let (name, ahead) = (name.to_owned(), Apart::default());
-        self.places.insert(name.clone(), self.venues.len());
-        self.venues.push(Venue { name, lateness_ns, greatest_ns: time_ns, ahead });
-        self.venues.len() - 1
     }
 
     /// Rows far ahead of those before and after them.
@@ -186,12 +164,12 @@ impl RowOrder {
 
     /// True if `run` would not take all rows in this order.
     pub(super) fn is_refused(&self) -> bool {
-        self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS
+        self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS as u64
     }
 }
 
 /// A length of time for people.
-pub(super) fn length_text(length_ns: i64) -> String {
+pub fn length_text(length_ns: i64) -> String {
     const UNITS: [(i64, &str); 4] = [
         (86_400_000_000_000, "days"),
         (3_600_000_000_000, "h"),
@@ -281,7 +259,7 @@ mod tests {
         assert!(order(&interleaved).is_refused());
         // A market that goes on after weeks jumps.
         let jump: Vec<_> = (0..20).map(|s| ("V:A", s * S + if s < 10 { 0 } else { 20 * DAY })).collect();
-        assert_eq!((order(&jump).ahead().rows, order(&jump).jumps.first_line), (0, 11));
+        assert_eq!(order(&jump).ahead().rows, 0);
         assert!(!order(&jump).is_refused());
     }
 

@@ -107,22 +107,6 @@ impl FileSurvey<'_> {
         }
     }
 
-    /// What the order of the ticks that were given costs, though they are in order.
-    pub(super) fn jump_remark(&self) -> Option<String> {
-        let jumps = self.order.jumps;
-        let ahead_ns = self.order.limits.ahead_ns_max?;
-        (jumps.rows > 0).then(|| {
-            format!(
-                "{}: time goes on more than {} later {} times, first in line {}: `run` takes the first ticks behind such a gap for wrong \
-                 (`stages.future_max_ms`), and `dlq replay` sends them again",
-                self.path.display(),
-                length_text(ahead_ns),
-                jumps.rows,
-                jumps.first_line
-            )
-        })
-    }
-
     /// What is worth to be known of the file, though it is fed.
     pub(super) fn remarks(&self, order: FeedOrder) -> Vec<String> {
         let path = self.path.display();

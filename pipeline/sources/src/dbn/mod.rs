@@ -72,6 +72,11 @@ impl DbnSource {
         self.merge.last_input()
     }
 
+    /// The record of the last tick in its file.
+    pub(super) fn last_record(&self) -> u64 {
+        self.merge.inputs()[self.merge.last_input()].record
+    }
+
     /// Leaves out the first ticks of a file. To be called before the first tick is taken.
     pub fn leave(&mut self, input: usize, ticks: u64) {
         self.merge.leave(input, ticks);

@@ -371,3 +371,19 @@ fn files_are_merged_by_receive_time() {
     let offsets: Vec<i64> = source.map(|tick| tick.expect("good").event_time_ns - EVENT_NS as i64).collect();
     assert_eq!(offsets, [0, 10, 20, 30, 60, 70]);
 }
+
+#[test]
+fn gaps_are_found_by_the_record_behind_them() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let later = |number: u64| if number < 10 { 0 } else { 120_000_000_000 };
+    let trades: Vec<TradeMsg> = (0..20).map(|number| trade_message(number + later(number), b'B')).collect();
+    let path = write_file(&folder, "gap.dbn", encode(Schema::Trades, &trades, false));
+    let mut source = crate::Source::Dbn(DbnSource::open(&[path], None).expect("opens"));
+    let mut survey = crate::GapSurvey::new(Some(60 * E9), 1);
+    while let Some(tick) = source.next() {
+        let tick = tick.expect("a trade");
+        survey.add(source.last_place(), &tick.symbol, tick.event_time_ns);
+    }
+    let gap = survey.gaps().of_input(0).expect("a gap");
+    assert_eq!((gap.count, gap.line, gap.length_ns / E9), (1, 11, 120));
+}

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use indicatif::{HumanCount, ProgressBar};
-
+use super::gaps::{FeedGaps, followed, is_pipe, look_at, refuse_pipe, remark};
 use super::scales::scales_in_log;
-use super::{DUMP, LOOK_TICKS, SORTED, canonical, progress_bar};
-use crate::cli::{CsvArgs, Interrupt, UsageError};
+use super::{DUMP, SORTED, canonical};
+use crate::cli::{CsvArgs, Interrupt};
 use crate::clock::wall_clock_ns;
 use crate::feed_ledger::FeedInput;
 use warptape_eventlog::EventLog;
-use warptape_sources::Source;
-use warptape_sources::csv::{BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, OrderLimits};
+use warptape_sources::csv::{
+    BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, OrderLimits, length_text,
+};
+use warptape_sources::{GapSurvey, Gaps, Source, SourceError};
 use warptape_stages::StageConfig;
 
 /// Files, and what is known of them.
@@ -23,6 +24,10 @@ pub struct CsvFeed {
     orders: Vec<FileOrder>,
     /// The files, opened at once where one of them is a pipe.
     opened: Option<CsvSource>,
+    /// Whether gaps are followed.
+    follow_gaps: bool,
+    /// The gaps of files that can be read twice.
+    gaps: Option<Gaps>,
     /// Symbols whose prices have more than nine decimals, or are too large for nine.
     scaled: BTreeSet<String>,
 }
@@ -48,43 +53,94 @@ impl CsvFeed {
                 (false, false) => FeedOrder::Checked,
             },
         };
-        let paths = args.files.clone();
-        let mut feed = CsvFeed { paths, config, orders: Vec::new(), opened: None, scaled: BTreeSet::new() };
-        if let Some(pipe) = feed.paths.iter().find(|path| is_pipe(path)) {
-            if feed.config.order == FeedOrder::Sorted {
-                let found = format!("{}: --sort reads a file twice: name no pipe", pipe.display());
-                return Err(UsageError(found).into());
+        let mut feed = CsvFeed {
+            paths: args.files.clone(),
+            config,
+            orders: Vec::new(),
+            opened: None,
+            follow_gaps: args.gaps.follow_gaps,
+            gaps: None,
+            scaled: BTreeSet::new(),
+        };
+        if feed.paths.iter().any(|path| is_pipe(path)) {
+            for (option, is_given) in [("--sort", args.sort), ("--follow-gaps", feed.follow_gaps)] {
+                if is_given {
+                    refuse_pipe(option, feed.paths.iter().map(PathBuf::as_path))?;
+                }
             }
             feed.opened = Some(CsvSource::open(&feed.paths, &feed.config)?);
             return Ok(feed);
         }
-        let survey = CsvSource::open_to_survey(&feed.paths, &feed.config)?;
-        feed.survey(Source::Csv(survey), interrupt)?;
+        feed.survey(&BTreeMap::new(), interrupt)?;
         Ok(feed)
     }
 
-    /// Reads what is to be looked at up to its end, a bad line or Ctrl-C: the feed comes to the same end, and tells of it.
-    fn survey(&mut self, mut survey: Source, interrupt: &Interrupt) -> anyhow::Result<()> {
-        let bar: ProgressBar = progress_bar(&survey);
-        let mut taken = 0_u64;
-        while let Some(Ok(_)) = survey.next() {
-            taken += 1;
-            if taken.is_multiple_of(LOOK_TICKS) {
-                bar.set_position(survey.progress().done);
-                bar.set_message(format!("{} ticks looked at", HumanCount(taken)));
-                if interrupt.is_set() {
-                    break;
-                }
-            }
-        }
-        bar.finish_and_clear();
-        let Source::Csv(survey) = survey else { return Ok(()) };
+    /// Reads the files as they stand, and once more in the order of times where that is another one and they may have gaps.
+    fn survey(&mut self, scales: &BTreeMap<String, u8>, interrupt: &Interrupt) -> anyhow::Result<()> {
+        let survey = CsvSource::open_to_survey(&self.paths, &self.config)?;
+        let (mut gaps, survey) = self.look_for_gaps(survey, scales, interrupt);
         self.orders = survey.file_orders()?;
         for remark in survey.remarks() {
             tracing::warn!("{remark}");
         }
         self.scaled = survey.scaled_symbols().clone();
+        if self.orders.iter().any(|order| order.is_sorted) && gaps.may_have_gaps() {
+            let sorted = CsvSource::open_in_order_to_survey(&self.paths, &self.config, &self.orders)?;
+            gaps = self.look_for_gaps(sorted, scales, interrupt).0;
+        }
+        let found = if self.follow_gaps { followed(&gaps)? } else { gaps.gaps() };
+        if !self.follow_gaps && self.config.order != FeedOrder::Kept {
+            self.refuse_gaps(&found)?;
+        }
+        self.gaps = Some(found);
         Ok(())
+    }
+
+    fn look_for_gaps(
+        &self,
+        survey: CsvSource,
+        scales: &BTreeMap<String, u8>,
+        interrupt: &Interrupt,
+    ) -> (GapSurvey, CsvSource) {
+        let mut survey = Source::Csv(survey);
+        scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
+        let gaps = look_at(&mut survey, self.config.limits.ahead_ns_max, self.paths.len(), interrupt);
+        let Source::Csv(survey) = survey else { unreachable!("it was made two lines above") };
+        (gaps, survey)
+    }
+
+    /// Refuses gaps of which nobody has said what becomes of them.
+    fn refuse_gaps(&self, gaps: &Gaps) -> Result<(), SourceError> {
+        for (file, path) in self.paths.iter().enumerate() {
+            let Some(gap) = gaps.of_input(file) else { continue };
+            let others = match gap.count - 1 {
+                0 => String::new(),
+                others => format!(" (and {others} more times behind that)"),
+            };
+            return Err(SourceError::Gap {
+                path: path.clone(),
+                line: gap.line,
+                found: format!("time goes on {} later{others}", length_text(gap.length_ns)),
+                limit: length_text(self.config.limits.ahead_ns_max.unwrap_or(i64::MAX)),
+            });
+        }
+        Ok(())
+    }
+
+    /// What becomes of gaps: `known` are those of files that were looked at and are not fed as they stand.
+    pub fn gaps(
+        &self,
+        watched: impl FnOnce() -> FeedGaps,
+        known: impl FnOnce(Gaps, bool) -> anyhow::Result<FeedGaps>,
+    ) -> anyhow::Result<FeedGaps> {
+        let Some(gaps) = &self.gaps else { return Ok(watched()) };
+        if self.follow_gaps || self.config.order != FeedOrder::Kept {
+            return known(gaps.clone(), self.follow_gaps);
+        }
+        let limit_ns = self.config.limits.ahead_ns_max;
+        let of_file =
+            |(file, path): (usize, &PathBuf)| Some(remark(path, gaps.of_input(file)?, "line", limit_ns));
+        Ok(FeedGaps::Told(self.paths.iter().enumerate().filter_map(of_file).collect()))
     }
 
     /// What the ledger knows the files by.
@@ -120,21 +176,20 @@ impl CsvFeed {
         Ok(scales_in_log(log, ticks, partitions, &self.scaled, interrupt)?)
     }
 
-    /// Opens the files to be fed, and looks at them again if prices must have scales that symbols have in the log.
-    pub fn open(mut self, scales: &BTreeMap<String, u8>, interrupt: &Interrupt) -> anyhow::Result<CsvSource> {
-        if let Some(opened) = self.opened {
-            return Ok(opened);
-        }
-        if !scales.is_empty() {
-            let mut survey = Source::Csv(CsvSource::open_to_survey(&self.paths, &self.config)?);
-            scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
-            self.survey(survey, interrupt)?;
-        }
-        Ok(CsvSource::open_in_order(&self.paths, &self.config, &self.orders)?)
+    /// Looks at the files again if prices must have scales that symbols have in the log.
+    pub fn know_scales(
+        &mut self,
+        scales: &BTreeMap<String, u8>,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<()> {
+        if scales.is_empty() || self.opened.is_some() { Ok(()) } else { self.survey(scales, interrupt) }
     }
-}
 
-/// True if a file gives its bytes once. One that is not there is told of where it is opened.
-fn is_pipe(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+    /// Opens the files to be fed.
+    pub fn open(self) -> anyhow::Result<CsvSource> {
+        match self.opened {
+            Some(opened) => Ok(opened),
+            None => Ok(CsvSource::open_in_order(&self.paths, &self.config, &self.orders)?),
+        }
+    }
 }

@@ -63,9 +63,6 @@ pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
             "trade ids that are no integers are kept as the lower 63 bits of their XXH3-64: repeats of them are not told of"
         )?;
     }
-    for remark in csv.jump_remarks() {
-        writeln!(out, "{remark}")?;
-    }
     for aside in csv.asides() {
         writeln!(out, "bad lines are in {}", aside.path.display())?;
     }

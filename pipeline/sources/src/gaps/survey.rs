@@ -1,0 +1,233 @@
+//! A look at ticks in the order in which they are fed: where time goes on far later for good.
+
+use std::collections::HashMap;
+
+use super::venue_time::{JUMP_ROWS, Step, VenueTime};
+use crate::venues::Venues;
+
+/// Gaps that are kept.
+const GAPS_MAX: usize = 65_536;
+
+/// Where a tick was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickPlace {
+    /// The input, by its place among the files.
+    pub input: usize,
+    /// Its line, or its record in a file without lines.
+    pub line: u64,
+}
+
+/// The place of a tick, with what was known when it was read.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    place: TickPlace,
+    /// Ticks of the input before it.
+    ordinal: u64,
+    /// The greatest time of all venues.
+    stream_ns: Option<i64>,
+}
+
+/// A step of a venue's time.
+#[derive(Debug)]
+struct Found {
+    venue: String,
+    step: Step<Seen>,
+    /// The latest time that is not behind the gap, if no venue's time was there before.
+    limit_ns: Option<i64>,
+    /// Later ticks of any venue before the gap.
+    rows_back: usize,
+}
+
+impl Found {
+    /// True if other ticks stay before the gap: then it is one of a venue that is ahead of the others, and not of the market.
+    fn is_contested(&self) -> bool {
+        self.rows_back >= JUMP_ROWS
+    }
+
+    /// The length of the gap, if it is one: the beginning of the ticks is none.
+    fn length_ns(&self) -> Option<i64> {
+        let before_ns =
+            self.step.from_ns.or(self.step.place.stream_ns.filter(|_| self.limit_ns.is_some()))?;
+        Some(self.step.to_ns.saturating_sub(before_ns)).filter(|_| !self.is_contested())
+    }
+}
+
+/// Looks for gaps.
+#[derive(Debug)]
+pub struct GapSurvey {
+    ahead_ns_max: Option<i64>,
+    venues: Venues<VenueTime<Seen>>,
+    /// Ticks of each input so far.
+    given: Vec<u64>,
+    stream_ns: Option<i64>,
+    /// The least and the greatest time of all ticks.
+    range_ns: (i64, i64),
+    found: Vec<Found>,
+    is_full: bool,
+    /// The greatest limit of gaps that are not contested.
+    contest_ns: i64,
+    steps: Vec<Step<Seen>>,
+}
+
+impl GapSurvey {
+    /// Looks for gaps of more than `ahead_ns_max` in ticks of so many inputs.
+    pub fn new(ahead_ns_max: Option<i64>, inputs: usize) -> GapSurvey {
+        GapSurvey {
+            ahead_ns_max,
+            venues: Venues::default(),
+            given: vec![0; inputs],
+            stream_ns: None,
+            range_ns: (i64::MAX, i64::MIN),
+            found: Vec::new(),
+            is_full: false,
+            contest_ns: i64::MIN,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Looks at the next tick.
+    pub fn add(&mut self, place: TickPlace, symbol: &str, time_ns: i64) {
+        let Some(ahead_ns_max) = self.ahead_ns_max else { return };
+        let given = &mut self.given[place.input];
+        let seen = Seen { place, ordinal: *given, stream_ns: self.stream_ns };
+        *given += 1;
+        self.range_ns = (self.range_ns.0.min(time_ns), self.range_ns.1.max(time_ns));
+        if time_ns <= self.contest_ns {
+            self.contest(time_ns);
+        }
+        let venue = self.venues.of(symbol, |_| VenueTime::new());
+        venue.add(seen, time_ns, ahead_ns_max, &mut self.steps);
+        self.stream_ns = self.stream_ns.max(venue.greatest_ns());
+        for step in self.steps.drain(..) {
+            let limit_ns = step.place.stream_ns.map(|before_ns| before_ns.saturating_add(ahead_ns_max));
+            let limit_ns = limit_ns.filter(|limit_ns| step.to_ns > *limit_ns);
+            self.contest_ns = self.contest_ns.max(limit_ns.unwrap_or(i64::MIN));
+            self.is_full |= self.found.len() >= GAPS_MAX;
+            if !self.is_full {
+                let venue = self.venues.last_name().to_owned();
+                self.found.push(Found { venue, step, limit_ns, rows_back: 0 });
+            }
+        }
+    }
+
+    /// A tick lies before gaps that were found.
+    fn contest(&mut self, time_ns: i64) {
+        self.contest_ns = i64::MIN;
+        for found in self.found.iter_mut().filter(|found| !found.is_contested()) {
+            let Some(limit_ns) = found.limit_ns else { continue };
+            found.rows_back += usize::from(time_ns <= limit_ns);
+            if !found.is_contested() {
+                self.contest_ns = self.contest_ns.max(limit_ns);
+            }
+        }
+    }
+
+    /// True if the times lie so far apart that there may be gaps in whatever order the ticks come.
+    pub fn may_have_gaps(&self) -> bool {
+        let (least_ns, greatest_ns) = self.range_ns;
+        self.ahead_ns_max.is_some_and(|max_ns| greatest_ns.saturating_sub(least_ns) > max_ns)
+    }
+
+    /// What was found so far.
+    pub fn gaps(&self) -> Gaps {
+        let certain = || self.found.iter().filter(|found| !found.is_contested());
+        let starts = certain().filter(|found| found.step.from_ns.is_none());
+        let later = certain().filter(|found| found.step.from_ns.is_some());
+        let mut summaries: Vec<Option<GapSummary>> = vec![None; self.given.len()];
+        for found in certain() {
+            let Some(length_ns) = found.length_ns() else { continue };
+            let TickPlace { input, line } = found.step.place.place;
+            let summary = summaries[input].get_or_insert(GapSummary { count: 0, line, length_ns });
+            summary.count += 1;
+        }
+        Gaps {
+            starts: starts.map(|found| (found.venue.clone(), found.step.to_ns)).collect(),
+            later: later
+                .map(|found| ((found.step.place.place.input, found.step.place.ordinal), found.step.to_ns))
+                .collect(),
+            summaries,
+            is_cut: self.is_full,
+        }
+    }
+}
+
+/// The gaps of one input: how many, and the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GapSummary {
+    /// How many.
+    pub count: u64,
+    /// The first line behind the first one.
+    pub line: u64,
+    /// How much later time goes on there.
+    pub length_ns: i64,
+}
+
+/// Gaps in the ticks of some inputs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// The time with which each venue begins, where rows agree on it.
+    pub(super) starts: HashMap<String, i64>,
+    /// The time with which a venue goes on, by the input of the first tick behind the gap and the number of the input's ticks before it.
+    pub(super) later: HashMap<(usize, u64), i64>,
+    summaries: Vec<Option<GapSummary>>,
+    is_cut: bool,
+}
+
+impl Gaps {
+    /// The gaps of an input.
+    pub fn of_input(&self, input: usize) -> Option<GapSummary> {
+        self.summaries.get(input).copied().flatten()
+    }
+
+    /// True if there are more gaps than are kept.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400_000_000_000;
+
+    fn summaries(inputs: usize, ticks: &[(usize, &str, i64)]) -> Vec<Option<(u64, u64, i64)>> {
+        let mut survey = GapSurvey::new(Some(4 * DAY), inputs);
+        for (number, (input, symbol, time_ns)) in ticks.iter().enumerate() {
+            survey.add(TickPlace { input: *input, line: number as u64 + 1 }, symbol, *time_ns);
+        }
+        let gaps = survey.gaps();
+        (0..inputs)
+            .map(|input| gaps.of_input(input).map(|gap| (gap.count, gap.line, gap.length_ns / DAY)))
+            .collect()
+    }
+
+    fn of(input: usize, symbol: &str, day: i64) -> impl Iterator<Item = (usize, &str, i64)> {
+        (0..10).map(move |row| (input, symbol, day * DAY + row))
+    }
+
+    #[test]
+    fn gaps_within_a_file_and_between_files_are_found() {
+        let within: Vec<_> = of(0, "V:A", 0).chain(of(0, "V:B", 20)).collect();
+        assert_eq!(summaries(1, &within), [Some((1, 11, 19))]);
+        let between: Vec<_> = of(0, "V:A", 0).chain(of(1, "V:A", 20)).collect();
+        assert_eq!(summaries(2, &between), [None, Some((1, 11, 19))]);
+        let of_two_venues: Vec<_> = of(0, "V:A", 0).chain(of(1, "W:A", 20)).collect();
+        assert_eq!(summaries(2, &of_two_venues), [None, Some((1, 11, 19))]);
+    }
+
+    #[test]
+    fn a_venue_that_is_always_ahead_of_another_one_has_no_gap() {
+        let days = |row: i64| [(0, "V:A", row), (0, "W:B", row + 20 * DAY)];
+        let rows: Vec<_> = (0..40).flat_map(days).collect();
+        assert_eq!(summaries(1, &rows), [None]);
+    }
+
+    #[test]
+    fn a_venue_pauses_beside_one_that_goes_on() {
+        let mut rows: Vec<_> = (0..30).map(|day| (0, "W:B", day * DAY)).collect();
+        rows.extend(of(0, "V:A", 0).chain(of(0, "V:A", 20)));
+        rows.sort_by_key(|(_, _, time_ns)| *time_ns);
+        assert_eq!(summaries(1, &rows)[0].map(|(count, _, days)| (count, days)), Some((1, 19)));
+    }
+}

@@ -1,0 +1,200 @@
+//! Gaps in what is fed, behind which `run` takes the first ticks for wrong: told of, or followed by words among the ticks.
+
+use std::path::Path;
+
+use indicatif::{HumanCount, ProgressBar};
+
+use super::{LOOK_TICKS, progress_bar};
+use crate::cli::{Interrupt, UsageError};
+use crate::feed_ledger::FeedInput;
+use crate::publisher::{PublishError, Publisher};
+use warptape_eventlog::{EventLog, LogError, TopicPartition};
+use warptape_schemas::SetEventTime;
+use warptape_schemas::tick::Tick;
+use warptape_sources::csv::length_text;
+use warptape_sources::{GapFollower, GapSummary, GapSurvey, Gaps, Source};
+
+/// What a feed does about gaps.
+pub enum FeedGaps {
+    /// Nobody has looked at the ticks before: they are looked at when they are fed.
+    Watched(GapSurvey),
+    /// All is told already, or is to be told at the end.
+    Told(Vec<String>),
+    /// They are known.
+    Known(Box<KnownGaps>),
+}
+
+/// Gaps of ticks that were looked at.
+pub struct KnownGaps {
+    follower: GapFollower,
+    /// Ticks of each input that are in the log and are still to come.
+    left: Vec<u64>,
+    /// True if they are followed, false if they are counted.
+    are_followed: bool,
+    /// Partitions without ticks: any time is followed there.
+    is_empty: Vec<bool>,
+    /// Who says how far event time has come.
+    by: String,
+    /// Gaps before ticks of a partition.
+    met: u64,
+}
+
+impl KnownGaps {
+    /// Gaps of ticks that go to these partitions, of which so many of each input are in the log.
+    pub fn new(follower: GapFollower, are_followed: bool, before: &[u64], by: String) -> KnownGaps {
+        KnownGaps { follower, left: before.to_vec(), are_followed, is_empty: Vec::new(), by, met: 0 }
+    }
+
+    /// Finds out which partitions have no ticks.
+    pub fn find_empty(
+        mut self,
+        log: &dyn EventLog,
+        ticks: &str,
+        partitions: i32,
+    ) -> Result<KnownGaps, LogError> {
+        let is_empty = |partition| {
+            let place = TopicPartition { topic: ticks.to_owned(), partition };
+            Ok(log.written_end(&place)? == 0)
+        };
+        self.is_empty = (0..partitions).map(is_empty).collect::<Result<_, LogError>>()?;
+        Ok(self)
+    }
+
+    /// Says what is to be said before a tick. Whether the tick is to be published.
+    fn take(&mut self, input: usize, tick: &Tick, publisher: &mut Publisher) -> Result<bool, PublishError> {
+        let is_published = self.left[input] == 0;
+        self.left[input] = self.left[input].saturating_sub(1);
+        let Some(word) = self.follower.next(input, tick, is_published) else { return Ok(is_published) };
+        self.met += u64::from(word.is_gap);
+        // A partition's first tick may lie far behind what was fed before, or a feed before was broken off within a gap.
+        if self.are_followed && (word.is_gap || !self.is_empty[word.partition as usize]) {
+            let event_time_max_ns = word.event_time_ns;
+            let id = format!("{}-{}-{event_time_max_ns}", self.by, word.partition);
+            let set = SetEventTime {
+                id,
+                by: self.by.clone(),
+                event_time_max_ns,
+                cuts_bars: false,
+                only_forward: true,
+            };
+            publisher.say_event_time(word.partition, &set)?;
+        }
+        Ok(is_published)
+    }
+}
+
+impl FeedGaps {
+    /// Has the source leave out what is in the log, unless it is to be looked at.
+    pub fn leave(&self, source: &mut Source, before: &[u64]) {
+        if let FeedGaps::Known(_) = self {
+            return;
+        }
+        for (input, &ticks) in before.iter().enumerate() {
+            source.leave(input, ticks);
+        }
+    }
+
+    /// Looks at a tick that the source has given. Whether it is to be published.
+    pub fn take(
+        &mut self,
+        source: &Source,
+        tick: &Tick,
+        publisher: &mut Publisher,
+    ) -> Result<bool, PublishError> {
+        match self {
+            FeedGaps::Watched(survey) => {
+                survey.add(source.last_place(), &tick.symbol, tick.event_time_ns);
+                Ok(true)
+            }
+            FeedGaps::Told(_) => Ok(true),
+            FeedGaps::Known(gaps) => gaps.take(source.last_input(), tick, publisher),
+        }
+    }
+
+    /// What is told at the end.
+    pub fn remarks(&self, inputs: &[FeedInput], source: &Source, ahead_ns_max: Option<i64>) -> Vec<String> {
+        match self {
+            FeedGaps::Watched(survey) => {
+                let gaps = survey.gaps();
+                let place = if let Source::Dbn(_) = source { "record" } else { "line" };
+                let of_input = |(number, input): (usize, &FeedInput)| {
+                    let (path, gap) = (input.path.as_ref()?, gaps.of_input(number)?);
+                    Some(remark(path, gap, place, ahead_ns_max))
+                };
+                inputs.iter().enumerate().filter_map(of_input).collect()
+            }
+            FeedGaps::Told(remarks) => remarks.clone(),
+            FeedGaps::Known(gaps) if gaps.met == 0 => Vec::new(),
+            FeedGaps::Known(gaps) if gaps.are_followed => {
+                vec![format!("event time was set behind {} gaps of partitions", HumanCount(gaps.met))]
+            }
+            FeedGaps::Known(gaps) => vec![format!(
+                "time goes on more than {} later {} times within a partition, though not in the files: {}; --follow-gaps has `run` follow",
+                length_text(ahead_ns_max.unwrap_or(i64::MAX)),
+                HumanCount(gaps.met),
+                LOSS
+            )],
+        }
+    }
+}
+
+const LOSS: &str = "`run` takes the first ticks behind such a gap for wrong (`stages.future_max_ms`), and `dlq replay` sends them again";
+
+/// What the gaps of a file cost that nobody follows.
+pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: Option<i64>) -> String {
+    let limit = length_text(ahead_ns_max.unwrap_or(i64::MAX));
+    let GapSummary { count, line, .. } = gap;
+    let path = path.display();
+    format!("{path}: time goes on more than {limit} later {count} times, first in {place} {line}: {LOSS}")
+}
+
+/// Reads what is to be looked at up to its end, an error or Ctrl-C: the feed comes to the same end, and tells of it.
+pub fn look_at(
+    source: &mut Source,
+    ahead_ns_max: Option<i64>,
+    inputs: usize,
+    interrupt: &Interrupt,
+) -> GapSurvey {
+    let bar: ProgressBar = progress_bar(source);
+    let mut gaps = GapSurvey::new(ahead_ns_max, inputs);
+    let mut taken = 0_u64;
+    while let Some(Ok(tick)) = source.next() {
+        gaps.add(source.last_place(), &tick.symbol, tick.event_time_ns);
+        taken += 1;
+        if taken.is_multiple_of(LOOK_TICKS) {
+            bar.set_position(source.progress().done);
+            bar.set_message(format!("{} ticks looked at", HumanCount(taken)));
+            if interrupt.is_set() {
+                break;
+            }
+        }
+    }
+    bar.finish_and_clear();
+    gaps
+}
+
+/// The gaps that were found, if they can be followed.
+pub fn followed(survey: &GapSurvey) -> Result<Gaps, UsageError> {
+    let gaps = survey.gaps();
+    if gaps.is_cut() {
+        let found =
+            "--follow-gaps: there are more than 65,536 gaps: raise `stages.future_max_ms`, or feed parts";
+        return Err(UsageError(found.to_owned()));
+    }
+    Ok(gaps)
+}
+
+/// True if a file gives its bytes once. One that is not there is told of where it is opened.
+pub fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// Refuses a pipe where an option needs files that can be read twice.
+pub fn refuse_pipe<'a>(option: &str, mut paths: impl Iterator<Item = &'a Path>) -> Result<(), UsageError> {
+    match paths.find(|path| is_pipe(path)) {
+        Some(pipe) => {
+            Err(UsageError(format!("{}: {option} reads a file twice: name no pipe", pipe.display())))
+        }
+        None => Ok(()),
+    }
+}
