@@ -4,12 +4,16 @@
 use warptape_cuda::Inventory;
 use warptape_scheduler::{GROUPS_TOTAL_MAX, autoscale::check_autoscale, check_config};
 
+use super::declaration::Values;
 use super::lanes;
 use super::mistake::Mistake;
 use super::parts::Settings;
 use super::sections::KEYS;
 use super::show::Effective;
 use super::syntax::LANES_MAX;
+use super::value::Setting;
+
+const LATENESS_BY_VENUE: &str = "stages.lateness_by_venue";
 
 /// A mistake that shows only when keys are seen together.
 pub(super) struct Relation {
@@ -83,6 +87,12 @@ pub(super) fn relations(
             Some("log.url"),
             "another log than log.url: what is cut off one place is to be known by the other",
         ));
+    }
+    let venues = settings.stages.lateness_by_venue_ns.len();
+    if let Setting::List(given) = Values(effective).get(LATENESS_BY_VENUE)
+        && given.len() > venues
+    {
+        mistakes.push(relation(effective, LATENESS_BY_VENUE, None, "each venue once"));
     }
     let groups = i64::from(settings.topics.partitions) * i64::from(settings.stages.groups_per_partition);
     if groups > GROUPS_TOTAL_MAX {

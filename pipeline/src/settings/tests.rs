@@ -253,6 +253,14 @@ fn relations_between_keys() {
         found("[engine]\ndevices = [\"cpu:64\", \"cpu:1\"]"),
         ["engine.devices @ w.toml:2: [\"cpu:64\", \"cpu:1\"]"]
     );
+    assert_eq!(
+        found("[stages]\nlateness_by_venue = [\"A=5s\", \"A=6s\"]"),
+        ["stages.lateness_by_venue @ w.toml:2: [\"A=5s\", \"A=6s\"]"]
+    );
+    for wrong in ["A=5", "=5s", "A:B=5s", "A=2h", "A=tick:5", "A"] {
+        let toml = format!("[stages]\nlateness_by_venue = [\"{wrong}\"]");
+        assert_eq!(found(&toml), [format!("stages.lateness_by_venue @ w.toml:2: [\"{wrong}\"]")]);
+    }
     // Beside other mistakes too, but not where one of the two keys is itself refused.
     assert_eq!(
         found("[stages.indicators]\nsma = 0\nema_fast = 200"),

@@ -126,7 +126,10 @@ impl FeedGaps {
             FeedGaps::Told(remarks) => remarks.clone(),
             FeedGaps::Known(gaps) if gaps.met == 0 => Vec::new(),
             FeedGaps::Known(gaps) if gaps.are_followed => {
-                vec![format!("event time was set behind {} gaps of partitions", HumanCount(gaps.met))]
+                vec![format!(
+                    "event time was set to go on behind gaps: {} times, once a gap and partition",
+                    HumanCount(gaps.met)
+                )]
             }
             FeedGaps::Known(gaps) => vec![format!(
                 "time goes on more than {} later {} times within a partition, though not in the files: {}; --follow-gaps has `run` follow",
