@@ -25,7 +25,7 @@ mod slab;
 mod state;
 mod step;
 mod table;
-mod ties;
+pub(crate) mod ties;
 mod windows;
 
 pub use columns::IndicatorColumns;

@@ -30,7 +30,7 @@ pub(crate) struct Line {
 
 /// The whole number that a product is nearest to.
 #[inline(always)]
-fn rounded(product: f64) -> f64 {
+pub(crate) fn rounded(product: f64) -> f64 {
     (product + ROUND) - ROUND
 }
 
@@ -47,6 +47,13 @@ fn digits_of(value: f64, digits: usize) -> Option<usize> {
         let product = value * TENS[digits];
         product.abs() < WHOLE_MAX && rounded(product) / TENS[digits] == value
     })
+}
+
+/// The least power of ten by which all values are whole numbers of up to 51 bits, if there is one up to 1e9.
+pub(crate) fn scale_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let digits = values.clone().try_fold(0, |digits, value| digits_of(value, digits))?;
+    // A number that has few digits may be too great for those of others.
+    values.clone().all(|value| digits_of(value, digits) == Some(digits)).then_some(TENS[digits])
 }
 
 impl Line {

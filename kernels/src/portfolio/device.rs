@@ -65,7 +65,7 @@ pub fn run_on_device(
     assert_eq!(scenarios.assets(), portfolio.assets().len(), "moves for each asset");
     assert!(range.end <= scenarios.len(), "scenarios that there are");
     let books = portfolio.parents().len();
-    let mut found = Profits { columns: vec![Vec::new(); books] };
+    let mut found = Profits { columns: vec![Vec::new(); books], ..Profits::default() };
     if range.start < range.end && books > 0 {
         with_workspace(device, memory, |workspace| {
             let args = put_portfolio(workspace, portfolio, scenarios)?;

@@ -85,7 +85,8 @@ impl LiveProfits {
 
     /// The profits of all books.
     pub fn profits(&self) -> Profits {
-        Profits { columns: self.trees.iter().map(|tree| tree.sum().to_vec()).collect() }
+        let columns = self.trees.iter().map(|tree| tree.sum().to_vec()).collect();
+        Profits { columns, ..Profits::default() }
     }
 
     /// Replaces the portfolio by another one. Positions that differ, or whose assets' markets differ, are revalued, and no others. `None`,

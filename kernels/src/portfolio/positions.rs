@@ -260,6 +260,21 @@ impl Portfolio {
         self
     }
 
+    /// The portfolio without some positions, whose numbers ascend.
+    #[must_use]
+    pub fn without(mut self, positions: &[usize]) -> Self {
+        let is_kept = |number: usize| positions.binary_search(&number).is_err();
+        let kept: Vec<usize> = (0..self.positions.len()).filter(|&number| is_kept(number)).collect();
+        self.positions = kept.iter().map(|&number| self.positions[number]).collect();
+        self.units = kept.iter().map(|&number| self.units[number]).collect();
+        self.boundaries = kept.iter().map(|&number| self.boundaries[number].clone()).collect();
+        self.members.iter_mut().for_each(|members| members.positions.clear());
+        for (number, position) in self.positions.iter().enumerate() {
+            self.members[position.book].positions.push(number);
+        }
+        self
+    }
+
     /// True if any position has a boundary of exercise.
     pub fn has_boundaries(&self) -> bool {
         self.boundaries.iter().any(Option::is_some)

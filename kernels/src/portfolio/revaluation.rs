@@ -1,5 +1,6 @@
 //! Values in scenarios, [`LANES`] of them side by side.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
@@ -11,7 +12,8 @@ use crate::isa::{HotLoop, Isa};
 use crate::math::{density_and_cdf, exp, ln_of_positive};
 use crate::pricing::draws::{LANES, Lanes};
 use crate::pricing::{
-    AmericanOption, AssetMarket, DigitalPayout, ExerciseBoundary, PRICE_RANGE, RATE_RANGE, VOLATILITY_RANGE,
+    AmericanError, AmericanOption, AssetMarket, DigitalPayout, ExerciseBoundary, PRICE_RANGE, RATE_RANGE,
+    VOLATILITY_RANGE,
 };
 
 /// Kinds of instruments, as numbers that kernels know.
@@ -215,8 +217,8 @@ fn unit_values<const N: usize>(terms: &HeldTerms, moves: &[[f64; N]; MOVES]) -> 
     found
 }
 
-/// The values of one unit of an American option. Where nothing but the spot moves, its boundary stays what it is; else it is found anew, and
-/// where none is, the option is worth what exercise pays or the European one, whichever is more.
+/// The values of one unit of an American option. Where nothing but the spot moves, its boundary stays what it is; else it is found anew. A
+/// value is not a number where no boundary is found.
 fn american_values(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize>) -> Lanes<f64> {
     let (terms, boundary) = (&held.terms, held.boundary.expect("boundaries are found before"));
     let market = moved(terms, moves);
@@ -227,7 +229,6 @@ fn american_values(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize
         values[lanes.clone()].copy_from_slice(&boundary.values(isa, &market.spot[lanes.clone()]));
         return values;
     }
-    let european = unit_values(&HeldTerms { instrument: OPTION, ..*terms }, moves);
     let mut known: Option<([f64; 3], Option<ExerciseBoundary>)> = None;
     for lane in lanes.clone() {
         let [volatility, rate, dividend_yield] = of(lane);
@@ -239,13 +240,7 @@ fn american_values(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize
                 known.insert((of(lane), option.boundary(isa).ok()))
             }
         };
-        values[lane] = match found {
-            Some(found) => found.values(isa, &[market.spot[lane]])[0],
-            None => {
-                let pays = paid_now(terms, market.spot[lane]);
-                if pays > european[lane] { pays } else { european[lane] }
-            }
-        };
+        values[lane] = found.as_ref().map_or(f64::NAN, |found| found.values(isa, &[market.spot[lane]])[0]);
     }
     values
 }
@@ -274,6 +269,8 @@ fn profits(isa: Isa, held: &Held<'_>, moves: &Moves, lanes: &Range<usize>) -> La
 pub struct Profits {
     /// Profits of each book, by scenario.
     pub(super) columns: Vec<Vec<f64>>,
+    /// Positions that have no value in a scenario, each with the first such scenario.
+    pub(super) unvalued: BTreeMap<usize, u64>,
 }
 
 impl Profits {
@@ -292,8 +289,17 @@ impl Profits {
         self.columns.first().map_or(0, Vec::len)
     }
 
+    /// American options of which no boundary of exercise is found in a scenario, ascending, each with the first such scenario. The profits of
+    /// their books are not numbers there.
+    pub fn unvalued(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.unvalued.iter().map(|(&position, &scenario)| (position, scenario))
+    }
+
     /// Adds the profits in further scenarios, which another lane has computed.
     pub fn append(&mut self, next: &Profits) {
+        for (position, scenario) in next.unvalued() {
+            self.unvalued.entry(position).or_insert(scenario);
+        }
         self.columns.resize(self.columns.len().max(next.columns.len()), Vec::new());
         for (column, next) in self.columns.iter_mut().zip(&next.columns) {
             column.extend_from_slice(next);
@@ -309,6 +315,29 @@ impl Portfolio {
         profits.columns.resize(self.parents().len(), Vec::new());
         let held: Vec<Held<'_>> = (0..self.positions().len()).map(|number| self.held(number)).collect();
         isa.run(RunBooks { isa, portfolio: self, held: &held, scenarios, range, profits });
+    }
+
+    /// American options that some scenario gives a market of two boundaries, which [`AmericanOption::check`] refuses: each with the first such
+    /// scenario, in the order of positions.
+    pub fn refused_in(&self, scenarios: &Scenarios) -> Vec<(usize, u64, AmericanError)> {
+        assert_eq!(scenarios.assets(), self.assets().len(), "moves for each asset");
+        if !scenarios.moves_more_than_spots() {
+            return Vec::new();
+        }
+        let scratch = Scratch::default();
+        let refused_in = |(number, option): (usize, AmericanOption)| {
+            let terms = self.terms(number);
+            groups(0..scenarios.len()).find_map(|(group, lanes)| {
+                let market = moved(&terms, &scenarios.moves(group, terms.asset as usize, &scratch));
+                lanes.into_iter().find_map(|lane| {
+                    let (rate, dividend_yield) = (market.rate[lane], market.dividend_yield[lane]);
+                    let market = AssetMarket { rate, dividend_yield, ..option.market };
+                    let refused = AmericanOption { market, ..option }.check_boundaries().err();
+                    refused.map(|error| (number, group * LANES as u64 + lane as u64, error))
+                })
+            })
+        };
+        self.americans().into_iter().filter_map(refused_in).collect()
     }
 
     /// Adds the profits of one position in some scenarios, in order, with the bits that they have in its book's sum. Where scenarios are
@@ -358,7 +387,14 @@ impl HotLoop for RunBooks<'_> {
                 for &position in &members.positions {
                     let held = &self.held[position];
                     let moves = self.scenarios.moves(group, held.terms.asset as usize, &scratch);
-                    tree.add(profits(self.isa, held, &moves, &lanes));
+                    let found = profits(self.isa, held, &moves, &lanes);
+                    if held.terms.instrument == AMERICAN
+                        && let Some(lane) = lanes.clone().find(|&lane| found[lane].is_nan())
+                    {
+                        let scenario = group * LANES as u64 + lane as u64;
+                        self.profits.unvalued.entry(position).or_insert(scenario);
+                    }
+                    tree.add(found);
                 }
                 members.books.iter().for_each(|book| tree.add(sums[*book]));
                 sums[book] = tree.take();

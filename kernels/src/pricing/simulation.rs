@@ -152,6 +152,11 @@ impl Simulation {
         self.more
     }
 
+    /// The most that a sample pays, discounted, where a put is simulated in place of a call: the strike's worth.
+    pub fn most_of_put(&self) -> Option<f64> {
+        self.more.map(|_| self.terms.strike * self.terms.discount.value)
+    }
+
     /// True if the probability of a touch is kept, and not that of none.
     pub(crate) fn knocks_in(&self) -> bool {
         let begins = |kind: BarrierKind| matches!(kind, BarrierKind::UpIn | BarrierKind::DownIn);

@@ -38,6 +38,7 @@ struct SweepArgs {
     close: Address,
     change: Address,
     end: Address,
+    scale: Address,
     sums: Address,
     cost: f64,
 }
@@ -78,9 +79,10 @@ fn run(
     let close = workspace.put(cast_slice(&bars.close))?;
     let change = workspace.put(cast_slice(&bars.change))?;
     let end = workspace.put(cast_slice(&ends))?;
+    let scale = workspace.put(cast_slice(&bars.scales))?;
     let at = workspace.room(size_of_val(sums))?;
-    let counts = [rules.len() as u64, bars.ends.len() as u64];
-    let args = SweepArgs { rules: counts[0], symbols: counts[1], rule, close, change, end, sums: at, cost };
+    let [rules, symbols] = [rules.len() as u64, bars.ends.len() as u64];
+    let args = SweepArgs { rules, symbols, rule, close, change, end, scale, sums: at, cost };
     workspace.device.launch(&SWEEP_RULES, bytes_of(&args), sums.len())?;
     workspace.device.download(at, cast_slice_mut(sums))
 }

@@ -17,7 +17,8 @@
 //! A position is flat until its indicators are full; the last one is not closed. Averages begin with the mean of their first
 //! values, as those of `indicators` do. Deviations are of the whole window (divided by n), of prices relative to the symbol's
 //! first close, updated bar by bar and summed anew at every 4,096th bar; a window that varies by less than 1e-12 of the mean square
-//! of that does not vary at all. On which side of its mean a close lies, or that it lies on it, is decided exactly.
+//! of that does not vary at all. On which side of its mean a close lies, or that it lies on it, is decided exactly: by the decimal numbers of the
+//! symbol's closes, if these are whole multiples of a power of ten down to 1e-9, and by the doubles that they are otherwise.
 //!
 //! A cell's figures are sums over its symbols, in their order; each symbol is a run of its own. Nothing depends on which cells
 //! are computed together, so a grid may be cut anywhere.
@@ -166,6 +167,8 @@ pub struct SweepBars {
     change: Vec<f64>,
     /// Where the bars of each symbol end.
     ends: Vec<usize>,
+    /// By symbol, the power of ten by which its closes are whole numbers; 0 if there is none.
+    scales: Vec<f64>,
 }
 
 impl SweepBars {
@@ -178,6 +181,7 @@ impl SweepBars {
         self.change.extend(closes.first().map(|_| 0.0).into_iter().chain(changes));
         self.close.extend_from_slice(closes);
         self.ends.push(self.close.len());
+        self.scales.push(window_sum::scale_of(closes));
         Ok(())
     }
 
@@ -268,9 +272,9 @@ fn run(
     (rules, cost): (usize, f64),
 ) -> Vec<CellResult> {
     let mut cells = vec![Vec::with_capacity(bars.ends.len()); rules];
-    for (closes, changes) in bars.symbols() {
+    for ((closes, changes), &scale) in bars.symbols().zip(&bars.scales) {
         for block in &mut blocks {
-            block.begin(closes.first().copied().unwrap_or_default());
+            block.begin(closes.first().copied().unwrap_or_default(), scale);
         }
         let mut from = 0;
         while from < closes.len() {

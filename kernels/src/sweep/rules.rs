@@ -46,14 +46,14 @@ impl RuleBlock {
         Self { cells: std::array::from_fn(|lane| cells.get(lane).copied()), account: Account::EMPTY, kind }
     }
 
-    /// Begins with another symbol.
-    pub fn begin(&mut self, first_close: f64) {
+    /// Begins with another symbol; `scale` is that of its closes' unit.
+    pub fn begin(&mut self, first_close: f64, scale: f64) {
         self.account = Account::EMPTY;
         match &mut self.kind {
             Kind::EmaCross(rules) => rules.begin(),
             Kind::Rsi(rules) => rules.begin(),
-            Kind::ZScore(rules) => rules.begin(first_close),
-            Kind::Breakout(rules) => rules.begin(first_close),
+            Kind::ZScore(rules) => rules.begin(first_close, scale),
+            Kind::Breakout(rules) => rules.begin(first_close, scale),
         }
     }
 
@@ -273,6 +273,11 @@ impl Rules for Rsi {
 
 /// A window does not vary if its variance is at most this share of the mean square.
 const STILL: f64 = 1e-12;
+/// A distance that has a side, where doubles say that there is none; its square is above 0.
+const LEAST_DISTANCE: f64 = 1e-150;
+/// Share of a close that counts as a difference of prices: a double is off its decimal number by half a bit of the close, and doubt is at least
+/// 2¹³ bits of the largest difference.
+const CLOSE_SHARE: f64 = 1.0 / 4_096.0;
 
 /// Rules by mean and deviation of a window: positions against the deviation where `REVERSION`, with it otherwise.
 #[derive(Clone, Debug)]
@@ -286,7 +291,9 @@ struct Bands<const REVERSION: bool> {
     base: f64,
     sum: [f64; LANES],
     squares: [f64; LANES],
-    /// Of all prices so far, the greatest difference from the base.
+    /// The power of ten by which all closes are whole numbers; 0 if there is none.
+    scale: f64,
+    /// Of all prices so far, the greatest difference from the base, or share of a close.
     largest: f64,
     /// By lane, the distance from the mean within which rounding may hide the side, as a share of the largest; negative where the side is
     /// left to rounding.
@@ -312,6 +319,7 @@ impl<const REVERSION: bool> Bands<REVERSION> {
             entry: each.map(|rule| of(&rule).1 * of(&rule).1),
             exit: each.map(|rule| of(&rule).2 * of(&rule).2),
             base: 0.0,
+            scale: 0.0,
             sum: [0.0; LANES],
             squares: [0.0; LANES],
             largest: 0.0,
@@ -320,8 +328,9 @@ impl<const REVERSION: bool> Bands<REVERSION> {
         }
     }
 
-    fn begin(&mut self, first_close: f64) {
+    fn begin(&mut self, first_close: f64, scale: f64) {
         (self.base, self.sum, self.squares) = (first_close, [0.0; LANES], [0.0; LANES]);
+        self.scale = scale;
         (self.largest, self.exact) = (0.0, [WindowSum::default(); LANES]);
     }
 
@@ -332,8 +341,10 @@ impl<const REVERSION: bool> Bands<REVERSION> {
         for lane in 0..LANES {
             let is_full = bar + 1 >= self.window[lane];
             if is_full && distance[lane].abs() <= self.doubt[lane] * self.largest {
-                let side = self.exact[lane].side(closes, bar, self.window[lane]);
-                distance[lane] = if side == 0.0 { 0.0 } else { distance[lane].abs().copysign(side) };
+                let side = self.exact[lane].side(closes, self.scale, bar, self.window[lane]);
+                let size = distance[lane].abs();
+                let size = if size > LEAST_DISTANCE { size } else { LEAST_DISTANCE };
+                distance[lane] = if side == 0.0 { 0.0 } else { size.copysign(side) };
             }
         }
     }
@@ -376,7 +387,9 @@ impl<const REVERSION: bool> Rules for Bands<REVERSION> {
             self.sum[lane] += value - oldest[lane];
             self.squares[lane] += value * value - oldest[lane] * oldest[lane];
         }
-        self.largest = if value.abs() > self.largest { value.abs() } else { self.largest };
+        let doubtful = closes[bar] * CLOSE_SHARE;
+        let size = if value.abs() > doubtful { value.abs() } else { doubtful };
+        self.largest = if size > self.largest { size } else { self.largest };
         let (mut variances, mut distances) = ([0.0; LANES], [0.0; LANES]);
         let mut is_doubtful = false;
         for lane in 0..LANES {

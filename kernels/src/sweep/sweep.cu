@@ -1,6 +1,7 @@
 // Trading rules over the closes of a symbol: one thread per rule and symbol, which works through all its bars.
 
 #include "device.cuh"
+#include "ties.cuh"
 
 namespace warptape {
 
@@ -26,6 +27,7 @@ struct SweepArgs {
     const double *close;
     const double *change;
     const u64 *end;     // By symbol: where its bars end.
+    const double *scale; // By symbol: the power of ten by which its closes are whole numbers; 0 if there is none.
     SymbolSums *sums;   // By symbol, then by rule.
     double cost;
 };
@@ -52,9 +54,10 @@ __device__ inline double wilder(double state, double input, double sample, doubl
 struct RuleState {
     double first;
     double second;
-    double largest;  // Of all prices so far, the greatest difference from the first.
-    u64 limbs[3];    // Sum of the closes of a window, as an integer in units of 2 to the -83: `window_sum.rs`.
+    double largest;  // Of all prices so far, the greatest difference from the first, or share of a close.
+    u64 limbs[3];    // Sum of the closes of a window, as a whole number: `window_sum.rs`.
     u64 next;        // Bar before which that window ends.
+    double scale;
 };
 
 __device__ inline double cross(const TradingRule &rule, RuleState &state, const double *close, u64 bar, double position) {
@@ -80,6 +83,8 @@ __device__ inline double relative_strength(const TradingRule &rule, RuleState &s
 // Number of bars after which windows are summed anew, as in the twin.
 static const u64 CHUNK = 4096;
 static const double STILL = 1e-12;
+static const double LEAST_DISTANCE = 1e-150;
+static const double CLOSE_SHARE = 1.0 / 4096.0;
 
 // The sums of the window before a bar.
 __device__ inline void sum_anew(RuleState &state, const double *close, u64 bar, u64 window) {
@@ -103,26 +108,27 @@ __device__ inline void add_shifted(u64 *limbs, long long number, u32 shift) {
     }
 }
 
-__device__ inline void add_close(u64 *limbs, double close, long long times) {
-    u64 bits = (u64)__double_as_longlong(close), mantissa = (bits & ((1ull << 52) - 1)) | 1ull << 52;
+__device__ inline void add_close(u64 *limbs, double close, double scale, long long times) {
+    u64 bits = (u64)__double_as_longlong(close), whole = (bits & ((1ull << 52) - 1)) | 1ull << 52;
     u32 shift = (u32)(bits >> 52) - 1075u + 83u;
-    add_shifted(limbs, (long long)(mantissa & ((1ull << 26) - 1)) * times, shift);
-    add_shifted(limbs, (long long)(mantissa >> 26) * times, shift + 26u);
+    if (scale > 0.0) whole = (u64)rounded(close * scale), shift = 0;
+    add_shifted(limbs, (long long)(whole & ((1ull << 26) - 1)) * times, shift);
+    add_shifted(limbs, (long long)(whole >> 26) * times, shift + 26u);
 }
 
 // The side of the window's mean on which its last close lies, exactly.
-__device__ inline double side_of(RuleState &state, const double *close, u64 bar, u64 length) {
+__device__ inline double side_of_mean(RuleState &state, const double *close, u64 bar, u64 length) {
     if (bar + 1 - state.next >= length) {
         state.limbs[0] = state.limbs[1] = state.limbs[2] = 0;
         state.next = bar + 1 - length;
-        for (; state.next <= bar; ++state.next) add_close(state.limbs, close[state.next], 1);
+        for (; state.next <= bar; ++state.next) add_close(state.limbs, close[state.next], state.scale, 1);
     }
     for (; state.next <= bar; ++state.next) {
-        add_close(state.limbs, close[state.next], 1);
-        if (state.next >= length) add_close(state.limbs, close[state.next - length], -1);
+        add_close(state.limbs, close[state.next], state.scale, 1);
+        if (state.next >= length) add_close(state.limbs, close[state.next - length], state.scale, -1);
     }
     u64 less[3] = {state.limbs[0], state.limbs[1], state.limbs[2]};
-    add_close(less, close[bar], -(long long)length);
+    add_close(less, close[bar], state.scale, -(long long)length);
     if ((less[0] | less[1] | less[2]) == 0) return 0.0;
     return (long long)less[2] < 0 ? 1.0 : -1.0;
 }
@@ -134,7 +140,9 @@ __device__ inline double bands(const TradingRule &rule, RuleState &state, const 
     if (bar % CHUNK == 0) sum_anew(state, close, bar, window);
     state.first = state.first + (value - oldest);
     state.second = state.second + (value * value - oldest * oldest);
-    if (fabs(value) > state.largest) state.largest = fabs(value);
+    double doubtful = close[bar] * CLOSE_SHARE;
+    double size = fabs(value) > doubtful ? fabs(value) : doubtful;
+    if (size > state.largest) state.largest = size;
     if (bar + 1 < window) return 0.0;
     double mean = state.first * inverse, mean_square = state.second * inverse;
     double variance = mean_square - mean * mean;
@@ -143,8 +151,9 @@ __device__ inline double bands(const TradingRule &rule, RuleState &state, const 
     double distance = varies ? value - mean : 0.0;
     double doubt = ((double)window + 2.0 * (double)CHUNK + 8.0) * 2.220446049250313e-16;
     if (varies && fabs(distance) <= doubt * state.largest) {
-        double exact = side_of(state, close, bar, window);
-        distance = exact == 0.0 ? 0.0 : exact * fabs(distance);
+        double exact = side_of_mean(state, close, bar, window);
+        double least = fabs(distance) > LEAST_DISTANCE ? fabs(distance) : LEAST_DISTANCE;
+        distance = exact == 0.0 ? 0.0 : exact * least;
     }
     double square = distance * distance;
     double side = distance > 0.0 ? 1.0 : -1.0;
@@ -162,7 +171,7 @@ extern "C" __global__ void sweep_rules(const __grid_constant__ SweepArgs args) {
     u64 begin = symbol == 0 ? 0 : args.end[symbol - 1], bars = args.end[symbol] - begin;
     const double *close = args.close + begin, *change = args.change + begin;
     TradingRule rule = args.rule[thread % args.rules];
-    RuleState state = {0.0, 0.0, 0.0, {0, 0, 0}, 0};
+    RuleState state = {0.0, 0.0, 0.0, {0, 0, 0}, 0, args.scale[symbol]};
     SymbolSums sums = {0.0, 0.0, 0.0, 0.0};
     double position = 0.0, peak = 0.0;
     for (u64 bar = 0; bar < bars; bar++) {

@@ -1,8 +1,12 @@
-//! The side of a window's mean on which its last close lies, exactly: sums of closes as integers in units of 2⁻⁸³, of which every close from
-//! 1e-9 on is a multiple. `sweep.cu` has the twin.
+//! The side of a window's mean on which its last close lies, exactly: sums of closes as whole numbers. `sweep.cu` has the twin.
+//!
+//! Closes with a common unit, which is a power of ten down to 1e-9, are the decimal numbers that they were written as, in that unit; others
+//! are what their bits say, in units of 2⁻⁸³, of which every close from 1e-9 on is a multiple.
 //!
 //! Floating sums say the side wherever the distance is more than what they may be off by. For the rest the exact sum is brought up to
 //! date, which takes a step or two for each bar in all, however often it is asked for.
+
+use crate::indicators::ties;
 
 /// Limbs of 64 bits: closes up to 1e12, and windows up to 2²⁰ of them.
 const LIMBS: usize = 3;
@@ -20,24 +24,26 @@ pub(super) struct WindowSum {
 }
 
 impl WindowSum {
+    /// `scale` is that of the closes' unit ([`scale_of`]).
+    ///
     /// −1, 0 or 1: whether the close at `bar` is below the mean of the window of `length` bars that ends with it, is that, or is above it.
     #[cold]
     #[inline(never)]
-    pub(super) fn side(&mut self, closes: &[f64], bar: usize, length: usize) -> f64 {
+    pub(super) fn side(&mut self, closes: &[f64], scale: f64, bar: usize, length: usize) -> f64 {
         if bar + 1 - self.next >= length {
             *self = Self { limbs: [0; LIMBS], next: bar + 1 - length };
-            (self.next..=bar).for_each(|at| add(&mut self.limbs, closes[at], 1));
+            (self.next..=bar).for_each(|at| add(&mut self.limbs, closes[at], scale, 1));
         } else {
             for at in self.next..=bar {
-                add(&mut self.limbs, closes[at], 1);
+                add(&mut self.limbs, closes[at], scale, 1);
                 if at >= length {
-                    add(&mut self.limbs, closes[at - length], -1);
+                    add(&mut self.limbs, closes[at - length], scale, -1);
                 }
             }
         }
         self.next = bar + 1;
         let mut less = self.limbs;
-        add(&mut less, closes[bar], -(length as i64));
+        add(&mut less, closes[bar], scale, -(length as i64));
         match less {
             [0, 0, 0] => 0.0,
             // The close times the length is more than the sum.
@@ -47,14 +53,23 @@ impl WindowSum {
     }
 }
 
+/// The power of ten by which all closes are whole numbers; 0 if there is none up to 1e9, or one of them has more than 51 bits.
+pub(super) fn scale_of(closes: &[f64]) -> f64 {
+    ties::scale_of(closes.iter().copied()).unwrap_or(0.0)
+}
+
 /// Adds a close `times` times.
-fn add(limbs: &mut [u64; LIMBS], close: f64, times: i64) {
-    let bits = close.to_bits();
-    let mantissa = (bits & ((1 << 52) - 1)) | 1 << 52;
-    let shift = (bits >> 52) as i32 - 1_075 + UNIT_BITS;
-    let (high, low) = (mantissa >> LOW_BITS, mantissa & ((1 << LOW_BITS) - 1));
-    add_shifted(limbs, low as i64 * times, shift as u32);
-    add_shifted(limbs, high as i64 * times, shift as u32 + LOW_BITS);
+fn add(limbs: &mut [u64; LIMBS], close: f64, scale: f64, times: i64) {
+    let (whole, shift) = if scale > 0.0 {
+        (ties::rounded(close * scale) as u64, 0)
+    } else {
+        let bits = close.to_bits();
+        let mantissa = (bits & ((1 << 52) - 1)) | 1 << 52;
+        (mantissa, ((bits >> 52) as i32 - 1_075 + UNIT_BITS) as u32)
+    };
+    let (high, low) = (whole >> LOW_BITS, whole & ((1 << LOW_BITS) - 1));
+    add_shifted(limbs, low as i64 * times, shift);
+    add_shifted(limbs, high as i64 * times, shift + LOW_BITS);
 }
 
 fn add_shifted(limbs: &mut [u64; LIMBS], number: i64, shift: u32) {
@@ -87,7 +102,7 @@ mod tests {
         let sides = |length: usize, asked: fn(usize) -> bool| -> Vec<f64> {
             let mut sum = WindowSum::default();
             let bars = (length - 1..closes.len()).filter(|&bar| asked(bar));
-            bars.map(|bar| sum.side(&closes, bar, length)).collect()
+            bars.map(|bar| sum.side(&closes, 0.0, bar, length)).collect()
         };
         assert_eq!(sides(3, |bar| bar == 3 || bar == 9), [1.0, -1.0]);
         assert_eq!(sides(4, |bar| bar >= 13), [-1.0, 0.0, -1.0]);
@@ -100,5 +115,25 @@ mod tests {
             let at = |bar: usize| all[bar + 1 - length];
             assert_eq!(few, (length - 1..16).filter(|bar| bar % 3 == 0).map(at).collect::<Vec<_>>());
         }
+    }
+    /// As doubles these are on a side of their mean.
+    #[test]
+    fn decimal_closes_are_the_numbers_that_they_were_written_as() {
+        let side = |closes: &[f64]| {
+            let scale = scale_of(closes);
+            WindowSum::default().side(closes, scale, closes.len() - 1, closes.len())
+        };
+        for tie in [[100.1, 100.3, 100.2], [1.0, 1.2, 1.1], [1e-9, 3e-9, 2e-9], [2e6, 2e6 + 2e-9, 2e6 + 1e-9]]
+        {
+            assert_eq!(side(&tie), 0.0, "{tie:?}");
+        }
+        assert_eq!(side(&[100.1, 100.3, 100.200_000_001]), 1.0);
+        assert_eq!(side(&[100.1, 100.300_000_001, 100.2]), -1.0);
+        assert_eq!(
+            (scale_of(&[1.0, 20.0]), scale_of(&[1.0, 20.25]), scale_of(&[1.0, 1.0 / 3.0])),
+            (1.0, 100.0, 0.0)
+        );
+        assert_eq!(scale_of(&[1e12, 1e-9]), 0.0, "too many units");
+        assert_eq!(scale_of(&[]), 1.0);
     }
 }

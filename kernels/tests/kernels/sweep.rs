@@ -230,8 +230,11 @@ fn compare(device: &mut dyn Device, memory: &mut WorkMemory, seed: u64) -> bool 
         lengths.push(4_500);
     }
     let mut symbols = closes(&mut numbers, &lengths);
-    // Whole numbers are their windows' mean now and then.
-    symbols.iter_mut().skip(1).flatten().for_each(|close| *close = close.round().max(1.0));
+    // Prices with few digits are their windows' mean now and then.
+    for (symbol, closes) in symbols.iter_mut().enumerate().skip(1) {
+        let unit = [1.0, 10.0, 100.0][symbol % 3];
+        closes.iter_mut().for_each(|close| *close = (*close * unit).round().max(1.0) / unit);
+    }
     let bars = bars(&symbols);
     let count = 1 + numbers.below(40) as usize;
     let rules = rules(&mut numbers, count);
@@ -258,13 +261,14 @@ fn an_emulated_device_gives_the_same_bits() {
 }
 
 /// A text of the source, and one with another meaning.
-const FAULTS: [(&str, &str); 8] = [
+const FAULTS: [(&str, &str); 9] = [
     ("2.0 / (length + 1.0)", "2.0 / length"),
     ("sample == length ? sum / length : next", "next"),
     ("up - change, sample", "change, sample"),
     ("scaled < rule.limits[0] * all", "scaled <= rule.limits[1] * all"),
     ("close[bar - window] - close[0] : 0.0", "close[bar - window] : 0.0"),
     ("square <= rule.limits[1] * variance", "square <= rule.limits[0] * variance"),
+    ("if (scale > 0.0) whole", "if (scale < 0.0) whole"),
     ("thread / args.rules", "thread % args.symbols"),
     ("if (below > sums.drawdown)", ""),
 ];
@@ -287,7 +291,7 @@ fn a_device_without_memory_has_none_of_it_used() {
     let bars = bars(&closes(&mut numbers, &[200]));
     let rules = rules(&mut numbers, 3);
     let emulator = Emulator::new();
-    for allocations in 0..5 {
+    for allocations in 0..6 {
         let device = Box::new(emulator.device(usize::MAX));
         let mut device = FaultyDevice::new("emulator", device, Fault::OutOfMemory(allocations));
         let mut memory = WorkMemory::default();
@@ -303,7 +307,7 @@ fn memory_is_kept_for_the_next_sweep() {
     let mut memory = WorkMemory::default();
     // No more allocations than the first sweep takes.
     let mut device =
-        FaultyDevice::new("emulator", Box::new(emulator.device(usize::MAX)), Fault::OutOfMemory(5));
+        FaultyDevice::new("emulator", Box::new(emulator.device(usize::MAX)), Fault::OutOfMemory(6));
     let mut run = |length: usize, count: usize| {
         let mut numbers = Numbers::new(3);
         let (bars, rules) = (bars(&closes(&mut numbers, &[length])), rules(&mut numbers, count));
@@ -312,7 +316,7 @@ fn memory_is_kept_for_the_next_sweep() {
         (device.allocated(), memory.bytes())
     };
     let first = run(200, 30);
-    assert_eq!(first.0, 5);
+    assert_eq!(first.0, 6);
     // As many, fewer, and again more, which find what others left behind.
     for (length, count) in [(200, 30), (50, 4), (220, 31)] {
         assert_eq!(run(length, count), first);
@@ -346,28 +350,54 @@ fn what_cannot_be_computed_is_refused() {
     assert_eq!(flat.unwrap(), [CellResult::default()], "nothing comes of no bars");
 }
 
-/// Whole-numbered closes are their windows' mean every now and then: there a breakout keeps its position, and a reversion within 0
-/// deviations gives its up. Which bars these are follows from whole numbers.
+/// Closes with few digits are their windows' mean every now and then: there a breakout keeps its position, and a reversion within 0
+/// deviations gives its up. Which bars these are follows from whole numbers, whatever the unit.
 #[test]
 fn a_close_that_is_the_mean_is_on_neither_side() {
     let mut numbers = Numbers::new(12);
     let closes: Vec<i64> = (0..9_000).map(|_| 61_000 + numbers.below(9) as i64).collect();
-    let floats: Vec<f64> = closes.iter().map(|close| *close as f64).collect();
-    let bars = bars(std::slice::from_ref(&floats));
-    for window in [7, 20, 49, 64] {
-        let rules = [
-            TradingRule::BandBreakout { window, width: 0.777 },
-            TradingRule::ZScoreReversion { window, entry: 0.777, exit: 0.0 },
-        ];
-        let found = sweep(Isa::detect(), &bars, &rules, 1e-4).expect("good rules");
-        for (rule, found) in rules.iter().zip(found) {
-            let is_breakout = matches!(rule, TradingRule::BandBreakout { .. });
-            let (profit, trades, ties) = exact(&closes, window as usize, is_breakout);
-            assert!(ties > 5, "{window}");
-            assert_eq!(found.trades, trades, "{rule:?}");
-            assert!((found.profit - profit).abs() < 1e-10, "{rule:?}: {} {profit}", found.profit);
+    for per_unit in [1.0, 10.0, 100.0, 1e9] {
+        for window in [7, 20, 49, 64] {
+            assert!(check_ties(&closes, per_unit, window) > 5, "{window} closes of 1/{per_unit}");
         }
     }
+}
+
+/// Closes next to their windows' mean, of so many digits that doubles say of some that they are the mean.
+#[test]
+fn a_close_next_to_the_mean_is_on_its_side() {
+    let mut numbers = Numbers::new(13);
+    let mut closes: Vec<i64> = Vec::new();
+    for bar in 0..9_000 {
+        let spread = 1_000_000_000_000_000_i64 + numbers.below(1_000_000_000_000_000) as i64;
+        let others: i64 = closes.iter().rev().take(19).sum();
+        let is_near = bar >= 19 && numbers.below(3) == 0;
+        closes.push(if is_near { others / 19 + numbers.below(3) as i64 - 1 } else { spread });
+    }
+    check_ties(&closes, 1e9, 20);
+}
+
+/// Compares both rules with whole numbers, of so many to a unit; how many closes are the mean.
+fn check_ties(closes: &[i64], per_unit: f64, window: u32) -> u64 {
+    let floats: Vec<f64> = closes.iter().map(|close| *close as f64 / per_unit).collect();
+    let bars = bars(std::slice::from_ref(&floats));
+    let rules = [
+        TradingRule::BandBreakout { window, width: 0.777 },
+        TradingRule::ZScoreReversion { window, entry: 0.777, exit: 0.0 },
+    ];
+    let found = sweep(Isa::detect(), &bars, &rules, 1e-4).expect("good rules");
+    let ties = rules.iter().zip(found).map(|(rule, found)| {
+        let is_breakout = matches!(rule, TradingRule::BandBreakout { .. });
+        let (profit, trades, ties) = exact(closes, window as usize, is_breakout);
+        assert_eq!(found.trades, trades, "{rule:?} 1/{per_unit}");
+        assert!(
+            (found.profit - profit).abs() < 1e-9 * profit.abs().max(1.0),
+            "{rule:?}: {} {profit}",
+            found.profit
+        );
+        ties
+    });
+    ties.min().expect("two rules")
 }
 
 /// Profit, positions taken, and closes that are the mean, by whole numbers.
@@ -379,9 +409,10 @@ fn exact(closes: &[i64], window: usize, is_breakout: bool) -> (f64, u64, u64) {
         let mut target = 0.0;
         if bar + 1 >= window {
             let of = &closes[bar + 1 - window..=bar];
-            let (n, sum) = (window as i64, of.iter().sum::<i64>());
-            let squares: i64 = of.iter().map(|close| (n * close - sum) * (n * close - sum)).sum();
-            let distance = n * closes[bar] - sum;
+            let (n, sum) = (window as i128, of.iter().map(|&close| i128::from(close)).sum::<i128>());
+            let distance_of = |close: i64| n * i128::from(close) - sum;
+            let squares: i128 = of.iter().map(|&close| distance_of(close) * distance_of(close)).sum();
+            let distance = distance_of(closes[bar]);
             ties += u64::from(distance == 0);
             // Squares of n deviations are of n² times the variance.
             let is_far = (distance * distance) as f64 > 0.777 * 0.777 * squares as f64 / n as f64;

@@ -195,7 +195,7 @@ pub struct PriceArgs {
     #[command(flatten)]
     pub option: OptionFlags,
     /// Volatility per square root of a year: 0.2 is 20 % (default with --symbol: the market's realised one)
-    #[arg(long, value_name = "V", conflicts_with = "file", help_heading = "The option")]
+    #[arg(long, value_parser = finite, value_name = "V", conflicts_with = "file", help_heading = "The option")]
     pub volatility: Option<f64>,
     /// The simulation
     #[command(flatten)]
@@ -214,7 +214,7 @@ pub struct ImpliedVolArgs {
     #[command(flatten)]
     pub option: OptionFlags,
     /// Price of the option
-    #[arg(long, value_name = "P", conflicts_with = "file", help_heading = "The option")]
+    #[arg(long, value_parser = finite, value_name = "P", conflicts_with = "file", help_heading = "The option")]
     pub price: Option<f64>,
     /// Common arguments
     #[command(flatten)]
@@ -230,22 +230,23 @@ pub struct OptionFlags {
     #[arg(long, value_parser = PossibleValuesParser::new(["call", "put"]))]
     pub kind: Option<String>,
     /// Strike; without one, the strike of a lookback option is floating
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_parser = finite, value_name = "K")]
     pub strike: Option<f64>,
     /// Days until expiry
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_parser = finite, value_name = "D")]
     pub expiry_days: Option<f64>,
     /// Symbol, `VENUE:TICKER`, whose market gives what is not given here
     #[arg(long)]
     pub symbol: Option<String>,
     /// Price of the asset now
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_parser = finite, value_name = "S")]
     pub spot: Option<f64>,
     /// Interest rate per year, continuously compounded
-    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    #[arg(long, value_parser = finite, value_name = "R", allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Dividend yield per year, continuously compounded; of a currency its rate, the foreign one
     #[arg(
+        value_parser = finite,
         long,
         value_name = "Q",
         allow_negative_numbers = true,
@@ -270,7 +271,7 @@ pub struct SimulationFlags {
     #[arg(long, value_parser = PossibleValuesParser::new(["up-out", "up-in", "down-out", "down-in"]))]
     pub barrier_kind: Option<String>,
     /// Price of the barrier
-    #[arg(long, value_name = "B")]
+    #[arg(long, value_parser = finite, value_name = "B")]
     pub barrier: Option<f64>,
     /// Steps of a path: the fixings of an Asian option, or the exercise dates of an American one that is simulated (default: 1)
     #[arg(long, value_name = "N")]
@@ -279,7 +280,7 @@ pub struct SimulationFlags {
     #[arg(long, value_name = "N")]
     pub paths: Option<i64>,
     /// Stop at this standard error of the price
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_parser = finite, value_name = "E")]
     pub standard_error: Option<f64>,
     /// Precision in which paths are computed
     #[arg(long, value_parser = PossibleValuesParser::new(["f64", "mixed"]))]
@@ -344,6 +345,12 @@ pub struct RecordedFlags {
     #[arg(long, value_name = "FILE", required = false, requires = "symbols")]
     pub rules: PathBuf,
     /// Cost of each notional traded: 0.0001 is a basis point
-    #[arg(long, value_name = "C", requires = "symbols")]
+    #[arg(long, value_parser = finite, value_name = "C", requires = "symbols")]
     pub cost: Option<f64>,
+}
+
+/// A number that is finite, as JSON has it.
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "it is no finite number".to_owned())
 }

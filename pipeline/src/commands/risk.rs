@@ -84,24 +84,16 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
 /// others are given.
 fn ask(asked: Asked<'_>, settings: &Settings) -> anyhow::Result<Answer> {
     let Asked { request, name, timeout, waits } = asked;
-    let mut parts = parts::of(request.clone())?.into_iter().enumerate();
-    let (_, first) = parts.next().expect("a request has a part");
-    let mut answer = Asked { request: &first, name, timeout, waits }.ask(settings)?;
-    let mut outcomes = vec![answer.result.outcome.clone()];
-    for (number, mut part) in parts {
-        if matches!(outcomes.last(), Some(RiskOutcome::Error(_))) {
-            break;
-        }
-        if let RiskProblem::Portfolio(problem) = &mut part.problem {
-            warnings::give(&mut problem.assets, &answer.result.as_of);
-        }
-        let name = format!("{name}-part-{number}");
-        outcomes.push(Asked { request: &part, name: &name, timeout, waits }.ask(settings)?.result.outcome);
+    let parts = parts::of(request.clone())?;
+    if let [request] = &parts[..] {
+        return Asked { request, name, timeout, waits }.ask(settings);
     }
-    if outcomes.len() > 1 {
-        answer.result.outcome = parts::sum(outcomes).expect("there are parts");
-    }
-    Ok(answer)
+    let mut asks = 0;
+    parts::answer(parts, &mut |request| {
+        let name = format!("{name}-part-{asks}");
+        asks += 1;
+        Asked { request, name: &name, timeout, waits }.ask(settings)
+    })
 }
 
 /// `CODE field: message`.

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicSpec};
 use warptape_schemas::journal::Decision;
@@ -81,6 +84,71 @@ fn every_example_is_answered() {
     let (told, _) =
         texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
     assert!(told.contains(&format!(" {} risk results: identical", 2 * files.len())), "{told}");
+}
+
+/// Writes a table of text as Parquet: numbers and truths where all that is there of a column is one.
+fn write_parquet(text: &str, path: &Path) {
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let (header, rows) = lines.split_first().expect("a header");
+    let column = |(place, name): (usize, &&str)| -> (String, ArrayRef) {
+        let cells = rows.iter().map(|row| Some(row[place]).filter(|cell| !cell.is_empty()));
+        let is_of = |kind: fn(&str) -> bool| cells.clone().flatten().all(kind);
+        let array: ArrayRef = if is_of(|cell| cell.parse::<f64>().is_ok()) {
+            Arc::new(cells.map(|cell| cell.and_then(|cell| cell.parse().ok())).collect::<Float64Array>())
+        } else if is_of(|cell| cell == "yes") {
+            Arc::new(cells.map(|cell| Some(cell.is_some())).collect::<BooleanArray>())
+        } else {
+            Arc::new(cells.collect::<StringArray>())
+        };
+        ((*name).to_owned(), array)
+    };
+    let batch = RecordBatch::try_from_iter(header.iter().enumerate().map(column)).expect("columns");
+    let file = std::fs::File::create(path).expect("a file");
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).expect("a writer");
+    writer.write(&batch).expect("written");
+    writer.close().expect("closed");
+}
+
+#[test]
+fn rows_of_csv_and_of_parquet_are_answered_alike() {
+    let folder = folder();
+    let _log = silent(folder.path());
+    let run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/risk");
+    let example = |name: &str| examples.join(name).to_str().expect("a path in UTF-8").to_owned();
+    let as_parquet = |name: &str| {
+        let text = std::fs::read_to_string(example(&format!("rows/{name}.csv"))).expect("an example");
+        let path = folder.path().join(format!("{name}.parquet"));
+        write_parquet(&text, &path);
+        path.to_str().expect("a path in UTF-8").to_owned()
+    };
+    let (contracts, book) = (as_parquet("contracts"), as_parquet("book"));
+    let (of_contracts, of_book) = (example("rows/contracts.csv"), example("rows/book.csv"));
+    let var = example("var_americans.json");
+    for (csv, parquet, rows, count) in [
+        (vec!["greeks", &of_contracts], vec!["greeks", &contracts], "values", 5),
+        (vec!["price", &of_contracts], vec!["price", &contracts], "values", 5),
+        (vec!["var", &var, "--positions", &of_book], vec!["var", &var, "--positions", &book], "positions", 4),
+    ] {
+        let [csv, parquet] =
+            [csv, parquet].map(|command| ask_json(folder.path(), &command, 0)["outcome"].take());
+        assert_eq!(csv, parquet);
+        let rows = parquet[rows].as_array().expect("rows");
+        assert_eq!(rows.len(), count, "{parquet}");
+        assert!(rows.iter().all(|row| row["error"] == ""), "{parquet}");
+    }
+    // What is wrong is told with its row.
+    let bad = folder.path().join("bad.parquet");
+    write_parquet(
+        "id,kind,strike,expiry_days,spot,volatility\na,call,100,10,100,0.2\nb,call,NaN,10,100,0.2\n",
+        &bad,
+    );
+    let (_, error) = ask(folder.path(), &["price", bad.to_str().expect("a path in UTF-8")], 2);
+    assert!(error.contains("bad.parquet: row 2, column `strike`: `NaN` is no number"), "{error}");
+    run.stop("TERM");
+    let (told, _) =
+        texts(&warptape(folder.path(), &[&["replay", "verify", "--outputs"][..], &LOG].concat()), 0);
+    assert!(told.contains(" 6 risk results: identical"), "{told}");
 }
 
 #[test]

@@ -62,6 +62,17 @@ impl Paths {
         }
     }
 
+    /// The most that a sample pays, discounted, where a put is simulated in place of a call.
+    pub fn most_of_put(&self) -> Option<f64> {
+        match self {
+            Self::Price(simulation) => simulation.most_of_put(),
+            Self::Greeks(greeks) => greeks.simulation().most_of_put(),
+            Self::Basket(basket) => basket.most_of_put(),
+            Self::BasketGreeks(greeks) => greeks.simulation().most_of_put(),
+            Self::American(_) | Self::AmericanGreeks(_) => None,
+        }
+    }
+
     fn rate_key(&self) -> String {
         let (contract, precision) = match self {
             Self::Price(simulation) => (name_of(simulation), simulation.spec().precision),

@@ -10,6 +10,7 @@ mod settling;
 mod simulated;
 mod single_round;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use warptape_events::risk::{
@@ -25,7 +26,7 @@ use warptape_kernels::pricing::{
 
 use super::assets::{ANY_MARKET, Resolved};
 use super::bad_rows::BadRows;
-use super::rounds::{Kind, Partial, Plan, Round};
+use super::rounds::{Kind, Next, Partial, Plan, Round};
 use super::rules::Rules;
 use super::{bad as bad_parameter, check_count, check_length, cost};
 use measures::{Measure, tail_of};
@@ -100,20 +101,36 @@ impl Kind for PortfolioProblem {
             return Err(bad_parameter("problem.measure.scenarios", message));
         }
         measure.check_parts(self)?;
-        let (bytes, cost_ns) = (bytes_of(&portfolio, &measure), cost_of(&portfolio, &measure));
         let held = Held {
             portfolio,
             books: self.books.iter().map(|book| book.name.clone()).collect(),
             positions: self.positions.iter().map(|position| position.name.clone()).collect(),
             bad,
         };
-        let first = if americans > 0 {
+        let held = if rules.are_now() { without_refused(&held, &measure)? } else { held };
+        let (bytes, cost_ns) = (bytes_of(&held.portfolio, &measure), cost_of(&held.portfolio, &measure));
+        let first = if !held.portfolio.americans().is_empty() {
             Box::new(SettlingRound { held, measure }) as Box<dyn Round>
         } else {
             first_round(held, measure)
         };
         Ok(Plan { first, bytes, cost_ns })
     }
+}
+
+/// What is held without the American options that a stress gives a market of two boundaries.
+fn without_refused(held: &Held, measure: &Measure) -> Result<Held, RiskError> {
+    let Measure::Stress { scenarios, names } = measure else { return Ok(held.clone()) };
+    let refused = held.portfolio.refused_in(scenarios).into_iter();
+    let said = |(position, scenario, error): (usize, u64, AmericanError)| {
+        (position, format!("{}: {error}", stress_named(names, scenario)))
+    };
+    held.without(refused.map(said).collect())
+}
+
+/// A scenario of a stress by its place in the request and its name.
+fn stress_named(names: &[String], scenario: u64) -> String {
+    format!("problem.measure.scenarios[{scenario}] ({:?})", names[scenario as usize])
 }
 
 /// The first round of a portfolio whose boundaries are found.
@@ -218,6 +235,43 @@ struct WholeRisk {
 }
 
 impl Held {
+    /// The same without some positions of the portfolio, ascending, each with why it has no value. If none is left, that of the first is the
+    /// error.
+    fn without(&self, bad: Vec<(usize, String)>) -> Result<Self, RiskError> {
+        if let Some((_, why)) = bad.first()
+            && bad.len() == self.portfolio.positions().len()
+        {
+            return Err(bad_parameter("problem.positions", why.as_str()));
+        }
+        let mut held = self.clone();
+        if !bad.is_empty() {
+            let places: Vec<usize> = bad.iter().map(|(position, _)| *position).collect();
+            held.portfolio = Arc::new((*self.portfolio).clone().without(&places));
+            held.bad.add_good(held.positions.len(), bad);
+        }
+        Ok(held)
+    }
+
+    /// The first round once more without the positions that have no value in a scenario, if there are any. `named` says what a scenario is.
+    fn again_without_unvalued(
+        &self,
+        profits: &[Arc<Profits>],
+        named: impl Fn(u64) -> String,
+        measure: impl FnOnce() -> Measure,
+    ) -> Option<Next> {
+        let unvalued: BTreeMap<usize, u64> =
+            profits.iter().rev().flat_map(|profits| profits.unvalued()).collect();
+        if unvalued.is_empty() {
+            return None;
+        }
+        let said =
+            |(position, scenario)| (position, format!("{}: {}", named(scenario), AmericanError::Unsettled));
+        Some(match self.without(unvalued.into_iter().map(said).collect()) {
+            Ok(held) => Next::Round(first_round(held, measure())),
+            Err(error) => Next::Outcome(RiskOutcome::Error(error)),
+        })
+    }
+
     /// The positions that are in no sum.
     fn bad_positions(&self) -> Vec<BadPosition> {
         let bad = |(place, why): (usize, &str)| BadPosition {

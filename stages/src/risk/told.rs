@@ -11,6 +11,11 @@ use super::rules::Rules;
 /// Samples that an error rests on at least: of fewer, it may be off by as much as itself.
 const EFFECTIVE_MIN: f64 = 30.0;
 
+/// Standard error of a mean of samples from 0 to `most` of which so many paid: some 3 more may pay of as many others, whatever they did here.
+fn bounded_error(most: f64, payers: f64, paths: i64) -> f64 {
+    most * (payers + 3.0).sqrt() / paths as f64
+}
+
 /// What figures follow from.
 #[derive(Debug)]
 pub(super) struct Told {
@@ -34,17 +39,27 @@ impl Told {
         }
     }
 
-    /// Adds what follows; whether the standard error is one. It is none where nothing was paid, and little where it rests on a few samples.
-    pub(super) fn judge(&self, result: &mut SimulationResult, effective: f64, paths: &Paths) -> bool {
+    /// Adds what follows; whether the standard error is one. It is none where nothing was paid, and little where it rests on a few samples,
+    /// unless what is paid has a bound by which it can be judged.
+    pub(super) fn judge(&self, result: &mut SimulationResult, effective: f64, paths_of: &Paths) -> bool {
         if !self.rules.are_now() {
             return true;
         }
         self.add_greeks(result);
-        let is_certain = paths.pays_never();
+        let is_certain = paths_of.pays_never();
         if is_certain || effective >= EFFECTIVE_MIN || !effective.is_finite() || result.paths == 0 {
             return true;
         }
         let paths = result.paths;
+        if let Some(most) = paths_of.most_of_put() {
+            result.standard_error = f64::max(result.standard_error, bounded_error(most, effective, paths));
+            if !result.greeks.is_empty() {
+                result.warning = format!(
+                    "standard errors of Greeks rest on some {effective:.1} of {paths} samples, and may be far too small"
+                );
+            }
+            return true;
+        }
         if effective == 0.0 {
             result.standard_error = f64::INFINITY;
             result.warning = format!(

@@ -16,6 +16,8 @@ pub struct ExerciseBoundary {
     put: Put,
     /// The boundary, and its level now; none where the option is never exercised early, or not by any price that it may come to.
     found: Option<(Curve, f64)>,
+    /// True if it is never exercised early, whatever the spot.
+    is_european: bool,
 }
 
 impl AmericanOption {
@@ -31,7 +33,7 @@ impl AmericanOption {
         if found.is_none() && !is_european && !put.is_out_of_reach() {
             return Err(AmericanError::Unsettled);
         }
-        Ok(ExerciseBoundary { option: *self, put, found })
+        Ok(ExerciseBoundary { option: *self, put, found, is_european })
     }
 }
 
@@ -41,7 +43,8 @@ impl ExerciseBoundary {
         &self.option
     }
 
-    /// The value of the option at each of these spots: that of [`AmericanOption::value`], bit for bit where the spot is its own.
+    /// The value of the option at each of these spots: that of [`AmericanOption::value`], bit for bit where the spot is its own. Not a number
+    /// at a spot within reach of a boundary that is not found.
     pub fn values(&self, isa: Isa, spots: &[f64]) -> Vec<f64> {
         let AmericanOption { market, kind, strike, expiry_years } = self.option;
         let (mut options, mut european) = (Options::default(), Greeks::default());
@@ -62,6 +65,9 @@ impl ExerciseBoundary {
             let (spot, european) = (spots[number], european.price()[number]);
             let pays = kind.sign() * (spot - strike);
             let Some((_, level)) = self.found else {
+                if !self.is_european && !puts[number].is_out_of_reach() {
+                    return f64::NAN;
+                }
                 return if pays > european { pays } else { european };
             };
             let Settled { is_exercised, premium } = boundary::settled(&puts[number], level, premiums[number]);
@@ -99,5 +105,22 @@ impl ExerciseBoundary {
         let AmericanOption { kind, strike, .. } = self.option;
         let spot = if kind == OptionKind::Put { spot / strike } else { strike / spot };
         Put { spot, ln_spot: ln_of_positive(spot), ..self.put }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A boundary that is out of reach of the spot of now need not be out of that of another.
+    #[test]
+    fn a_boundary_that_is_not_found_gives_no_value_within_its_reach() {
+        let market = AssetMarket { spot: 1e6, rate: 0.05, dividend_yield: 0.0, volatility: 0.2 };
+        let option = AmericanOption { market, kind: OptionKind::Put, strike: 100.0, expiry_years: 1.0 };
+        let found = option.boundary(Isa::Baseline).expect("a boundary");
+        let not_found = ExerciseBoundary { found: None, ..found.clone() };
+        let [far, near] = not_found.values(Isa::Baseline, &[1e6, 100.0])[..] else { panic!("two values") };
+        assert_eq!(far, found.values(Isa::Baseline, &[1e6])[0]);
+        assert!(near.is_nan());
     }
 }

@@ -131,8 +131,16 @@ impl AmericanOption {
     /// Whether it can be valued, as far as that is known before.
     pub fn check(&self) -> Result<(), AmericanError> {
         Options::default().push(self.kind, &self.market, self.strike, self.expiry_years)?;
+        self.check_boundaries()
+    }
+
+    /// Whether rates are such that exercise is best beyond one price, or never.
+    pub(crate) fn check_boundaries(&self) -> Result<(), AmericanError> {
         let AssetMarket { rate, dividend_yield, .. } = self.market;
-        let Put { rate: earns, carry, .. } = self.put();
+        let (earns, carry) = match self.kind {
+            OptionKind::Put => (rate, dividend_yield),
+            OptionKind::Call => (dividend_yield, rate),
+        };
         if carry < earns && earns < 0.0 {
             return Err(AmericanError::TwoBoundaries { rate, dividend_yield });
         }

@@ -2,15 +2,20 @@
 //! distribution do not: the value at risk of a whole is no sum of those of its parts.
 
 use warptape_schemas::risk::{
-    BadPosition, PortfolioProblem, Position, RiskMeasure, RiskOutcome, RiskProblem, RiskRequest, StressResult,
+    Asset, AssetKind, BadPosition, Instrument, PortfolioProblem, Position, Quantity, RiskError,
+    RiskErrorCode, RiskMeasure, RiskOutcome, RiskProblem, RiskRequest, SpotPosition, StressResult,
 };
 
+use super::exchange::Answer;
+use super::warnings;
 use crate::cli::UsageError;
 
 /// Positions of a part.
 const POSITIONS: usize = 8_000;
 /// Positions of a request at most, which its schema says.
 const POSITIONS_MAX: usize = 65_536;
+/// How errors name a position: its place follows.
+const POSITION: &str = "problem.positions[";
 
 /// The parts of a request; itself, where it need not be divided.
 pub fn of(request: RiskRequest) -> Result<Vec<RiskRequest>, UsageError> {
@@ -37,14 +42,82 @@ pub fn of(request: RiskRequest) -> Result<Vec<RiskRequest>, UsageError> {
     Ok(problem.positions.chunks(POSITIONS).enumerate().map(part).collect())
 }
 
-/// The sum of the outcomes of parts, in their order; the first that is another outcome, such as an error.
-pub fn sum(outcomes: Vec<RiskOutcome>) -> Option<RiskOutcome> {
+/// The answer to all parts: that of the first with the sum of all. What the first took of the market, the others are given. A part of bad
+/// positions alone is asked for once more, beside a good one.
+pub fn answer(
+    parts: Vec<RiskRequest>,
+    ask: &mut dyn FnMut(&RiskRequest) -> anyhow::Result<Answer>,
+) -> anyhow::Result<Answer> {
+    let (mut whole, mut outcomes, mut why) = (None::<Answer>, Vec::new(), None);
+    let mut positions = 0;
+    for mut part in parts {
+        if let RiskProblem::Portfolio(problem) = &mut part.problem {
+            whole.iter().for_each(|whole| warnings::give(&mut problem.assets, &whole.result.as_of));
+            positions += problem.positions.len();
+        }
+        let mut found = ask(&part)?;
+        if let RiskOutcome::Error(error) = &found.result.outcome {
+            let error = error_in_whole(error.clone(), outcomes.len() * POSITIONS);
+            let again =
+                if may_be_of_rows(error.code) { Some(ask(&with_a_good_position(&part))?) } else { None };
+            match again.filter(|again| matches!(again.result.outcome, RiskOutcome::Stress(_))) {
+                Some(again) => found = again,
+                None => {
+                    let mut whole = whole.unwrap_or(found);
+                    whole.result.outcome = RiskOutcome::Error(error);
+                    return Ok(whole);
+                }
+            }
+            why.get_or_insert(error);
+        }
+        outcomes.push(found.result.outcome.clone());
+        whole.get_or_insert(found);
+    }
+    let mut whole = whole.expect("a request has a part");
+    whole.result.outcome = match (sum(outcomes, positions), why) {
+        (Some(outcome), _) => outcome,
+        (None, why) => RiskOutcome::Error(why.expect("why no position has a value")),
+    };
+    Ok(whole)
+}
+
+/// True if an error may be that of a row.
+fn may_be_of_rows(code: RiskErrorCode) -> bool {
+    matches!(
+        code,
+        RiskErrorCode::BadParameter | RiskErrorCode::UnknownSymbol | RiskErrorCode::MissingMarketData
+    )
+}
+
+/// A part with a position more, which has a value whatever the others are. Where none of the others has one, their answer is an error, and this
+/// one's a stress in which they are bad rows.
+fn with_a_good_position(part: &RiskRequest) -> RiskRequest {
+    let mut request = RiskRequest { request_id: format!("{}-again", part.request_id), ..part.clone() };
+    if let RiskProblem::Portfolio(problem) = &mut request.problem {
+        let asset = problem.assets.len() as i32;
+        problem.assets.push(Asset {
+            symbol: "given".to_owned(),
+            spot: Quantity::Given(1.0),
+            volatility: Quantity::Given(1.0),
+            rate: 0.0,
+            dividend_yield: 0.0,
+            kind: AssetKind::Spot,
+        });
+        let instrument = Instrument::Spot(SpotPosition { asset });
+        problem.positions.push(Position { name: String::new(), book: 0, quantity: 0.0, instrument });
+    }
+    request
+}
+
+/// The sum of stresses of parts, in their order, of so many positions in all; `None` if none of these has a value.
+fn sum(outcomes: Vec<RiskOutcome>, positions: usize) -> Option<RiskOutcome> {
     let mut whole: Option<StressResult> = None;
     for (number, outcome) in outcomes.into_iter().enumerate() {
         let RiskOutcome::Stress(mut part) = outcome else { return Some(outcome) };
-        let first = (number * POSITIONS) as i32;
-        for BadPosition { position, .. } in &mut part.bad_positions {
-            *position += first;
+        let first = number * POSITIONS;
+        for BadPosition { position, error, .. } in &mut part.bad_positions {
+            *position += first as i32;
+            *error = in_whole(error, first);
         }
         let Some(whole) = &mut whole else {
             whole = Some(part);
@@ -57,12 +130,27 @@ pub fn sum(outcomes: Vec<RiskOutcome>) -> Option<RiskOutcome> {
             sum.books.iter_mut().zip(part.books).for_each(|(sum, part)| *sum += part);
         }
     }
-    whole.map(RiskOutcome::Stress)
+    whole.filter(|whole| whole.bad_positions.len() < positions).map(RiskOutcome::Stress)
+}
+
+/// An error of the part that begins with this position, as one of the whole.
+fn error_in_whole(error: RiskError, first: usize) -> RiskError {
+    RiskError { field: in_whole(&error.field, first), ..error }
+}
+
+/// A text that begins with a position of a part, with its place in the whole.
+fn in_whole(text: &str, first: usize) -> String {
+    let place = text.strip_prefix(POSITION).and_then(|rest| rest.split_once(']'));
+    match place.and_then(|(place, rest)| Some((place.parse::<usize>().ok()?, rest))) {
+        Some((place, rest)) => format!("{POSITION}{}]{rest}", place + first),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use warptape_eventlog::TopicPartition;
 
     use super::*;
 
@@ -93,19 +181,66 @@ mod tests {
         assert!(refused.starts_with("65537 positions; value at risk"), "{refused}");
     }
 
+    fn error(code: &str, field: &str) -> serde_json::Value {
+        json!({"type": "error", "code": code, "field": field, "message": "why"})
+    }
+
+    fn stress(value: f64, profit: f64, bad: &[usize]) -> serde_json::Value {
+        let bad_position = |place: &usize| json!({"position": place, "name": "x", "error": format!("problem.positions[{place}].quantity: [1]")});
+        json!({"type": "stress", "value": value, "books": ["all", "desk"],
+               "scenarios": [{"name": "down", "profit": profit, "books": [profit, 0.5]}],
+               "bad_positions": bad.iter().map(bad_position).collect::<Vec<_>>()})
+    }
+
+    /// The answer of so many positions, whose parts are answered by these outcomes; and what was asked.
+    fn answered(positions: usize, outcomes: &[serde_json::Value]) -> (RiskOutcome, Vec<String>) {
+        let measure = json!({"type": "stress", "scenarios": [{"name": "down"}]});
+        let (mut asked, mut outcomes) = (Vec::new(), outcomes.iter());
+        let parts = of(request(positions, &measure)).expect("divided");
+        let found = answer(parts, &mut |request| {
+            let RiskProblem::Portfolio(problem) = &request.problem else { panic!("a portfolio") };
+            asked.push(format!("{} {}", request.request_id, problem.positions.len()));
+            let outcome = outcomes.next().expect("nothing more is asked");
+            let result = json!({
+                "request_id": request.request_id, "tenant": "", "class": "INTERACTIVE", "topic": "t", "partition": 0, "offset": 0,
+                "outcome": outcome, "as_of": [], "seed": 0, "received_ns": 0, "started_ns": 0, "finished_ns": 0, "compute_ns": 0,
+                "devices": [], "node": "n", "decision_sequence": 0});
+            let result = serde_json::from_value(result)?;
+            Ok(Answer { result, place: TopicPartition { topic: "t".to_owned(), partition: 0 }, offset: 0 })
+        });
+        (found.expect("answered").result.outcome, asked)
+    }
+
     #[test]
     fn profits_add_up_and_bad_positions_keep_their_places() {
-        let part = |value: f64, profit: f64| {
-            let outcome = json!({"type": "stress", "value": value, "books": ["all", "desk"],
-                "scenarios": [{"name": "down", "profit": profit, "books": [profit, 0.5]}],
-                "bad_positions": [{"position": 3, "name": "x", "error": "why"}]});
-            serde_json::from_value::<RiskOutcome>(outcome).expect("an outcome")
-        };
-        let Some(RiskOutcome::Stress(whole)) = sum(vec![part(1.0, -2.0), part(4.0, 8.0)]) else {
-            panic!("a stress")
-        };
+        let parts = [stress(1.0, -2.0, &[3]), stress(4.0, 8.0, &[3])];
+        let (RiskOutcome::Stress(whole), _) = answered(8_010, &parts) else { panic!("a stress") };
         assert_eq!((whole.value, whole.scenarios[0].profit), (5.0, 6.0));
         assert_eq!(whole.scenarios[0].books, [6.0, 1.0]);
-        assert_eq!(whole.bad_positions.iter().map(|bad| bad.position).collect::<Vec<_>>(), [3, 8_003]);
+        let bad: Vec<_> = whole.bad_positions.iter().map(|bad| (bad.position, bad.error.as_str())).collect();
+        let [first, second] = ["problem.positions[3].quantity: [1]", "problem.positions[8003].quantity: [1]"];
+        assert_eq!(bad, [(3, first), (8_003, second)]);
+    }
+
+    /// The error of its first row is no error of the whole, if other parts have good positions.
+    #[test]
+    fn a_part_of_bad_positions_alone_is_bad_rows() {
+        let of_row = error("BAD_PARAMETER", "problem.positions[1].quantity");
+        let parts = [stress(1.0, -2.0, &[]), of_row.clone(), stress(0.0, 0.0, &[0, 1])];
+        let (RiskOutcome::Stress(whole), asked) = answered(8_002, &parts) else { panic!("a stress") };
+        assert_eq!(asked, ["r-part-0 8000", "r-part-1 2", "r-part-1-again 3"]);
+        assert_eq!((whole.value, whole.scenarios[0].profit), (1.0, -2.0));
+        assert_eq!(whole.bad_positions.iter().map(|bad| bad.position).collect::<Vec<_>>(), [8_000, 8_001]);
+        // Without any good position, the error of the first is that of all.
+        let all: Vec<usize> = (0..8_000).collect();
+        let parts = [of_row.clone(), stress(0.0, 0.0, &all), of_row.clone(), stress(0.0, 0.0, &[0, 1])];
+        let (RiskOutcome::Error(found), _) = answered(8_002, &parts) else { panic!("no stress") };
+        assert_eq!(found.field, "problem.positions[1].quantity");
+        // An error of another kind remains one, with the place in the whole.
+        let parts = [stress(1.0, -2.0, &[]), of_row.clone(), of_row];
+        let (RiskOutcome::Error(found), _) = answered(8_002, &parts) else { panic!("no stress") };
+        assert_eq!(found.field, "problem.positions[8001].quantity");
+        let parts = [stress(1.0, -2.0, &[]), error("EXPIRED", "")];
+        assert!(matches!(answered(8_002, &parts), (RiskOutcome::Error(_), asked) if asked.len() == 2));
     }
 }

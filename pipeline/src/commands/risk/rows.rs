@@ -25,15 +25,21 @@ pub struct Rows {
     path: PathBuf,
     columns: Vec<String>,
     rows: Vec<Vec<Cell>>,
-    /// What a row is counted as: lines of a text begin behind the header.
-    counted: Counted,
+    places: Places,
 }
 
-#[derive(Clone, Copy)]
-enum Counted {
-    /// Row 0 begins at this line.
-    Lines,
-    Rows,
+/// Where rows stand.
+enum Places {
+    /// The line that each row begins in, from 1.
+    Lines(Vec<usize>),
+    /// Rows are numbered from 1.
+    Numbers,
+}
+
+/// A record of a text, with the line that it begins in, from 1.
+struct Record {
+    line: usize,
+    fields: Vec<String>,
 }
 
 /// A cell of a row.
@@ -91,22 +97,23 @@ impl Rows {
         let text = std::str::from_utf8(bytes).map_err(|_| mistake(path, "it is not UTF-8"))?;
         let mut records = records(path, text.trim_start_matches('\u{feff}'))?.into_iter();
         let Some(header) = records.next() else { return Err(mistake(path, "it is empty")) };
-        let columns: Vec<String> = header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
-        let mut rows = Vec::new();
-        for (number, record) in records.enumerate() {
-            if record.len() != columns.len() {
-                let message =
-                    format!("line {}: {} cells, and {} columns", number + 2, record.len(), columns.len());
+        let name = |name: &String| name.trim().to_ascii_lowercase();
+        let columns: Vec<String> = header.fields.iter().map(name).collect();
+        let (mut rows, mut lines) = (Vec::new(), Vec::new());
+        for Record { line, fields } in records {
+            if fields.len() != columns.len() {
+                let message = format!("line {line}: {} cells, and {} columns", fields.len(), columns.len());
                 return Err(mistake(path, &message));
             }
             let cell = |text: String| match text.trim() {
                 "" => Cell::Empty,
                 text => Cell::Text(text.to_owned()),
             };
-            rows.push(record.into_iter().map(cell).collect());
+            rows.push(fields.into_iter().map(cell).collect());
+            lines.push(line);
             check_rows(path, rows.len())?;
         }
-        Ok(Self { path: path.to_owned(), columns, rows, counted: Counted::Lines })
+        Ok(Self { path: path.to_owned(), columns, rows, places: Places::Lines(lines) })
     }
 
     fn of_parquet(path: &Path, file: File) -> Result<Self, UsageError> {
@@ -140,7 +147,7 @@ impl Rows {
                 }
             }
         }
-        Ok(Self { path: path.to_owned(), columns, rows, counted: Counted::Rows })
+        Ok(Self { path: path.to_owned(), columns, rows, places: Places::Numbers })
     }
 
     /// The rows, in order.
@@ -163,16 +170,17 @@ impl Row<'_> {
         }
     }
 
-    /// A number.
+    /// A number, which is finite.
     pub fn number(&self, column: &str) -> Result<Option<f64>, UsageError> {
-        match self.cells.get(column) {
-            None | Some(Cell::Empty) => Ok(None),
-            Some(Cell::Number(number)) => Ok(Some(*number)),
-            Some(Cell::Text(text)) => match text.parse() {
-                Ok(number) => Ok(Some(number)),
-                Err(_) => Err(self.mistake(column, &format!("`{text}` is no number"))),
-            },
-            Some(Cell::Flag(flag)) => Err(self.mistake(column, &format!("`{flag}` is no number"))),
+        let (number, text) = match self.cells.get(column) {
+            None | Some(Cell::Empty) => return Ok(None),
+            Some(Cell::Number(number)) => (Some(*number), number.to_string()),
+            Some(Cell::Text(text)) => (text.parse().ok(), text.clone()),
+            Some(Cell::Flag(flag)) => (None, flag.to_string()),
+        };
+        match number.filter(|number| number.is_finite()) {
+            None => Err(self.mistake(column, &format!("`{text}` is no number"))),
+            number => Ok(number),
         }
     }
 
@@ -187,9 +195,9 @@ impl Row<'_> {
 
     /// What is wrong with a column of the row, and where.
     pub fn mistake(&self, column: &str, what: &str) -> UsageError {
-        let place = match self.of.counted {
-            Counted::Lines => format!("line {}", self.number + 2),
-            Counted::Rows => format!("row {}", self.number + 1),
+        let place = match &self.of.places {
+            Places::Lines(lines) => format!("line {}", lines[self.number]),
+            Places::Numbers => format!("row {}", self.number + 1),
         };
         mistake(&self.of.path, &format!("{place}, column `{column}`: {what}"))
     }
@@ -229,11 +237,14 @@ fn cell_of(column: &ArrayRef, row: usize) -> Option<Cell> {
 }
 
 /// Records of CSV: commas, quotes that are doubled within, lines that end in one way or the other. Empty lines are none.
-fn records(path: &Path, text: &str) -> Result<Vec<Vec<String>>, UsageError> {
-    let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
+fn records(path: &Path, text: &str) -> Result<Vec<Record>, UsageError> {
+    let (mut records, mut field) = (Vec::new(), String::new());
+    let mut record = Record { line: 1, fields: Vec::new() };
     let (mut is_quoted, mut was_quoted) = (false, false);
+    let mut line = 1;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
+        line += usize::from(character == '\n');
         match character {
             '"' if is_quoted && characters.peek() == Some(&'"') => {
                 characters.next();
@@ -243,39 +254,44 @@ fn records(path: &Path, text: &str) -> Result<Vec<Vec<String>>, UsageError> {
             '"' if field.is_empty() && !was_quoted => (is_quoted, was_quoted) = (true, true),
             other if is_quoted => field.push(other),
             ',' => {
-                record.push(std::mem::take(&mut field));
+                record.fields.push(std::mem::take(&mut field));
                 was_quoted = false;
             }
             '\r' if characters.peek() == Some(&'\n') => {}
-            '\n' => end_record(&mut records, &mut record, &mut field, &mut was_quoted),
+            '\n' => {
+                end_record(&mut records, &mut record, &mut field, was_quoted);
+                (record.line, was_quoted) = (line, false);
+            }
             other => field.push(other),
         }
-        if record.len() > COLUMNS_MAX {
+        if record.fields.len() > COLUMNS_MAX {
             return Err(mistake(path, &format!("it has more than {COLUMNS_MAX} columns")));
         }
     }
     if is_quoted {
-        return Err(mistake(path, "a quote at its end is not closed"));
+        let message = format!("line {}: a quote is not closed", record.line);
+        return Err(mistake(path, &message));
     }
-    end_record(&mut records, &mut record, &mut field, &mut was_quoted);
+    end_record(&mut records, &mut record, &mut field, was_quoted);
     Ok(records)
 }
 
-fn end_record(
-    records: &mut Vec<Vec<String>>,
-    record: &mut Vec<String>,
-    field: &mut String,
-    was_quoted: &mut bool,
-) {
-    if !record.is_empty() || !field.is_empty() || *was_quoted {
-        record.push(std::mem::take(field));
-        records.push(std::mem::take(record));
+/// Adds a record, unless it is an empty line.
+fn end_record(records: &mut Vec<Record>, record: &mut Record, field: &mut String, was_quoted: bool) {
+    if record.fields.is_empty() && field.is_empty() && !was_quoted {
+        return;
     }
-    *was_quoted = false;
+    record.fields.push(std::mem::take(field));
+    records.push(Record { line: record.line, fields: std::mem::take(&mut record.fields) });
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Float64Array, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+
     use super::*;
 
     fn rows(text: &str, columns: &[&str]) -> Result<Rows, String> {
@@ -307,11 +323,42 @@ mod tests {
         assert_eq!(error("id,strick\n"), "column `strick` is none of id, strike");
         assert_eq!(error("id,id\na,b\n"), "column `id` is there twice");
         assert_eq!(error("id,strike\na\n"), "line 2: 1 cells, and 2 columns");
-        assert_eq!(error("id\n\"a\n"), "a quote at its end is not closed");
+        assert_eq!(error("id\n\n\"a\n"), "line 3: a quote is not closed");
+        assert_eq!(error("id,strike\n\n\"a\nb\",1\nc\n"), "line 5: 1 cells, and 2 columns");
         let rows =
             rows("id,strike\na,1\nb,1o\n", &["id", "strike"]).unwrap_or_else(|error| panic!("{error}"));
         let row = rows.iter().nth(1).expect("two rows");
         let error = row.number("strike").expect_err("no number").0;
         assert!(error.ends_with(": line 3, column `strike`: `1o` is no number"), "{error}");
+    }
+
+    /// Empty lines and breaks within quotes are lines of the file as others are.
+    #[test]
+    fn mistakes_have_the_line_of_the_file() {
+        for number in ["1o", "nan", "inf", "-Infinity", "1e999"] {
+            let text = format!("id,strike\n\n\n\"a\r\nb\",1\n\r\nc,{number}\n");
+            let rows = rows(&text, &["id", "strike"]).unwrap_or_else(|error| panic!("{error}"));
+            let found: Vec<_> = rows.iter().map(|row| row.number("strike")).collect();
+            let [Ok(Some(1.0)), Err(error)] = &found[..] else { panic!("one is bad") };
+            let expected = format!(": line 7, column `strike`: `{number}` is no number");
+            assert!(error.0.ends_with(&expected), "{}", error.0);
+        }
+    }
+
+    /// A column of numbers may hold some that are none.
+    #[test]
+    fn rows_of_parquet_are_numbered() {
+        let file = tempfile::Builder::new().suffix(".parquet").tempfile().expect("a file");
+        let ids: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
+        let strikes: ArrayRef = Arc::new(Float64Array::from(vec![100.5, f64::NAN]));
+        let batch = RecordBatch::try_from_iter([("ID", ids), ("strike", strikes)]).expect("a batch");
+        let mut writer = ArrowWriter::try_new(&file, batch.schema(), None).expect("a writer");
+        writer.write(&batch).expect("written");
+        writer.close().expect("closed");
+        let rows = Rows::read(file.path(), &["id", "strike"]).unwrap_or_else(|error| panic!("{}", error.0));
+        let found: Vec<_> = rows.iter().map(|row| (row.text("id"), row.number("strike"))).collect();
+        let [(Some(id), Ok(Some(100.5))), (None, Err(error))] = &found[..] else { panic!("two rows") };
+        assert_eq!(id, "a");
+        assert!(error.0.ends_with(": row 2, column `strike`: `NaN` is no number"), "{}", error.0);
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use warptape_events::risk::RiskOutcome;
 use warptape_kernels::Isa;
-use warptape_kernels::portfolio::{Portfolio, Position};
+use warptape_kernels::portfolio::Portfolio;
 use warptape_kernels::pricing::{AmericanError, ExerciseBoundary};
 
 use super::super::rounds::{Next, Partial, Round, places};
 use super::measures::Measure;
-use super::{Held, bad_parameter, first_round};
+use super::{Held, first_round};
 
 #[derive(Debug)]
 pub(super) struct SettlingRound {
@@ -49,20 +49,13 @@ impl Round for SettlingRound {
                 Err(error) => bad.push((position, error.to_string())),
             }
         }
-        let is_bad = |number: usize| bad.binary_search_by_key(&number, |(position, _)| *position).is_ok();
-        let good: Vec<Position> = (0..portfolio.positions().len())
-            .filter(|&number| !is_bad(number))
-            .map(|number| portfolio.positions()[number])
-            .collect();
-        if let (true, Some((_, why))) = (good.is_empty(), bad.first()) {
-            return Next::Outcome(RiskOutcome::Error(bad_parameter("problem.positions", why.as_str())));
+        let settled = |portfolio: Portfolio| portfolio.with_boundaries(Isa::detect(), boundaries);
+        match self.held.without(bad) {
+            Err(error) => Next::Outcome(RiskOutcome::Error(error)),
+            Ok(held) => {
+                let portfolio = Arc::new(settled((*held.portfolio).clone()));
+                Next::Round(first_round(Held { portfolio, ..held }, self.measure.clone()))
+            }
         }
-        let (markets, parents) = (portfolio.assets().to_vec(), portfolio.parents().to_vec());
-        let settled = Portfolio::with_futures(markets, portfolio.futures(), parents, good);
-        let settled = settled.expect("part of a portfolio").with_boundaries(Isa::detect(), boundaries);
-        let mut held = self.held.clone();
-        held.bad.add_good(held.positions.len(), bad);
-        held.portfolio = Arc::new(settled);
-        Next::Round(first_round(held, self.measure.clone()))
     }
 }

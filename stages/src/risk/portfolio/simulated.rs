@@ -12,6 +12,7 @@ use warptape_kernels::portfolio::{
 
 use super::super::kept::{Follower, KeptProfits};
 use super::super::rounds::{DeviceRisk, Next, Partial, Round};
+use super::measures::Measure;
 use super::{CHECKED, Held, UNIT_SCENARIOS, WholeRisk, positions_cost, profits_of};
 
 /// Positions of a unit of the last round.
@@ -84,6 +85,17 @@ impl Round for ProfitRound {
 
     fn finish(&self, partials: &[&Partial]) -> Next {
         let profits = profits_of(partials);
+        let Simulated { held, scenarios, confidence, horizon_years, are_drawn } = &*self.simulated;
+        let measure = || Measure::Simulated {
+            scenarios: scenarios.clone(),
+            confidence: *confidence,
+            horizon_years: *horizon_years,
+            are_drawn: *are_drawn,
+        };
+        let named = |scenario| format!("scenario {scenario}, from 0");
+        if let Some(again) = held.again_without_unvalued(&profits, named, measure) {
+            return again;
+        }
         Next::Round(Box::new(TailRound { simulated: self.simulated.clone(), profits }))
     }
 }

@@ -10,8 +10,9 @@ use warptape_kernels::portfolio::{Covariance, Parametric, Profits, Scenarios};
 
 use super::super::kept::{Follower, KeptProfits};
 use super::super::rounds::{DeviceRisk, Next, Partial, Round};
+use super::measures::Measure;
 use super::simulated::{revalue, revalue_on_device, scenario_units};
-use super::{CHECKED, Held, WholeRisk, positions_cost, profits_of};
+use super::{CHECKED, Held, WholeRisk, positions_cost, profits_of, stress_named};
 
 /// Profits in scenarios with names.
 #[derive(Debug)]
@@ -59,8 +60,17 @@ impl Round for StressRound {
     }
 
     fn finish(&self, partials: &[&Partial]) -> Next {
+        let found = profits_of(partials);
+        let measure = || {
+            let (scenarios, names) = (self.scenarios.clone(), self.names.clone());
+            Measure::Stress { scenarios, names }
+        };
+        let named = |scenario| stress_named(&self.names, scenario);
+        if let Some(again) = self.held.again_without_unvalued(&found, named, measure) {
+            return again;
+        }
         let mut profits = Profits::default();
-        profits_of(partials).iter().for_each(|part: &Arc<Profits>| profits.append(part));
+        found.iter().for_each(|part: &Arc<Profits>| profits.append(part));
         let scenario = |(number, name): (usize, &String)| StressOutcome {
             name: name.clone(),
             profit: profits.of_book(0)[number],
@@ -126,5 +136,53 @@ impl Round for ParametricRound {
 
     fn finish(&self, partials: &[&Partial]) -> Next {
         Partial::outcome(partials)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warptape_kernels::portfolio::{Instrument, Portfolio, Position, Shock};
+    use warptape_kernels::pricing::{AssetMarket, OptionKind};
+
+    use super::*;
+
+    /// No random option has a boundary that does not settle: one that was not refused before stands for it.
+    #[test]
+    fn a_position_without_a_value_in_a_scenario_is_a_bad_row() {
+        let isa = Isa::detect();
+        let market = AssetMarket { spot: 80.0, rate: 0.005, dividend_yield: -0.03, volatility: 0.15 };
+        let (kind, strike, expiry_years) = (OptionKind::Put, 100.0, 5.0);
+        let position = |instrument: Instrument| Position { asset: 0, book: 0, quantity: 1.0, instrument };
+        let held = vec![
+            position(Instrument::Option { kind, strike, expiry_years }),
+            position(Instrument::American { kind, strike, expiry_years }),
+        ];
+        let portfolio = Portfolio::new(vec![market], vec![None], held).expect("good positions");
+        let boundaries = portfolio.americans().into_iter();
+        let boundaries = boundaries.map(|(_, option)| Arc::new(option.boundary(isa).expect("a boundary")));
+        let portfolio = Arc::new(portfolio.clone().with_boundaries(isa, boundaries.collect()));
+        let names = ["a", "b"].map(str::to_owned).to_vec();
+        let scenarios = Scenarios::given(1, &[Shock::NONE, Shock::shift(0.0, 0.0, -0.015)]);
+        let round = StressRound {
+            held: Held {
+                portfolio,
+                books: vec![String::new()],
+                positions: names.clone(),
+                bad: Default::default(),
+            },
+            scenarios: Arc::new(scenarios.expect("good scenarios")),
+            names,
+            follower: None,
+        };
+        let run = |round: &dyn Round| {
+            let units = (0..round.units()).map(|unit| round.run(isa, unit..unit + 1));
+            round.finish(&units.collect::<Vec<_>>().iter().collect::<Vec<_>>())
+        };
+        let Next::Round(again) = run(&round) else { panic!("a position has no value") };
+        let Next::Outcome(RiskOutcome::Stress(found)) = run(&*again) else { panic!("the other one has") };
+        assert!(found.scenarios.iter().all(|scenario| scenario.profit.is_finite()), "{found:?}");
+        let [bad] = &found.bad_positions[..] else { panic!("{found:?}") };
+        let why = "problem.measure.scenarios[1] (\"b\"): no boundary";
+        assert!(bad.name == "b" && bad.error.starts_with(why), "{bad:?}");
     }
 }

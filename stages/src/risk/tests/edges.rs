@@ -210,6 +210,34 @@ fn a_call_with_a_great_deviation_is_exact() {
     assert!((greek("rho_foreign") + greek("rho") + 3.0 * found.price).abs() < 1e-9);
 }
 
+/// The put that is simulated in place of a deep call hardly ever pays, and is worth less than the strike: that bounds the error.
+#[test]
+fn a_deep_call_with_a_great_deviation_is_met() {
+    let asset = json!({"symbol": "A", "spot": 100.0, "volatility": 3.0});
+    let basket =
+        |strike: f64| json!({"type": "basket", "kind": "call", "strike": strike, "weights": [0.5, 0.5]});
+    for strike in [1e-6, 1e-4] {
+        let asked = |contract: Value, assets: usize, greeks: bool| {
+            simulated(simulation(json!({
+                "assets": vec![asset.clone(); assets], "expiry_years": 1.0, "steps": 1, "paths_max": 1 << 24,
+                "greeks": greeks, "standard_error": 1e-6, "contract": contract,
+                "correlations": if assets > 1 { json!([1.0, 0.0, 0.0, 1.0]) } else { json!([]) }})))
+        };
+        let call = json!({"type": "european", "kind": "call", "strike": strike});
+        for (contract, assets) in [(call, 1), (basket(strike), 2)] {
+            let found = asked(contract.clone(), assets, false);
+            assert_eq!((found.standard_error_met, found.warning.as_str()), (Some(true), ""), "{found:?}");
+            assert!((found.price - (100.0 - strike)).abs() <= strike * 1e-3, "{found:?}");
+            assert!(found.standard_error > 0.0 && found.standard_error < strike * 1e-3, "{found:?}");
+            assert!(found.paths <= 65_536, "{found:?}");
+            // Greeks have no such bound.
+            let found = asked(contract, assets, true);
+            assert_eq!(found.standard_error_met, Some(true), "{found:?}");
+            assert!(found.warning.starts_with("standard errors of Greeks rest on some "), "{found:?}");
+        }
+    }
+}
+
 /// Numbers of closed forms in 40 digits.
 #[test]
 fn what_expires_now_is_worth_what_it_pays() {
@@ -245,6 +273,37 @@ fn americans_are_positions() {
     {
         assert!((scenario.profit - (then - now)).abs() < 1e-12, "{scenario:?} {}", then - now);
     }
+}
+
+/// Rates may be moved so that exercise is best between two prices, or never.
+#[test]
+fn an_american_has_no_number_in_a_scenario_of_two_boundaries() {
+    let asset = |rate: f64, dividend_yield: f64| json!({"symbol": "A", "spot": 80.0, "volatility": 0.15, "rate": rate, "dividend_yield": dividend_yield});
+    let scenarios = json!({"type": "stress", "scenarios": [{"name": "nothing"}, {"name": "rates down", "rate_shift": -0.015}]});
+    let of = |kind: &str, asset: &Value| {
+        let mut american = option("american", 100.0, 5.0);
+        american["kind"] = json!(kind);
+        let held = [american, option("option", 100.0, 5.0)];
+        let alone = task(book(std::slice::from_ref(asset), &held[..1], scenarios.clone()));
+        (stress(book(std::slice::from_ref(asset), &held, scenarios.clone())), alone)
+    };
+    let (found, alone) = of("put", &asset(0.005, -0.03));
+    let european = stress(book(&[asset(0.005, -0.03)], &[option("option", 100.0, 5.0)], scenarios.clone()));
+    assert_eq!((found.value, &found.scenarios), (european.value, &european.scenarios));
+    let [bad] = &found.bad_positions[..] else { panic!("{found:?}") };
+    let why = "problem.measure.scenarios[1] (\"rates down\"): rate -0.00999";
+    assert!(bad.position == 0 && bad.error.starts_with(why), "{bad:?}");
+    assert_eq!(alone.expect_err("no position is left").field, "problem.positions");
+    // A call by the other number.
+    assert_eq!(of("call", &asset(0.005, -0.005)).0.bad_positions.len(), 1);
+    // Never exercised, and the European option: r ≤ 0 and q ≥ r.
+    let (found, _) = of("put", &asset(0.005, 0.0));
+    assert!(found.bad_positions.is_empty(), "{found:?}");
+    let value =
+        |kind: &str, rate: f64| risk(book(&[asset(rate, 0.0)], &[option(kind, 100.0, 5.0)], history())).value;
+    let of_european = value("option", -0.01) - value("option", 0.005);
+    let of_american = value("option", -0.01) - value("american", 0.005);
+    assert!((found.scenarios[1].profit - of_european - of_american).abs() < 1e-12, "{found:?}");
 }
 
 #[test]

@@ -152,6 +152,8 @@ fn what_flags_lack_is_named() {
     check_error("sweep --symbols A:X --rules x", "--bars");
     check_error("sweep --bars 1m", "--symbols");
     check_error("var", "<FILE>");
+    check_error("price --kind call --symbol A:X --expiry-days 1 --strike nan", "it is no finite number");
+    check_error("price --kind call --spot inf --expiry-days 1 --strike 1", "it is no finite number");
     check_error("price x.json --strike 1", "cannot be used with");
     check_error("price x.json --volatility 1", "cannot be used with");
     check_error("price x.json --antithetic", "cannot be used with");
