@@ -408,3 +408,46 @@ fn with_a_registry_requests_and_results_are_in_its_frame() {
         assert!(ids.len() == 1 && ids[0].is_some(), "{topic}: {ids:?}");
     }
 }
+
+/// What is asked before a pipeline starts is answered while it catches up. A request with a symbol that no tick had yet waits until all ticks
+/// are read that were there, and has a bad row for it then.
+#[test]
+fn answers_of_a_catch_up_verify_and_symbols_not_read_yet_are_waited_for() {
+    let folder = folder();
+    let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "400000"][..], &LOG].concat();
+    texts(&warptape(folder.path(), &feed), 0);
+    let log = SqliteLog::open(folder.path().join("w.db"), Durability::Process).expect("a log");
+    let request = |symbols: &[&str]| {
+        let asset = |symbol: &&str| serde_json::json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": 0.2});
+        let option = |asset: usize| serde_json::json!({"asset": asset, "kind": "put", "strike": 60.0, "expiry_years": 0.5});
+        let assets: Vec<Value> = symbols.iter().map(asset).collect();
+        let options: Vec<Value> = (0..symbols.len()).map(option).collect();
+        serde_json::json!({"problem": {"type": "options", "assets": assets, "options": options}}).to_string()
+    };
+    let files = [("one.json", &["SYNTH:AAAA"][..]), ("two.json", &["SYNTH:AAAA", "X:NONE"])];
+    let asking = files.map(|(name, symbols)| {
+        std::fs::write(folder.path().join(name), request(symbols)).expect("a writable folder");
+        Running::start(folder.path(), &[&risk(&["greeks", name])[..], &["-o", "json"]].concat())
+    });
+    let mut run = Running::start(folder.path(), &[&["run"][..], &LOG].concat());
+    let [one, two] = asking.map(|asking| {
+        let (status, out, error) = asking.finish();
+        assert!(status.success(), "{out}{error}");
+        serde_json::from_str::<Value>(&out).expect("a result")
+    });
+    let as_of = |result: &Value| {
+        assert_eq!(result["as_of"].as_array().map(Vec::len), Some(1), "{result}");
+        let number = |name: &str| result["as_of"][0][name].as_i64().expect("a number");
+        (number("partition"), number("next_offset"))
+    };
+    let (partition, next_offset) = as_of(&two);
+    assert_eq!(next_offset, ends(&log, "ticks")[partition as usize], "{two}");
+    assert!(as_of(&one).1 <= next_offset, "{one}");
+    let error = two["outcome"]["values"][1]["error"].as_str().expect("a bad row");
+    assert!(error.starts_with("problem.assets[1].symbol: no tick of X:NONE"), "{error}");
+    run_until_drained(&mut run, &log, "warptape");
+    run.stop("TERM");
+    let verify = [&["replay", "verify", "--outputs"][..], &LOG].concat();
+    let (told, _) = texts(&warptape(folder.path(), &verify), 0);
+    assert!(told.contains(" 2 risk results: identical"), "{told}");
+}
