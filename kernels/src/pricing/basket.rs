@@ -185,7 +185,7 @@ impl BasketSimulation {
 
     /// The most that a sample pays, discounted, where a put is simulated in place of a call: the strike's worth.
     pub fn most_of_put(&self) -> Option<f64> {
-        self.is_put_of_call.then(|| self.spec.strike * self.terms.discount)
+        self.is_put_of_call.then_some(self.spec.strike * self.terms.discount)
     }
 
     pub(crate) fn terms(&self) -> &BasketTerms {
