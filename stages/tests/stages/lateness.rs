@@ -8,11 +8,11 @@ fn config() -> StageConfig {
     StageConfig { lateness_by_venue_ns, rejects: Rejects::Rows, ..super::config(&["1s"], SECOND_NS) }
 }
 
-fn run(
-    config: &StageConfig,
-    ticks: &[Tick],
-    restored_at: usize,
-) -> (Vec<(String, i64, Option<i64>)>, Vec<i64>) {
+/// Symbol, first second and close.
+type BarSeen = (String, i64, Option<i64>);
+
+/// Bars, and the watermarks that late ticks met.
+fn run(config: &StageConfig, ticks: &[Tick], restored_at: usize) -> (Vec<BarSeen>, Vec<i64>) {
     let mut partition = Partition::new(config);
     let (mut bars, mut late) = (Vec::new(), Vec::new());
     for (offset, tick) in ticks.iter().enumerate() {
