@@ -13,6 +13,7 @@ use warptape_schemas::risk::{
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{
     SymbolTable, TickDecoder, decode_risk_request, decode_risk_result, encode_risk_request,
+    encode_risk_result,
 };
 use warptape_stages::risk::RiskTask;
 use warptape_stages::risk::refusals::{encode_bounded, stated_limit};
@@ -291,7 +292,13 @@ fn kind_of(record: &Record, result: &RiskResult, ids: &mut BTreeSet<String>) -> 
         return (bounded.outcome == result.outcome).then(|| TOO_LARGE.to_owned());
     }
     let is_of_market = !result.as_of.is_empty() && code.is_none();
-    (result.outcome == expected)
+    // A row without numbers equals none, and has the same bytes.
+    let bytes = |outcome: RiskOutcome| {
+        let mut bytes = Vec::new();
+        encode_risk_result(&RiskResult { outcome, ..result.clone() }, &mut bytes);
+        bytes
+    };
+    (bytes(result.outcome.clone()) == bytes(expected))
         .then(|| if is_of_market { Some(OF_MARKET.to_owned()) } else { is_right(true) })
         .flatten()
 }
@@ -301,14 +308,18 @@ fn symbols(request: &RiskRequest) -> BTreeSet<&str> {
     options.assets.iter().map(|asset| asset.symbol.as_str()).collect()
 }
 
-/// The request with the numbers that its result has from the market.
+/// The request with the numbers that its result has from the market. Of several symbols another process may have the ticks of one, which is
+/// a bad row then.
 fn with_market(request: &RiskRequest, result: &RiskResult) -> Option<RiskRequest> {
     let mut request = request.clone();
     let RiskProblem::Options(options) = &mut request.problem else { return Some(request) };
     for asset in &mut options.assets {
         if matches!(asset.spot, Quantity::Market(_)) {
-            let taken = result.as_of.iter().find(|taken| taken.symbol == asset.symbol)?;
-            asset.spot = Quantity::Given(taken.spot?);
+            match result.as_of.iter().find(|taken| taken.symbol == asset.symbol) {
+                Some(taken) => asset.spot = Quantity::Given(taken.spot?),
+                None if !result.as_of.is_empty() => {}
+                None => return None,
+            }
         }
     }
     Some(request)
@@ -324,7 +335,6 @@ fn outcome(request: &RiskRequest) -> RiskOutcome {
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::encode_risk_result;
     use warptape_schemas::risk::{OptionResult, RiskError};
 
     use super::*;

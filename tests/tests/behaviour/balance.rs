@@ -492,6 +492,7 @@ fn the_loss_of_a_lane_under_load_is_made_up_for() {
     let ready = journal[lost..].iter().any(|entry| matches!(entry.input, Input::LaneReady(_)));
     assert!(ready, "the lane is started again");
     // What is published once all is made up for does not wait for it.
-    let [usual, last] = [-1, 7].map(|second| delays[&second]);
+    // On a busy machine the lane is lost late, and fewer seconds follow.
+    let (usual, last) = (delays[&-1], *delays.range(..=7).next_back().expect("ticks were committed").1);
     assert!(last < usual + Duration::from_secs(5), "ticks still wait for what was lost: {delays:?}");
 }
