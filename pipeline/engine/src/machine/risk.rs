@@ -181,9 +181,11 @@ impl Core {
             self.risk.partitions.keys().filter(|partition| !self.membership.awaits_market(**partition));
         let have_markets = of_requests.clone().all(is_newest);
         let is_caught_up = have_markets && self.membership.is_caught_up();
+        let symbols: usize = self.partitions.values().map(|owned| owned.symbol_count()).sum();
         let is_met = |queue: &Queue| match queue.needs {
             Needs::Nothing => true,
             Needs::Market => have_markets && !self.membership.awaits_market(queue.partition),
+            Needs::Symbols(known) => have_markets && (symbols > known || is_caught_up),
             Needs::CaughtUp => is_caught_up,
         };
         while self.risk.has_room()
@@ -197,7 +199,7 @@ impl Core {
             let market = TakenMarket::of(&request, &market_of, markets);
             if market.lacks_a_symbol() && !is_caught_up {
                 // Its first tick may be among those that are not read yet.
-                self.risk.arrivals.wait_for_ticks(number, request);
+                self.risk.arrivals.wait_for_symbols(number, request, symbols);
                 continue;
             }
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.

@@ -30,6 +30,8 @@ pub(crate) enum Needs {
     Nothing,
     /// A market that is no older than it was.
     Market,
+    /// More symbols than so many, or the ticks that were there when their partitions came: one of its symbols was not known.
+    Symbols(usize),
     /// The ticks that were there when their partitions came.
     CaughtUp,
 }
@@ -233,11 +235,11 @@ impl Arrivals {
         Some(Turn { number: key.1, partition, offset, haste, request })
     }
 
-    /// Has a request wait until ticks are caught up with, whose turn came before its symbols did.
-    pub(crate) fn wait_for_ticks(&mut self, number: u64, request: Box<RiskRequest>) {
+    /// Has a request wait for more symbols than so many, whose turn came before all of its own did.
+    pub(crate) fn wait_for_symbols(&mut self, number: u64, request: Box<RiskRequest>, symbols: usize) {
         let preparing = self.preparing.remove(&number);
         let Some(Preparing { asked: Some(mut asked), .. }) = preparing else { return };
-        asked.needs = Needs::CaughtUp;
+        asked.needs = Needs::Symbols(symbols);
         self.add_waiting(number, asked, request);
     }
 
@@ -373,7 +375,8 @@ mod tests {
         let turn = arrivals.prepare(is_met).expect("one that does not wait");
         assert_eq!(turn.offset, 1_000);
         // Its symbol is not known, so that it waits as well.
-        arrivals.wait_for_ticks(turn.number, turn.request);
+        arrivals.wait_for_symbols(turn.number, turn.request, 5);
+        let is_met = |queue: &Queue| !matches!(queue.needs, Needs::CaughtUp | Needs::Symbols(5));
         assert_eq!(arrivals.prepare(is_met).expect("one that asks no market").offset, 1_001);
         assert!(arrivals.prepare(is_met).is_none() && arrivals.is_waiting());
         assert_eq!(arrivals.deadline_ns(), Some(1_000));
