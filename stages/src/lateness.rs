@@ -21,7 +21,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Those of a configuration.
+    /// The latenesses of a configuration.
     pub fn of(config: &StageConfig) -> Self {
         let mut of_classes_ns = vec![config.allowed_lateness_ns];
         let mut class = |lateness_ns: i64| {

@@ -140,7 +140,7 @@ impl Partition {
             let accepted_rows = tick_record(record)
                 .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
             if self.intake.event_time_max_ns() < before_ns {
-                // What was said of the time before holds no more.
+                // Words about the time before hold no more.
                 self.said_ns = i64::MIN;
             }
             if let Ok(Acceptance::Waits(pages)) = accepted_rows {

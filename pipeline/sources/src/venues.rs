@@ -1,4 +1,4 @@
-//! What is known of each venue that symbols name.
+//! An entry for each venue that symbols name.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ impl<T> Default for Venues<T> {
 }
 
 impl<T> Venues<T> {
-    /// What is known of a symbol's venue, which begins with `new` of its name.
+    /// The entry of a symbol's venue. A new venue begins with `new` of its name.
     pub(super) fn of(&mut self, symbol: &str, new: impl FnOnce(&str) -> T) -> &mut T {
         let name = symbol.split_once(':').map_or("", |(venue, _)| venue);
         if self.venues.get(self.last).is_none_or(|(last, _)| last != name) {

@@ -26,7 +26,7 @@ pub(super) struct CommonSamples {
 }
 
 impl CommonSamples {
-    /// Of the assets that have a market.
+    /// The samples in common of all assets that have a market.
     pub(super) fn of(assets: &[Option<SymbolMarket>]) -> Self {
         let spans = || {
             assets.iter().flatten().map(|market| (market.last_sample, market.samples.prices().len() as i64))

@@ -118,7 +118,7 @@ impl Kind for PortfolioProblem {
     }
 }
 
-/// What is held without the American options that a stress gives a market of two boundaries.
+/// The book without American options that a stress gives two boundaries.
 fn without_refused(held: &Held, measure: &Measure) -> Result<Held, RiskError> {
     let Measure::Stress { scenarios, names } = measure else { return Ok(held.clone()) };
     let refused = held.portfolio.refused_in(scenarios).into_iter();

@@ -134,7 +134,7 @@ impl AmericanOption {
         self.check_boundaries()
     }
 
-    /// Whether rates are such that exercise is best beyond one price, or never.
+    /// Refuses rates under which exercise is best between two prices.
     pub(crate) fn check_boundaries(&self) -> Result<(), AmericanError> {
         let AssetMarket { rate, dividend_yield, .. } = self.market;
         let (earns, carry) = match self.kind {

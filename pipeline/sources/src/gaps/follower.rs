@@ -19,7 +19,7 @@ pub struct GapFollower {
     partitions: Vec<Option<i64>>,
 }
 
-/// What has to be said before a tick.
+/// The word to be written before a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The partition.

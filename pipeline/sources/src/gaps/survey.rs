@@ -128,7 +128,7 @@ impl GapSurvey {
         self.ahead_ns_max.is_some_and(|max_ns| greatest_ns.saturating_sub(least_ns) > max_ns)
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub fn gaps(&self) -> Gaps {
         let certain = || self.found.iter().filter(|found| !found.is_contested());
         let starts = certain().filter(|found| found.step.from_ns.is_none());

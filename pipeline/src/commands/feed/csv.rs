@@ -24,7 +24,7 @@ pub struct CsvFeed {
     orders: Vec<FileOrder>,
     /// The files, opened at once where one of them is a pipe.
     opened: Option<CsvSource>,
-    /// Whether gaps are followed.
+    /// True if gaps are followed.
     follow_gaps: bool,
     /// The gaps of files that can be read twice.
     gaps: Option<Gaps>,

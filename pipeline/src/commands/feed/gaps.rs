@@ -14,7 +14,7 @@ use warptape_schemas::tick::Tick;
 use warptape_sources::csv::length_text;
 use warptape_sources::{GapFollower, GapSummary, GapSurvey, Gaps, Source};
 
-/// What a feed does about gaps.
+/// The ways of a feed with gaps.
 pub enum FeedGaps {
     /// Nobody has looked at the ticks before: they are looked at when they are fed.
     Watched(GapSurvey),
@@ -33,7 +33,7 @@ pub struct KnownGaps {
     are_followed: bool,
     /// Partitions without ticks: any time is followed there.
     is_empty: Vec<bool>,
-    /// Who says how far event time has come.
+    /// The name in words about event time: that of the publisher.
     by: String,
     /// Gaps before ticks of a partition.
     met: u64,
@@ -60,7 +60,7 @@ impl KnownGaps {
         Ok(self)
     }
 
-    /// Says what is to be said before a tick. Whether the tick is to be published.
+    /// Writes the word that goes before a tick. False if the tick is not to be published.
     fn take(&mut self, input: usize, tick: &Tick, publisher: &mut Publisher) -> Result<bool, PublishError> {
         let is_published = self.left[input] == 0;
         self.left[input] = self.left[input].saturating_sub(1);
@@ -94,7 +94,7 @@ impl FeedGaps {
         }
     }
 
-    /// Looks at a tick that the source has given. Whether it is to be published.
+    /// Looks at a tick of the source. False if it is not to be published.
     pub fn take(
         &mut self,
         source: &Source,
@@ -111,7 +111,7 @@ impl FeedGaps {
         }
     }
 
-    /// What is told at the end.
+    /// Remarks for the end of the feed.
     pub fn remarks(&self, inputs: &[FeedInput], source: &Source, ahead_ns_max: Option<i64>) -> Vec<String> {
         match self {
             FeedGaps::Watched(survey) => {
@@ -143,7 +143,7 @@ impl FeedGaps {
 
 const LOSS: &str = "`run` takes the first ticks behind such a gap for wrong (`stages.future_max_ms`), and `dlq replay` sends them again";
 
-/// What the gaps of a file cost that nobody follows.
+/// The remark about gaps of a file that are not followed.
 pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: Option<i64>) -> String {
     let limit = length_text(ahead_ns_max.unwrap_or(i64::MAX));
     let GapSummary { count, line, .. } = gap;
