@@ -67,8 +67,7 @@ impl Lateness {
         if self.classes.is_empty() {
             return 0;
         }
-        let venue = symbol.split_once(':').map_or(symbol, |(venue, _)| venue);
-        self.classes.get(venue).copied().unwrap_or(0)
+        symbol.split_once(':').and_then(|(venue, _)| self.classes.get(venue)).copied().unwrap_or(0)
     }
 
     /// The class of a group.
@@ -81,12 +80,15 @@ impl Lateness {
     pub fn group_of(&self, symbol: &str, groups: u32) -> u32 {
         let (class, classes) = (self.class_of(symbol), self.classes());
         let groups_of_class = u64::from(groups.saturating_sub(class).div_ceil(classes).max(1));
-        let number = xxh3_64_with_seed(symbol.as_bytes(), GROUP_SEED) % groups_of_class;
-        number as u32 * classes + class
+        (hash(symbol) % groups_of_class) as u32 * classes + class
     }
 }
 
 /// The group of a symbol within its partition, where all venues have one lateness.
 pub fn group_of(symbol: &str, groups: u32) -> u32 {
-    (xxh3_64_with_seed(symbol.as_bytes(), GROUP_SEED) % u64::from(groups)) as u32
+    (hash(symbol) % u64::from(groups)) as u32
+}
+
+fn hash(symbol: &str) -> u64 {
+    xxh3_64_with_seed(symbol.as_bytes(), GROUP_SEED)
 }
