@@ -19,6 +19,7 @@ use crate::commands::fleets;
 use crate::logging::NOTICE;
 use crate::printable::stdout;
 use policies::Policy;
+pub use policies::production;
 use print::Printed;
 use seeds::Progress;
 

@@ -88,13 +88,9 @@ const OF_PRODUCTION: &str = "of production";
 
 /// How a method is run, where production is configured like this.
 pub fn options(method: &Method, production: &SchedulerConfig) -> Options {
-    let policy = method.policy.to_owned();
     match method.is_of_production() {
-        true => {
-            let (slice_ns, production) = (production.risk.slice_ns, Some(Box::new(production.clone())));
-            Options { policy, slice_ns, production, ..Options::default() }
-        }
-        false => Options { policy, ..Options::default() },
+        true => Options::of_production(method.policy, production),
+        false => Options { policy: method.policy.to_owned(), ..Options::default() },
     }
 }
 

@@ -266,6 +266,7 @@ pub fn left_by_ticks(fleet: &Fleet, workload: &Workload) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::Class;
     use crate::{Burst, Closed, Options, run};
 
     fn rows(workload: &Workload) -> Vec<Row> {
@@ -308,24 +309,25 @@ mod tests {
         }
     }
 
-    /// A recording that comes at once: lanes are busy as long as tasks come, which is no time beside that until all is done.
+    /// A recording that comes nearly at once: lanes are busy as long as tasks come, which is no time beside that until all is done. Lanes that are
+    /// alike and take no time beside the work do what they are busy for.
     #[test]
-    fn what_is_done_and_what_is_busy_are_of_one_time() {
-        let fleet = Fleet::volta_turing_radeon();
-        let mut workload = Workload::three_kinds(0.8, 2_000);
+    fn what_is_done_is_what_lanes_are_busy_for() {
+        let alike = Class::new("alike", 4, &[1.0; 3]);
+        let fleet = Fleet { classes: vec![alike], slice_overhead_ns: 0, ..Fleet::volta_turing_radeon() };
+        let mut workload = Workload::three_kinds(0.8, 400);
         let mut arrivals = workload.arrivals(&fleet, 1);
-        arrivals.iter_mut().zip(1..).for_each(|(arrival, number)| arrival.at_ns = number * 1_000_000);
+        arrivals.iter_mut().zip(0..).for_each(|(arrival, number)| arrival.at_ns = number * 5_000_000);
         workload.process = Process::Recorded(arrivals);
-        let outcome = run(&fleet, &workload, &Options { warmup: 0.0, ..Options::default() }, 3);
-        let row = row("fair", &[outcome], &fleet, &workload);
-        let figure = |name: &str| row.figure(name).unwrap().mean;
-        let busy =
-            ["Volta", "Turing", "Radeon"].map(|class| figure(&format!("busy_until_done_share_{class}")));
-        let done = figure("in_time_by_capacity");
-        assert!(busy.iter().all(|busy| (0.0..=1.0 + 1e-9).contains(busy)), "{busy:?}");
-        // Lanes that are busy do work at a half of their best speed at least.
-        let most = busy.iter().copied().fold(0.0, f64::max);
-        assert!(done <= most * 1.05 && done > most * 0.4, "{done} of capacity, busy {busy:?}");
+        for policy in ["fair", "round-robin"] {
+            let options = Options { policy: policy.to_owned(), warmup: 0.0, ..Options::default() };
+            let row = row(policy, &[run(&fleet, &workload, &options, 3)], &fleet, &workload);
+            let figure = |name: &str| row.figure(name).unwrap().mean;
+            let (busy, done) = (figure("busy_until_done_share_alike"), figure("in_time_by_capacity"));
+            assert!((busy - done).abs() < 1e-6, "{policy}: {done} of capacity, busy {busy}");
+            // By turns some lanes get more work than others.
+            assert_eq!(figure("busy_share_alike") > 1.05 * busy, policy == "round-robin", "{policy}: {busy}");
+        }
     }
 
     /// In a closed loop without pauses every lane always has something to do.

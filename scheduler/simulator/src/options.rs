@@ -35,6 +35,15 @@ pub struct Options {
     pub production: Option<Box<SchedulerConfig>>,
 }
 
+impl Options {
+    /// A run as production is configured.
+    pub fn of_production(policy: impl Into<String>, production: &SchedulerConfig) -> Self {
+        let slice_ns = production.risk.slice_ns;
+        let production = Some(Box::new(production.clone()));
+        Self { policy: policy.into(), slice_ns, production, ..Self::default() }
+    }
+}
+
 impl Default for Options {
     /// Today's dynamic split, tasks of a tenant one after the other.
     fn default() -> Self {

@@ -59,11 +59,10 @@ impl Policy {
 
     /// Options of a run under it, with what is the same for all policies: the configuration of production where nothing is configured.
     pub fn options(&self, args: &SimulateArgs, scaling: Scaling) -> Options {
-        let (policy, network) = (self.name.clone(), self.network.clone());
-        let production = production();
-        let slice_ns = args.slice_us.map_or(production.risk.slice_ns, |us| us * 1_000);
-        let (placement, production) = (args.placement.clone(), Some(Box::new(production)));
-        Options { policy, network, slice_ns, placement, scaling, production, ..Options::default() }
+        let options = Options::of_production(&self.name, &production());
+        let slice_ns = args.slice_us.map_or(options.slice_ns, |us| us * 1_000);
+        let (network, placement) = (self.network.clone(), args.placement.clone());
+        Options { network, slice_ns, placement, scaling, ..options }
     }
 
     /// Its label as a part of file names.

@@ -1,19 +1,19 @@
 //! The table of docs/scheduling.md that holds `linucb` against rules, on arrivals and fleets that nothing was tuned on.
 //!
 //! ```text
-//! cargo run --release -p warptape-simulator --example learned [SEEDS [TASKS]]
+//! cargo run --release --features lab --example learned [SEEDS [TASKS]]
 //! ```
 //!
 //! Each cell is the mean completion time under `linucb` by that under the other policy, paired by seed, with its 95 % interval; it is a win where the
 //! interval is below 1, a loss where it is above, and a tie otherwise.
 
+use warptape_pipeline::commands::simulate::production;
 use warptape_simulator::{
     Burst, Failure, Fleet, Interval, Options, Outage, Outcome, Process, Throttling, Workload, interval, run,
 };
 
 const LEARNED: &str = "linucb";
 const RIVALS: [&str; 3] = ["lp-price", "fair", "earliest-completion"];
-const SLICE_NS: i64 = 4_000_000;
 /// Seeds that no other table uses.
 const FIRST_SEED: u64 = 10_000;
 const BURSTY: Process = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
@@ -93,7 +93,7 @@ fn cell(learned: &[Outcome], rivals: &[Outcome]) -> String {
 
 /// Runs of all seeds, on as many threads as there are cores.
 fn over_seeds(fleet: &Fleet, workload: &Workload, policy: &str, seeds: u64) -> Vec<Outcome> {
-    let options = Options { policy: policy.to_owned(), slice_ns: SLICE_NS, ..Options::default() };
+    let options = Options::of_production(policy, &production());
     let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let mut outcomes: Vec<(u64, Outcome)> = std::thread::scope(|scope| {
         let of_thread = |thread: u64| {

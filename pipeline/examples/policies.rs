@@ -1,15 +1,15 @@
 //! The tables of docs/scheduling.md: task policies against each other on the published experiment's fleet.
 //!
 //! ```text
-//! cargo run --release -p warptape-simulator --example policies [SEEDS [TASKS]]
+//! cargo run --release --features lab --example policies [SEEDS [TASKS]]
 //! ```
 
+use warptape_pipeline::commands::simulate::production;
 use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::{
     Burst, Fleet, Interval, Options, Outcome, Process, Workload, clairvoyant, interval, run,
 };
 
-const SLICE_NS: i64 = 4_000_000;
 const ARRIVALS: [(&str, Process); 2] =
     [("Poisson", Process::Poisson), ("Bursty", Process::Bursty(Burst { probability: 0.8, spacing: 0.1 }))];
 /// Tasks of a run in which growth is to show, as multiples of those of another one.
@@ -140,7 +140,7 @@ impl Scope {
     /// Runs of all seeds, on as many threads as there are cores.
     fn over_seeds(&self, workload: &Workload, policy: &str) -> Vec<Outcome> {
         eprint!("\r{:.2} {policy}                    ", workload.load);
-        let options = Options { policy: policy.to_owned(), slice_ns: SLICE_NS, ..Options::default() };
+        let options = Options::of_production(policy, &production());
         let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
         let mut outcomes: Vec<(u64, Outcome)> = std::thread::scope(|scope| {
             let of_thread = |thread: u64| {
