@@ -14,8 +14,8 @@ WORKDIR /source
 COPY . .
 # Stripped: symbols and line tables are four fifths of what cargo builds. The folder is made here because distroless has no mkdir.
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/source/target \
-    cargo build --release --locked --package warptape-pipeline --bin warptape \
-    && install -D --strip target/release/warptape /out/warptape \
+    cargo build --profile dist --features full --locked --package warptape-pipeline --bin warptape \
+    && install -D --strip target/dist/warptape /out/warptape \
     && install -d /out/state
 
 # NVRTC, which compiles the kernels when a GPU is opened. For drivers of CUDA 12 build with

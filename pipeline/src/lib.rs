@@ -17,6 +17,10 @@ mod network_file;
 mod new_file;
 pub mod open;
 mod order;
+#[cfg(feature = "otlp")]
+pub mod otlp;
+#[cfg(not(feature = "otlp"))]
+#[path = "otlp_missing.rs"]
 pub mod otlp;
 mod printable;
 pub mod publisher;
@@ -24,5 +28,6 @@ mod publishing;
 pub mod registry;
 pub mod settings;
 pub mod terminal;
+pub mod traces;
 mod transaction;
 mod watch;

@@ -4,10 +4,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use warptape_network::{BYTES_MAX, Network};
+#[cfg(feature = "lab")]
 use warptape_scheduler::dqn;
 use warptape_schemas::journal::{StateBytes, Trained};
 
 use crate::bounded_file;
+#[cfg(feature = "lab")]
 use crate::cli::UsageError;
 
 /// The network in a file, if it is for so many lanes; or what is wrong with the file.
@@ -23,6 +25,7 @@ pub fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {
 }
 
 /// The network that a policy `dqn:FILE` of a command line names; none of other policies.
+#[cfg(feature = "lab")]
 pub fn of_policy(policy: &str, lanes: Option<usize>) -> Option<Result<Trained, UsageError>> {
     let path = Path::new(dqn::rest_of(policy)?);
     let unusable = |why| UsageError(format!("--policy {policy:?}: {} {why}", path.display()));
@@ -30,6 +33,7 @@ pub fn of_policy(policy: &str, lanes: Option<usize>) -> Option<Result<Trained, U
 }
 
 /// Whether a policy has the form of `dqn:HASH`, and no file is called so.
+#[cfg(feature = "lab")]
 pub fn is_only_a_hash(policy: &str) -> bool {
     dqn::prefix_of(policy).is_some_and(|hash| !Path::new(hash).exists())
 }

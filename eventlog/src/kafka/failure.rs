@@ -76,15 +76,34 @@ pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
                 "librdkafka has no such option: check its name; in an environment variable a dot is `__`";
             ("librdkafka option", key, allowed.to_owned())
         }
+        KafkaError::ClientConfig(_, found, key, _) if is_not_built(&found) => {
+            ("librdkafka option", key, with_feature(&found))
+        }
         KafkaError::ClientConfig(_, found, key, _) if is_secret(&key) => {
             drop(found);
             ("librdkafka option", key, "librdkafka does not take its value".to_owned())
         }
         KafkaError::ClientConfig(_, found, key, _) => ("librdkafka option", key, found),
+        KafkaError::ClientCreation(found) if is_not_built(&found) => {
+            ("librdkafka options", "together".to_owned(), with_feature(&found))
+        }
         KafkaError::ClientCreation(found) => ("librdkafka options", "together".to_owned(), found),
         other => ("librdkafka options", "together".to_owned(), other.to_string()),
     };
     LogError::Argument { url: url.to_owned(), argument, value, allowed }
+}
+
+/// Whether librdkafka says that it was built without something; it shows no value then.
+fn is_not_built(found: &str) -> bool {
+    ["not available at build time", "not supported in this build", "recompile librdkafka"]
+        .iter()
+        .any(|said| found.contains(said))
+}
+
+fn with_feature(found: &str) -> String {
+    format!(
+        "{found}. A build with the feature `kafka-tls` has TLS and SASL/SCRAM: `cargo build --release --features kafka-tls`"
+    )
 }
 
 fn is_secret(key: &str) -> bool {

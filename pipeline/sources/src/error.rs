@@ -139,6 +139,7 @@ pub enum SourceError {
         source: io::Error,
     },
     /// A DBN file that cannot be decoded.
+    #[cfg(feature = "dbn")]
     #[error("{}: {source} (after record {record}); is it a whole .dbn or .dbn.zst file?", path.display())]
     Dbn {
         /// The file.

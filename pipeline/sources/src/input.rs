@@ -93,10 +93,7 @@ pub fn unpacked(path: &Path) -> io::Result<Option<Box<dyn Read>>> {
     let beginning = file.fill_buf()?;
     Ok(match beginning {
         _ if beginning.starts_with(&GZIP_MAGIC) => Some(Box::new(MultiGzDecoder::new(file))),
-        _ if beginning.starts_with(&ZSTD_MAGIC) => {
-            let unpacked = dbn::decode::DynReader::inferred_with_buffer(file).map_err(io::Error::other)?;
-            Some(Box::new(unpacked))
-        }
+        _ if beginning.starts_with(&ZSTD_MAGIC) => Some(Box::new(zstd::Decoder::with_buffer(file)?)),
         _ if beginning.starts_with(&ZIP_MAGIC) => {
             let entry = ZipEntry::find(path)?;
             let mut archive = File::open(path)?;
@@ -114,10 +111,7 @@ fn unpacked_text(path: &Path, mut file: BufReader<CountedFile>) -> io::Result<Bo
         |unpacked: Box<dyn Read + Send>| Box::new(BufReader::with_capacity(READ_BYTES, unpacked)) as Box<_>;
     Ok(match beginning {
         _ if beginning.starts_with(&GZIP_MAGIC) => buffered(Box::new(MultiGzDecoder::new(file))),
-        _ if beginning.starts_with(&ZSTD_MAGIC) => {
-            let unpacked = dbn::decode::DynReader::inferred_with_buffer(file).map_err(io::Error::other)?;
-            buffered(Box::new(unpacked))
-        }
+        _ if beginning.starts_with(&ZSTD_MAGIC) => buffered(Box::new(zstd::Decoder::with_buffer(file)?)),
         _ if beginning.starts_with(&ZIP_MAGIC) => {
             let mut archive = file.into_inner();
             if !archive.file.metadata()?.is_file() {

@@ -15,6 +15,7 @@ mod arrival_merge;
 mod batcher;
 pub mod binance_capture;
 pub mod csv;
+#[cfg(feature = "dbn")]
 pub mod dbn;
 mod decimal;
 mod error;
@@ -47,6 +48,7 @@ use warptape_events::tick::Tick;
 
 use self::binance_capture::BinanceCapture;
 use self::csv::CsvSource;
+#[cfg(feature = "dbn")]
 use self::dbn::DbnSource;
 use self::input::Lines;
 use self::price_scales::PriceScales;
@@ -59,6 +61,7 @@ pub enum Source {
     /// CSV files.
     Csv(CsvSource),
     /// Databento Binary Encoding.
+    #[cfg(feature = "dbn")]
     Dbn(DbnSource),
     /// The synthetic market.
     Synth(Box<SynthSource>),
@@ -70,6 +73,7 @@ impl Source {
         match self {
             Source::BinanceCapture(source) => source.progress(),
             Source::Csv(source) => source.progress(),
+            #[cfg(feature = "dbn")]
             Source::Dbn(source) => source.progress(),
             Source::Synth(source) => source.progress(),
         }
@@ -80,6 +84,7 @@ impl Source {
         match self {
             Source::BinanceCapture(source) => source.last_input(),
             Source::Csv(source) => source.last_input(),
+            #[cfg(feature = "dbn")]
             Source::Dbn(source) => source.last_input(),
             Source::Synth(_) => 0,
         }
@@ -90,10 +95,20 @@ impl Source {
         let line = match self {
             Source::BinanceCapture(source) => source.last_line(),
             Source::Csv(source) => source.last_line(),
+            #[cfg(feature = "dbn")]
             Source::Dbn(source) => source.last_record(),
             Source::Synth(_) => 0,
         };
         TickPlace { input: self.last_input(), line }
+    }
+
+    /// What a tick is found by in its input: its line or its record.
+    pub fn place_word(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "dbn")]
+            Source::Dbn(_) => "record",
+            Source::BinanceCapture(_) | Source::Csv(_) | Source::Synth(_) => "line",
+        }
     }
 
     /// Leaves out the first ticks of an input. To be called before the first tick is taken.
@@ -101,6 +116,7 @@ impl Source {
         match self {
             Source::BinanceCapture(source) => source.leave(input, ticks),
             Source::Csv(source) => source.leave(input, ticks),
+            #[cfg(feature = "dbn")]
             Source::Dbn(source) => source.leave(input, ticks),
             Source::Synth(source) => {
                 source.by_ref().take(usize::try_from(ticks).unwrap_or(usize::MAX)).for_each(drop);
@@ -125,6 +141,7 @@ impl Source {
         match self {
             Source::BinanceCapture(source) => Some(source.scales()),
             Source::Csv(source) => Some(source.scales()),
+            #[cfg(feature = "dbn")]
             Source::Dbn(source) => Some(source.scales()),
             Source::Synth(_) => None,
         }
@@ -135,6 +152,7 @@ impl Source {
         match self {
             Source::BinanceCapture(source) => source.passed_over(),
             Source::Csv(source) => source.passed_over(),
+            #[cfg(feature = "dbn")]
             Source::Dbn(source) => source.passed_over(),
             Source::Synth(_) => PassedOver::default(),
         }
@@ -148,6 +166,7 @@ impl Iterator for Source {
         match self {
             Source::BinanceCapture(source) => source.next(),
             Source::Csv(source) => source.next(),
+            #[cfg(feature = "dbn")]
             Source::Dbn(source) => source.next(),
             Source::Synth(source) => source.next().map(Ok),
         }

@@ -11,6 +11,7 @@ use crate::settings::SettingsError;
 use warptape_sources::SourceError;
 use warptape_tables::TablesError;
 use warptape_timeline::TimelineError;
+#[cfg(feature = "lab")]
 use warptape_what_if::WhatIfError;
 
 /// Exit code of a failure, and of a replay that found a difference.
@@ -26,6 +27,16 @@ pub const INEXACT: u8 = 3;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+impl UsageError {
+    /// Says which build has what this one is without.
+    pub fn not_built(what: &str, feature: &str) -> Self {
+        Self(format!(
+            "{what}: this build is without the feature `{feature}`; `cargo build --release --features {feature}` has it, \
+             `--features full` has all, as images and releases do"
+        ))
+    }
+}
+
 /// The exit code of an error; 0 when the reader of our standard output has gone, which ends a command quietly.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let as_json = error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
@@ -38,8 +49,11 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<SourceError>()
         || matches!(error.downcast_ref(), Some(TablesError::Replay(_) | TablesError::Taken { .. }))
         || matches!(error.downcast_ref(), Some(TimelineError::Replay(_)))
-        || error.is::<WhatIfError>()
     {
+        return UNUSABLE;
+    }
+    #[cfg(feature = "lab")]
+    if error.is::<WhatIfError>() {
         return UNUSABLE;
     }
     if matches!(

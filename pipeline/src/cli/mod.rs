@@ -197,7 +197,10 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     }
     // A modelled fleet reads no configuration.
     match &cli.command {
+        #[cfg(feature = "lab")]
         Command::Simulate(args) => return commands::simulate::execute(args),
+        #[cfg(not(feature = "lab"))]
+        Command::Simulate(_) => return Err(UsageError::not_built("simulate", "lab").into()),
         Command::Train(args) => return commands::train::execute(args),
         _ => {}
     }

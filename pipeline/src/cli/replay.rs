@@ -5,6 +5,10 @@ mod debug;
 mod diff;
 mod report;
 mod timeline;
+#[cfg(feature = "lab")]
+mod what_if;
+#[cfg(not(feature = "lab"))]
+#[path = "replay/what_if_missing.rs"]
 mod what_if;
 
 use std::path::PathBuf;

@@ -180,7 +180,9 @@ pub fn execute(
     }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
-    drop(otlp);
+    if let Some(otlp) = otlp {
+        otlp.end();
+    }
     drop(live);
     let summary = summary?;
     fed?;

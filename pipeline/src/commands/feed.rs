@@ -23,6 +23,7 @@ use crate::publisher::Publisher;
 use crate::settings::Settings;
 use warptape_sources::binance_capture::BinanceCapture;
 use warptape_sources::csv::{CsvMapping, unpacked_name};
+#[cfg(feature = "dbn")]
 use warptape_sources::dbn::DbnSource;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_sources::{GapFollower, GapSurvey, ProgressUnit, Source};
@@ -211,6 +212,9 @@ fn open<'a>(
             let csv = CsvFeed::look_at(args, &settings.stages, interrupt)?;
             Opened { inputs: csv.inputs(), input: OpenedSource::Csv(csv), common: &args.common }
         }
+        #[cfg(not(feature = "dbn"))]
+        FeedSource::Dbn(_) => return Err(crate::cli::UsageError::not_built("feed dbn", "dbn").into()),
+        #[cfg(feature = "dbn")]
         FeedSource::Dbn(args) => {
             let venue = args.venue.as_deref();
             let input = |path: &PathBuf| file("dbn", format!("venue={}", venue.unwrap_or_default()), path);

@@ -13,12 +13,15 @@ pub mod ready;
 pub mod replay;
 pub mod risk;
 pub mod run;
+#[cfg(feature = "lab")]
 pub mod simulate;
 pub mod tail;
 pub mod topics;
 pub mod train;
 
 mod columns;
+#[cfg(feature = "lab")]
 mod fleets;
 mod live;
+#[cfg(feature = "lab")]
 mod seeds;

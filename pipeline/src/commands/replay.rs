@@ -11,6 +11,7 @@ mod report;
 mod request;
 mod slowest;
 mod timeline;
+#[cfg(feature = "lab")]
 mod what_if;
 mod why;
 mod why_not;
@@ -24,6 +25,8 @@ use warptape_replay::{Phase, Progress, ReplayError, Report, VerifyOptions, verif
 use warptape_schemas::SchemaSource;
 
 use super::journal as anchors;
+#[cfg(not(feature = "lab"))]
+use crate::cli::UsageError;
 use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -41,7 +44,10 @@ pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCod
         ReplayCommand::Export(args) => export::execute(args, settings),
         ReplayCommand::Timeline(args) => timeline::execute(args, settings),
         ReplayCommand::Report(args) => report::execute(args, settings),
+        #[cfg(feature = "lab")]
         ReplayCommand::WhatIf(args) => what_if::execute(args, settings),
+        #[cfg(not(feature = "lab"))]
+        ReplayCommand::WhatIf(_) => Err(UsageError::not_built("replay what-if", "lab").into()),
     }
 }
 

@@ -130,7 +130,9 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     }
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
-    drop(otlp);
+    if let Some(otlp) = otlp {
+        otlp.end();
+    }
     drop(live);
     let mut stdout = stdout();
     let summary = summary.map_err(|error| explain(error, settings))?;

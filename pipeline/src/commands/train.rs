@@ -16,8 +16,7 @@ pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {
 /// Says how to build a binary that trains.
 #[cfg(not(feature = "training"))]
 pub fn execute(_: &TrainArgs) -> anyhow::Result<ExitCode> {
-    let how = "this binary was built without training; `cargo build --release --features training` builds one that has it";
-    Err(crate::cli::UsageError(how.to_owned()).into())
+    Err(crate::cli::UsageError::not_built("train", "training").into())
 }
 
 #[cfg(all(test, not(feature = "training")))]

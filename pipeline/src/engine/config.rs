@@ -13,7 +13,7 @@ use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneId, LaneKind};
 
 use super::{Anchoring, LaneFault, LaneHandicap, LaneStages};
-use crate::otlp::TraceSender;
+use crate::traces::TraceSender;
 
 /// A good limit of [`EngineConfig::commit_bytes_max`], far below what a log takes at once.
 pub const COMMIT_BYTES_MAX: usize = 16 << 20;

@@ -21,7 +21,7 @@ use warptape_kernels::RowKind;
 use warptape_schemas::journal::LaneId;
 
 use super::EngineConfig;
-use crate::otlp::TraceSender;
+use crate::traces::TraceSender;
 use open::{OpenRecord, OpenRequest, Passage, STEPS_MAX, Sealed, SliceRun};
 
 /// Records, and requests, that are traced at the same time.
@@ -374,7 +374,7 @@ mod tests {
     use crossbeam_channel::{Receiver, bounded};
 
     use super::*;
-    use crate::otlp::{Trace, TracedSpan};
+    use crate::traces::{Trace, TracedSpan};
 
     const PLACE: Place = (2, 7);
 

@@ -12,9 +12,9 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 
 use super::client::{ANSWER_TIMEOUT, MetricsSender};
-use super::trace::SpanCounts;
 use crate::engine::{LaneProgress, Progress};
 use crate::settings::OtlpSettings;
+use crate::traces::SpanCounts;
 
 /// Starts the thread that exports them.
 pub(super) fn start(

@@ -12,7 +12,7 @@
 
 mod client;
 mod metrics;
-mod trace;
+mod spans;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,9 +29,8 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 
 use crate::engine::Progress;
 use crate::settings::Settings;
+use crate::traces::{SpanCounts, Trace, TraceSender};
 use client::{HttpSender, MetricsSender};
-use trace::SpanCounts;
-pub use trace::{Trace, TraceSender, TracedSpan, trace_id};
 
 /// Traces that may wait for the exporter.
 const WAITING_MAX: usize = 1_024;
@@ -112,6 +111,11 @@ impl Otlp {
     /// Where traces are handed over.
     pub fn traces(&self) -> TraceSender {
         self.traces.clone()
+    }
+
+    /// Sends what is left, if the receiver takes it in time.
+    pub fn end(self) {
+        drop(self);
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use warptape_eventlog::SqliteLog;
-use warptape_pipeline::otlp::trace_id;
+use warptape_pipeline::traces::trace_id;
 
 use super::kafka_clients::given;
 use super::outputs::records;

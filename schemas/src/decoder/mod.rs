@@ -10,6 +10,7 @@
 //! A plan is compiled from the writer schema when it is registered and walks no schema afterwards. All three plans end
 //! in the same checks, so what a record means does not depend on the way it took.
 
+#[cfg(feature = "foreign-schemas")]
 mod arrow_plan;
 mod batch_plan;
 mod enum_table;

@@ -3,6 +3,7 @@
 use apache_avro::Schema;
 use apache_avro::schema::RecordSchema;
 
+#[cfg(feature = "foreign-schemas")]
 use super::arrow_plan::ArrowPlan;
 use super::batch_plan::{BatchPlan, Dictionary};
 use super::enum_table::EnumTable;
@@ -28,6 +29,7 @@ pub(super) struct Rules {
 pub(super) enum Plan {
     Tick(TickPlan),
     Batch(BatchPlan),
+    #[cfg(feature = "foreign-schemas")]
     Arrow(Box<ArrowPlan>),
 }
 
@@ -50,12 +52,12 @@ impl Plan {
         if name == known::TICK.name {
             match TickPlan::compile(record, fingerprint)? {
                 Shape::Simple(plan) => Ok(Self::Tick(plan)),
-                Shape::Other => Self::arrow(text, schema, fingerprint, false),
+                Shape::Other => Self::other(text, schema, fingerprint, false),
             }
         } else if name == known::TICK_BATCH.name {
             match BatchPlan::compile(record, false)? {
                 Shape::Simple(plan) => Ok(Self::Batch(plan)),
-                Shape::Other => Self::arrow(text, schema, fingerprint, true),
+                Shape::Other => Self::other(text, schema, fingerprint, true),
             }
         } else if name == known::SCALED_TICK_BATCH.name {
             match BatchPlan::compile(record, true)? {
@@ -72,13 +74,26 @@ impl Plan {
     }
 
     /// The way through arrow-avro, whether or not there is a shorter one.
-    pub(super) fn arrow(
+    #[cfg(feature = "foreign-schemas")]
+    pub(super) fn other(
         text: &str,
         schema: &Schema,
         fingerprint: u64,
         is_batch: bool,
     ) -> Result<Self, SchemaError> {
         ArrowPlan::compile(text, schema, fingerprint, is_batch).map(|plan| Self::Arrow(Box::new(plan)))
+    }
+
+    /// Refuses what only arrow-avro reads, which this build is without.
+    #[cfg(not(feature = "foreign-schemas"))]
+    fn other(_: &str, _: &Schema, _: u64, is_batch: bool) -> Result<Self, SchemaError> {
+        Err(SchemaError::Unresolvable {
+            name: if is_batch { known::TICK_BATCH.name } else { known::TICK.name },
+            detail:
+                "it has nullable or nested fields, which a build with the feature `foreign-schemas` reads; \
+                     or write it with the schema in schemas/avro"
+                    .to_owned(),
+        })
     }
 
     #[inline]
@@ -93,6 +108,7 @@ impl Plan {
         match self {
             Self::Tick(plan) => plan.decode(datum, rules.prices, symbols, out),
             Self::Batch(plan) => plan.decode(datum, rules, dictionary, symbols, out),
+            #[cfg(feature = "foreign-schemas")]
             Self::Arrow(plan) => plan.decode(datum, rules, dictionary, symbols, out),
         }
     }

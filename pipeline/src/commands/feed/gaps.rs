@@ -116,7 +116,7 @@ impl FeedGaps {
         match self {
             FeedGaps::Watched(survey) => {
                 let gaps = survey.gaps();
-                let place = if let Source::Dbn(_) = source { "record" } else { "line" };
+                let place = source.place_word();
                 let of_input = |(number, input): (usize, &FeedInput)| {
                     let (path, gap) = (input.path.as_ref()?, gaps.of_input(number)?);
                     Some(remark(path, gap, place, ahead_ns_max))

@@ -1,11 +1,15 @@
 //! `warptape replay debug`: steps through the inputs of a journal, in the terminal or, with a format, for scripts.
 
+#[cfg(feature = "debugger")]
 mod app;
 mod matches;
+#[cfg(feature = "debugger")]
 mod screen;
+#[cfg(feature = "debugger")]
 mod session;
-#[cfg(test)]
+#[cfg(all(test, feature = "debugger"))]
 mod tests;
+#[cfg(feature = "debugger")]
 mod view;
 
 use std::io::{IsTerminal, stdin};
@@ -35,6 +39,9 @@ pub fn execute(args: &DebugArgs, settings: &Settings) -> anyhow::Result<ExitCode
     }
     match args.output {
         Some(format) => matches::print(&mut stepper, args, format)?,
+        #[cfg(not(feature = "debugger"))]
+        None => return Err(UsageError::not_built("replay debug in a terminal", "debugger").into()),
+        #[cfg(feature = "debugger")]
         None => session::run(&mut stepper, args, &format!("{journal}/{}", args.partition))?,
     }
     Ok(ExitCode::SUCCESS)

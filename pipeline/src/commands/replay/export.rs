@@ -21,6 +21,14 @@ pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCod
     if window.is_backwards() {
         return Err(UsageError(BACKWARDS.to_owned()).into());
     }
+    let format = match args.format {
+        ExportFormat::Log => None,
+        #[cfg(feature = "parquet")]
+        ExportFormat::Parquet => Some(TableFormat::Parquet),
+        #[cfg(not(feature = "parquet"))]
+        ExportFormat::Parquet => return Err(UsageError::not_built("--format parquet", "parquet").into()),
+        ExportFormat::Arrow => Some(TableFormat::Arrow),
+    };
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let topics = &settings.topics.names;
     let others = [&topics.lifecycle, &topics.feeds].map(String::clone);
@@ -33,11 +41,6 @@ pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCod
         by: json!({"software": env!("CARGO_PKG_VERSION"), "at_ns": wall_clock_ns()}),
     };
     let bar = progress_bar();
-    let format = match args.format {
-        ExportFormat::Log => None,
-        ExportFormat::Parquet => Some(TableFormat::Parquet),
-        ExportFormat::Arrow => Some(TableFormat::Arrow),
-    };
     if let Some(format) = format {
         let written = write_tables(&*log, &args.to, format, &options, &mut |progress| show(&bar, progress));
         bar.finish_and_clear();

@@ -1,14 +1,10 @@
 //! Rows of a CSV or Parquet file: cells by the names of their columns, with the place of each for what is wrong with it.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "parquet")]
+mod of_parquet;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::bounded_file;
 use crate::cli::UsageError;
@@ -33,6 +29,7 @@ enum Places {
     /// The line that each row begins in, from 1.
     Lines(Vec<usize>),
     /// Rows are numbered from 1.
+    #[cfg(feature = "parquet")]
     Numbers,
 }
 
@@ -50,8 +47,10 @@ pub enum Cell {
     /// As it is written.
     Text(String),
     /// A number of a file that has numbers.
+    #[cfg(feature = "parquet")]
     Number(f64),
     /// Yes or no.
+    #[cfg(feature = "parquet")]
     Flag(bool),
 }
 
@@ -76,7 +75,10 @@ impl Rows {
     pub fn read(path: &Path, known: &[&str]) -> Result<Self, UsageError> {
         let unread = |error: std::io::Error| mistake(path, &error.to_string());
         let rows = match extension(path).as_str() {
-            "parquet" => Self::of_parquet(path, bounded_file::open(path).map_err(unread)?)?,
+            #[cfg(feature = "parquet")]
+            "parquet" => of_parquet::read(path, bounded_file::open(path).map_err(unread)?)?,
+            #[cfg(not(feature = "parquet"))]
+            "parquet" => return Err(UsageError::not_built(&path.display().to_string(), "parquet")),
             _ => Self::of_csv(path, &bounded_file::read(path, BYTES_MAX).map_err(unread)?)?,
         };
         for (place, column) in rows.columns.iter().enumerate() {
@@ -116,40 +118,6 @@ impl Rows {
         Ok(Self { path: path.to_owned(), columns, rows, places: Places::Lines(lines) })
     }
 
-    fn of_parquet(path: &Path, file: File) -> Result<Self, UsageError> {
-        let wrong = |error: &dyn std::fmt::Display| mistake(path, &format!("not read as Parquet: {error}"));
-        if file.metadata().is_ok_and(|metadata| metadata.len() > BYTES_MAX) {
-            return Err(mistake(path, &format!("it has more than {BYTES_MAX} bytes")));
-        }
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| wrong(&error))?;
-        let fields = builder.schema().fields().clone();
-        if fields.len() > COLUMNS_MAX {
-            return Err(mistake(path, &format!("it has {} columns; {COLUMNS_MAX} may be", fields.len())));
-        }
-        let columns = fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
-        let mut rows: Vec<Vec<Cell>> = Vec::new();
-        for batch in builder.build().map_err(|error| wrong(&error))? {
-            let batch = batch.map_err(|error| {
-                wrong(&format!("{error} (compression other than snappy is not read: write it so)"))
-            })?;
-            let first = rows.len();
-            rows.resize_with(first + batch.num_rows(), Vec::new);
-            check_rows(path, rows.len())?;
-            for (field, column) in fields.iter().zip(batch.columns()) {
-                for (row, cells) in rows[first..].iter_mut().enumerate() {
-                    let cell = cell_of(column, row).ok_or_else(|| {
-                        let kind = column.data_type();
-                        let said =
-                            "text, floating or integer numbers of 32 or 64 bits, and booleans are read";
-                        mistake(path, &format!("column `{}` is of {kind}: {said}", field.name()))
-                    })?;
-                    cells.push(cell);
-                }
-            }
-        }
-        Ok(Self { path: path.to_owned(), columns, rows, places: Places::Numbers })
-    }
-
     /// The rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.rows.iter().enumerate().map(|(number, cells)| {
@@ -165,17 +133,21 @@ impl Row<'_> {
         match self.cells.get(column)? {
             Cell::Empty => None,
             Cell::Text(text) => Some(text.clone()),
+            #[cfg(feature = "parquet")]
             Cell::Number(number) => Some(number.to_string()),
+            #[cfg(feature = "parquet")]
             Cell::Flag(flag) => Some(flag.to_string()),
         }
     }
 
     /// A number, which is finite.
     pub fn number(&self, column: &str) -> Result<Option<f64>, UsageError> {
-        let (number, text) = match self.cells.get(column) {
+        let (number, text): (Option<f64>, String) = match self.cells.get(column) {
             None | Some(Cell::Empty) => return Ok(None),
+            #[cfg(feature = "parquet")]
             Some(Cell::Number(number)) => (Some(*number), number.to_string()),
             Some(Cell::Text(text)) => (text.parse().ok(), text.clone()),
+            #[cfg(feature = "parquet")]
             Some(Cell::Flag(flag)) => (None, flag.to_string()),
         };
         match number.filter(|number| number.is_finite()) {
@@ -197,6 +169,7 @@ impl Row<'_> {
     pub fn mistake(&self, column: &str, what: &str) -> UsageError {
         let place = match &self.of.places {
             Places::Lines(lines) => format!("line {}", lines[self.number]),
+            #[cfg(feature = "parquet")]
             Places::Numbers => format!("row {}", self.number + 1),
         };
         mistake(&self.of.path, &format!("{place}, column `{column}`: {what}"))
@@ -212,28 +185,6 @@ fn check_rows(path: &Path, rows: usize) -> Result<(), UsageError> {
 
 fn mistake(path: &Path, what: &str) -> UsageError {
     UsageError(format!("{}: {what}", path.display()))
-}
-
-/// The cell of a column; `None` where its type is not read.
-fn cell_of(column: &ArrayRef, row: usize) -> Option<Cell> {
-    if column.is_null(row) {
-        return Some(Cell::Empty);
-    }
-    let text = |text: &str| match text.trim() {
-        "" => Cell::Empty,
-        text => Cell::Text(text.to_owned()),
-    };
-    Some(match column.data_type() {
-        DataType::Utf8 => text(column.as_string::<i32>().value(row)),
-        DataType::LargeUtf8 => text(column.as_string::<i64>().value(row)),
-        DataType::Utf8View => text(column.as_string_view().value(row)),
-        DataType::Boolean => Cell::Flag(column.as_boolean().value(row)),
-        DataType::Float64 => Cell::Number(column.as_primitive::<Float64Type>().value(row)),
-        DataType::Float32 => Cell::Number(f64::from(column.as_primitive::<Float32Type>().value(row))),
-        DataType::Int64 => Cell::Number(column.as_primitive::<Int64Type>().value(row) as f64),
-        DataType::Int32 => Cell::Number(f64::from(column.as_primitive::<Int32Type>().value(row))),
-        _ => return None,
-    })
 }
 
 /// Records of CSV: commas, quotes that are doubled within, lines that end in one way or the other. Empty lines are none.
@@ -287,11 +238,6 @@ fn end_record(records: &mut Vec<Record>, record: &mut Record, field: &mut String
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow_array::{Float64Array, RecordBatch, StringArray};
-    use parquet::arrow::ArrowWriter;
-
     use super::*;
 
     fn rows(text: &str, columns: &[&str]) -> Result<Rows, String> {
@@ -343,22 +289,5 @@ mod tests {
             let expected = format!(": line 7, column `strike`: `{number}` is no number");
             assert!(error.0.ends_with(&expected), "{}", error.0);
         }
-    }
-
-    /// A column of numbers may hold some that are none.
-    #[test]
-    fn rows_of_parquet_are_numbered() {
-        let file = tempfile::Builder::new().suffix(".parquet").tempfile().expect("a file");
-        let ids: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
-        let strikes: ArrayRef = Arc::new(Float64Array::from(vec![100.5, f64::NAN]));
-        let batch = RecordBatch::try_from_iter([("ID", ids), ("strike", strikes)]).expect("a batch");
-        let mut writer = ArrowWriter::try_new(&file, batch.schema(), None).expect("a writer");
-        writer.write(&batch).expect("written");
-        writer.close().expect("closed");
-        let rows = Rows::read(file.path(), &["id", "strike"]).unwrap_or_else(|error| panic!("{}", error.0));
-        let found: Vec<_> = rows.iter().map(|row| (row.text("id"), row.number("strike"))).collect();
-        let [(Some(id), Ok(Some(100.5))), (None, Err(error))] = &found[..] else { panic!("two rows") };
-        assert_eq!(id, "a");
-        assert!(error.0.ends_with(": row 2, column `strike`: `NaN` is no number"), "{}", error.0);
     }
 }

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use opentelemetry::KeyValue;
 use warptape_engine::{AsideTopic, CommitAttempt};
 use warptape_schemas::journal::LaneId;
 
 use super::Place;
-use crate::otlp::{Trace, TracedSpan, trace_id};
+use crate::traces::{Attribute, Trace, TracedSpan, attribute, trace_id};
 
 /// Batches of a record, and slices of a request, that its trace has. Further ones are counted.
 pub(super) const STEPS_MAX: usize = 64;
@@ -89,7 +88,7 @@ pub(super) struct Sealed {
     pub(super) attempts: Vec<(CommitAttempt, bool)>,
 }
 
-fn step(name: &'static str, start_ns: i64, end_ns: i64, attributes: Vec<KeyValue>) -> TracedSpan {
+fn step(name: &'static str, start_ns: i64, end_ns: i64, attributes: Vec<Attribute>) -> TracedSpan {
     TracedSpan { name, start_ns, end_ns, attributes, error: None }
 }
 
@@ -99,21 +98,21 @@ fn step_on_lane(
     start_ns: i64,
     ended: Option<(i64, Option<i64>)>,
     until_ns: i64,
-    mut attributes: Vec<KeyValue>,
+    mut attributes: Vec<Attribute>,
 ) -> TracedSpan {
     let (end_ns, service_ns) = ended.unwrap_or((until_ns, None));
-    attributes.extend(service_ns.map(|service_ns| KeyValue::new("warptape.service_ns", service_ns)));
+    attributes.extend(service_ns.map(|service_ns| attribute("warptape.service_ns", service_ns)));
     let error = (ended.is_some() && service_ns.is_none()).then_some(LANE_LOST);
     TracedSpan { name, start_ns, end_ns, attributes, error }
 }
 
 /// What tells where a record stands, by OpenTelemetry's conventions for messaging.
-fn place_attributes(topic: &str, (partition, offset): Place, bytes: usize) -> Vec<KeyValue> {
+fn place_attributes(topic: &str, (partition, offset): Place, bytes: usize) -> Vec<Attribute> {
     vec![
-        KeyValue::new("messaging.destination.name", topic.to_owned()),
-        KeyValue::new("messaging.destination.partition.id", partition.to_string()),
-        KeyValue::new("messaging.kafka.offset", offset),
-        KeyValue::new("messaging.message.body.size", bytes as i64),
+        attribute("messaging.destination.name", topic.to_owned()),
+        attribute("messaging.destination.partition.id", partition.to_string()),
+        attribute("messaging.kafka.offset", offset),
+        attribute("messaging.message.body.size", bytes as i64),
     ]
 }
 
@@ -122,12 +121,12 @@ impl Sealed {
         let OpenRecord { written_ns, read_at_ns, accepted_ns, passages, .. } = open;
         let mut attributes = place_attributes(topic, place, open.bytes);
         attributes.extend([
-            KeyValue::new("warptape.written_ns", written_ns),
-            KeyValue::new("warptape.symbols", open.symbols.len() as i64),
-            KeyValue::new("warptape.signals", open.signals),
-            KeyValue::new("warptape.late_ticks", open.late),
-            KeyValue::new("warptape.dead_letter", open.is_dead_letter),
-            KeyValue::new("warptape.batches", (passages.len() + open.left_out) as i64),
+            attribute("warptape.written_ns", written_ns),
+            attribute("warptape.symbols", open.symbols.len() as i64),
+            attribute("warptape.signals", open.signals),
+            attribute("warptape.late_ticks", open.late),
+            attribute("warptape.dead_letter", open.is_dead_letter),
+            attribute("warptape.batches", (passages.len() + open.left_out) as i64),
         ]);
         let mut spans = vec![
             step("record", read_at_ns, sealed_ns, attributes),
@@ -138,9 +137,9 @@ impl Sealed {
             let Passage { batch, lane, rows, handed_ns, ended } = passage;
             let attributes = || {
                 vec![
-                    KeyValue::new("warptape.batch", batch),
-                    KeyValue::new("warptape.lane", i64::from(lane)),
-                    KeyValue::new("warptape.rows", rows as i64),
+                    attribute("warptape.batch", batch),
+                    attribute("warptape.lane", i64::from(lane)),
+                    attribute("warptape.rows", rows as i64),
                 ]
             };
             spans.push(step("queue", accepted_ns, handed_ns, attributes()));
@@ -155,8 +154,8 @@ impl Sealed {
     pub(super) fn request(topic: &str, place: Place, open: OpenRequest, sealed_ns: i64) -> Self {
         let OpenRequest { request_id, bytes, read_at_ns, prepare_ns, slices, conclude_ns } = open;
         let mut attributes = place_attributes(topic, place, bytes);
-        attributes.push(KeyValue::new("warptape.request.id", request_id));
-        attributes.push(KeyValue::new("warptape.slices", slices.len() as i64));
+        attributes.push(attribute("warptape.request.id", request_id));
+        attributes.push(attribute("warptape.slices", slices.len() as i64));
         let mut spans = vec![step("risk request", read_at_ns, sealed_ns, attributes)];
         let mut done_ns = read_at_ns;
         if let [begun_ns @ 1..=i64::MAX, ended_ns @ 1..=i64::MAX] = prepare_ns {
@@ -166,10 +165,10 @@ impl Sealed {
         }
         for SliceRun { slice, lane, units, begun_ns, ended } in slices {
             let attributes = vec![
-                KeyValue::new("warptape.slice", slice),
-                KeyValue::new("warptape.lane", i64::from(lane)),
-                KeyValue::new("warptape.units.from", units.0),
-                KeyValue::new("warptape.units.to", units.1),
+                attribute("warptape.slice", slice),
+                attribute("warptape.lane", i64::from(lane)),
+                attribute("warptape.units.from", units.0),
+                attribute("warptape.units.to", units.1),
             ];
             spans.push(step_on_lane("slice", begun_ns, ended, sealed_ns, attributes));
             done_ns = done_ns.max(ended.map_or(sealed_ns, |(ended_ns, _)| ended_ns));
@@ -191,9 +190,9 @@ impl Sealed {
         let mut begun_ns = sealed_ns;
         for (number, (attempt, is_committed)) in (1_i64..).zip(&attempts) {
             let attributes = vec![
-                KeyValue::new("warptape.attempt", number),
-                KeyValue::new("warptape.sent_ns", attempt.sent_ns),
-                KeyValue::new("warptape.looked_up", attempt.looked_up),
+                attribute("warptape.attempt", number),
+                attribute("warptape.sent_ns", attempt.sent_ns),
+                attribute("warptape.looked_up", attempt.looked_up),
             ];
             let error = (!is_committed).then_some("the transaction was aborted");
             spans.push(TracedSpan {

@@ -38,7 +38,7 @@ fn decoder(text: &str, way: Way) -> TickDecoder {
         }),
         Way::Arrow => {
             let Schema::Record(record) = &schema else { panic!("no record") };
-            Plan::arrow(text, &schema, fingerprint, record.name.name() == known::TICK_BATCH.name)
+            Plan::other(text, &schema, fingerprint, record.name.name() == known::TICK_BATCH.name)
         }
     };
     let writers = vec![Writer { fingerprint, plan: plan.expect("a schema of ticks") }];

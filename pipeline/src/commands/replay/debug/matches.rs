@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use warptape_replay::debugger::{Found, Stepper};
+use serde_json::json;
+use warptape_replay::debugger::{Found, Step, Stepper};
 use warptape_replay::{Difference, Phase, Progress};
 use warptape_schemas::journal::{Decision, Input};
 
-use super::view::{decision_words, difference_words};
 use crate::cli::{DebugArgs, DebugFormat};
 use crate::commands::columns::utc;
-use crate::commands::tail::inputs;
+use crate::commands::tail::{inputs, reasons};
 use crate::printable::{printable_line, stdout, to_stderr};
 
 /// One line of JSON output.
@@ -97,4 +97,31 @@ fn print_step(out: &mut impl Write, stepper: &Stepper<'_>, format: DebugFormat) 
         writeln!(out, "    {}", printable_line(&line))?;
     }
     Ok(())
+}
+
+/// The decisions of an entry in words.
+pub fn decision_words(step: &Step<'_>) -> Vec<String> {
+    let entry = step.entry;
+    // Without the input, which may be the whole state.
+    let fields = json!({"at_ns": entry.at_ns, "decisions": entry.decisions});
+    reasons::of_decisions(&fields, step.started).collect()
+}
+
+/// What differs between a recorded step and its replay, in words.
+pub fn difference_words(step: &Step<'_>) -> Vec<String> {
+    if !step.differs() {
+        return Vec::new();
+    }
+    let words = |difference: warptape_replay::Difference| {
+        let lines = difference.to_string();
+        let mut lines = lines.lines().map(str::trim);
+        let field = lines.next().unwrap_or_default();
+        // Where differences are lines, their values stand below each other.
+        let one_blank = |line: &str| match line.split_once(' ') {
+            Some((label, value)) => format!("{label} {}", value.trim_start()),
+            None => line.to_owned(),
+        };
+        format!("differs in {field}: {}", lines.map(one_blank).collect::<Vec<_>>().join(", "))
+    };
+    step.differences().into_iter().map(words).collect()
 }

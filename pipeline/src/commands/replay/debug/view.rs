@@ -9,8 +9,9 @@ use warptape_schemas::journal::{BreakerState, SchedulerConfig};
 
 use super::super::chain::milliseconds;
 use super::super::why::{explained, said_before};
+use super::matches::{decision_words, difference_words};
 use crate::commands::columns::{Align, aligned, utc};
-use crate::commands::tail::{inputs, reasons};
+use crate::commands::tail::inputs;
 use crate::printable::printable_line;
 
 /// A step as it is shown.
@@ -93,33 +94,6 @@ fn is_empty(explanation: &Explanation) -> bool {
 
 fn line(text: &str) -> String {
     printable_line(text).into_owned()
-}
-
-/// The decisions of an entry in words.
-pub fn decision_words(step: &Step<'_>) -> Vec<String> {
-    let entry = step.entry;
-    // Without the input, which may be the whole state.
-    let fields = json!({"at_ns": entry.at_ns, "decisions": entry.decisions});
-    reasons::of_decisions(&fields, step.started).collect()
-}
-
-/// What differs between a recorded step and its replay, in words.
-pub fn difference_words(step: &Step<'_>) -> Vec<String> {
-    if !step.differs() {
-        return Vec::new();
-    }
-    let words = |difference: warptape_replay::Difference| {
-        let lines = difference.to_string();
-        let mut lines = lines.lines().map(str::trim);
-        let field = lines.next().unwrap_or_default();
-        // Where differences are lines, their values stand below each other.
-        let one_blank = |line: &str| match line.split_once(' ') {
-            Some((label, value)) => format!("{label} {}", value.trim_start()),
-            None => line.to_owned(),
-        };
-        format!("differs in {field}: {}", lines.map(one_blank).collect::<Vec<_>>().join(", "))
-    };
-    step.differences().into_iter().map(words).collect()
 }
 
 fn lanes(step: &Step<'_>) -> Vec<String> {

@@ -1,14 +1,9 @@
-//! A trace as the engine hands it over, and the spans that become of it.
+//! Traces as the engine hands them over: what became of a record or a request, step by step.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
 
 use crossbeam_channel::Sender;
-use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
-use opentelemetry::{InstrumentationScope, KeyValue};
-use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 /// What became of one record or request, step by step.
 #[derive(Debug)]
@@ -31,7 +26,7 @@ pub struct TracedSpan {
     /// When it ended.
     pub end_ns: i64,
     /// What else is known of it.
-    pub attributes: Vec<KeyValue>,
+    pub attributes: Vec<Attribute>,
     /// Why it came to nothing, if it did.
     pub error: Option<&'static str>,
 }
@@ -43,53 +38,50 @@ pub fn trace_id(topic: &str, partition: i32, offset: i64) -> [u8; 16] {
     *digest.as_bytes().first_chunk().expect("a digest has 32 bytes")
 }
 
-impl Trace {
-    /// Its spans as they are exported. Ids follow from the trace, so that nothing is random.
-    pub(super) fn into_spans(self) -> impl Iterator<Item = SpanData> {
-        let Self { id, read_at_ns, spans } = self;
-        let trace_id = TraceId::from_bytes(id);
-        let span_id = move |number: usize| {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&id).update(&read_at_ns.to_le_bytes()).update(&(number as u64).to_le_bytes());
-            SpanId::from_bytes(*hasher.finalize().as_bytes().first_chunk().expect("a digest has 32 bytes"))
-        };
-        let scope = InstrumentationScope::builder("warptape").with_version(env!("CARGO_PKG_VERSION")).build();
-        let at = |ns: i64| UNIX_EPOCH + Duration::from_nanos(ns.max(0) as u64);
-        spans.into_iter().enumerate().map(move |(number, span)| {
-            let is_whole = number == 0;
-            SpanData {
-                span_context: SpanContext::new(
-                    trace_id,
-                    span_id(number),
-                    TraceFlags::SAMPLED,
-                    false,
-                    TraceState::default(),
-                ),
-                parent_span_id: if is_whole { SpanId::INVALID } else { span_id(0) },
-                parent_span_is_remote: false,
-                span_kind: if is_whole { SpanKind::Consumer } else { SpanKind::Internal },
-                name: Cow::Borrowed(span.name),
-                start_time: at(span.start_ns),
-                // The clock never falls, but steps of different threads may touch.
-                end_time: at(span.end_ns.max(span.start_ns)),
-                attributes: span.attributes,
-                dropped_attributes_count: 0,
-                events: SpanEvents::default(),
-                links: SpanLinks::default(),
-                status: span.error.map_or(Status::Unset, Status::error),
-                instrumentation_scope: scope.clone(),
-            }
-        })
+/// A value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TraceValue {
+    /// A number.
+    Int(i64),
+    /// Yes or no.
+    Bool(bool),
+    /// A text.
+    Text(String),
+}
+
+impl From<i64> for TraceValue {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
     }
+}
+
+impl From<bool> for TraceValue {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<String> for TraceValue {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+/// A name with its value.
+pub type Attribute = (&'static str, TraceValue);
+
+/// An attribute.
+pub fn attribute(name: &'static str, value: impl Into<TraceValue>) -> Attribute {
+    (name, value.into())
 }
 
 /// What becomes of spans.
 #[derive(Debug, Default)]
-pub(super) struct SpanCounts {
+pub(crate) struct SpanCounts {
     /// Handed over, and not known to be exported or lost. The engine adds to it, the exporter takes from it.
-    pub(super) under_way: AtomicU64,
+    pub(crate) under_way: AtomicU64,
     /// Not exported.
-    pub(super) lost: AtomicU64,
+    pub(crate) lost: AtomicU64,
 }
 
 /// Where the engine hands traces over, and which ones it is to make.
@@ -102,7 +94,8 @@ pub struct TraceSender {
 }
 
 impl TraceSender {
-    pub(super) fn new(
+    #[cfg(any(test, feature = "otlp"))]
+    pub(crate) fn new(
         waiting: Sender<Trace>,
         counts: Arc<SpanCounts>,
         sample_ppm: u32,
@@ -180,19 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn ids_follow_from_the_record_and_the_reading() {
+    fn ids_follow_from_the_record() {
         // What `printf ticks/3/42 | b3sum --length 16` says.
         let id: String = trace_id("ticks", 3, 42).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(id, "3538af9bf0da45089a59085157d7a7f1");
-        let spans: Vec<SpanData> = trace(3).into_spans().collect();
-        let ids: Vec<SpanId> = spans.iter().map(|span| span.span_context.span_id()).collect();
-        assert!(ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
-        assert_eq!(spans[0].parent_span_id, SpanId::INVALID);
-        assert!(spans[1..].iter().all(|span| span.parent_span_id == ids[0]), "{spans:?}");
-        assert!(spans.iter().all(|span| span.end_time >= span.start_time), "{spans:?}");
-        assert_eq!(spans[1].status, Status::error("let go"));
-        let again = Trace { read_at_ns: 8, ..trace(1) };
-        assert_ne!(again.into_spans().next().expect("a span").span_context.span_id(), ids[0]);
     }
 
     #[test]
