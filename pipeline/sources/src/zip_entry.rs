@@ -44,7 +44,10 @@ impl ZipEntry {
             let is_stored = match entry.compression() {
                 CompressionMethod::Stored => true,
                 method if method == CompressionMethod::DEFLATE => false,
-                method => return Err(refused(format!("a zip archive packed with {method:?}: unpack it"))),
+                _ => {
+                    let found = "a zip archive that is packed by another method than deflate: unpack it";
+                    return Err(refused(found.to_owned()));
+                }
             };
             let start = entry.data_start().ok_or_else(|| refused("a damaged zip archive".to_owned()))?;
             found = Some(ZipEntry {

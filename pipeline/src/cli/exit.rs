@@ -31,8 +31,8 @@ impl UsageError {
     /// Says which build has what this one is without.
     pub fn not_built(what: &str, feature: &str) -> Self {
         Self(format!(
-            "{what}: this build is without the feature `{feature}`; `cargo build --release --features {feature}` has it, \
-             `--features full` has all, as images and releases do"
+            "{what}: this build is without the feature `{feature}`; `cargo build --release --features {feature}` builds one that \
+             has it"
         ))
     }
 }

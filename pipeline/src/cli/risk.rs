@@ -195,7 +195,7 @@ pub struct PriceArgs {
     #[command(flatten)]
     pub option: OptionFlags,
     /// Volatility per square root of a year: 0.2 is 20 % (default with --symbol: the market's realised one)
-    #[arg(long, value_parser = finite, value_name = "V", conflicts_with = "file", help_heading = "The option")]
+    #[arg(long, value_parser = finite, value_name = "V", allow_negative_numbers = true, conflicts_with = "file", help_heading = "The option")]
     pub volatility: Option<f64>,
     /// The simulation
     #[command(flatten)]
@@ -230,16 +230,16 @@ pub struct OptionFlags {
     #[arg(long, value_parser = PossibleValuesParser::new(["call", "put"]))]
     pub kind: Option<String>,
     /// Strike; without one, the strike of a lookback option is floating
-    #[arg(long, value_parser = finite, value_name = "K")]
+    #[arg(long, value_parser = finite, value_name = "K", allow_negative_numbers = true)]
     pub strike: Option<f64>,
     /// Days until expiry
-    #[arg(long, value_parser = finite, value_name = "D")]
+    #[arg(long, value_parser = finite, value_name = "D", allow_negative_numbers = true)]
     pub expiry_days: Option<f64>,
     /// Symbol, `VENUE:TICKER`, whose market gives what is not given here
     #[arg(long)]
     pub symbol: Option<String>,
     /// Price of the asset now
-    #[arg(long, value_parser = finite, value_name = "S")]
+    #[arg(long, value_parser = finite, value_name = "S", allow_negative_numbers = true)]
     pub spot: Option<f64>,
     /// Interest rate per year, continuously compounded
     #[arg(long, value_parser = finite, value_name = "R", allow_negative_numbers = true)]
@@ -250,7 +250,7 @@ pub struct OptionFlags {
         long,
         value_name = "Q",
         allow_negative_numbers = true,
-        alias = "foreign-rate",
+        visible_alias = "foreign-rate",
         conflicts_with = "future"
     )]
     pub dividend_yield: Option<f64>,

@@ -70,7 +70,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         OpenedSource::Ready { source, to_look_at: None } => (source, watched()),
         OpenedSource::Ready { source, to_look_at: Some(mut survey) } => {
             scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
-            let found = look_at(&mut survey, ahead_ns_max, inputs.len(), &interrupt);
+            let found = look_at(&mut survey, ahead_ns_max, inputs.len(), &interrupt)?;
             (source, known(followed(&found)?, true)?)
         }
         OpenedSource::Csv(mut csv) => {

@@ -71,9 +71,14 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         && found.standard_error_met == Some(false)
     {
         let wanted = asked.standard_error.unwrap_or_default();
+        let reached = match found.standard_error <= wanted {
+            // A few samples may be all that it rests on, which a warning says.
+            true => "cannot be relied on".to_owned(),
+            false => format!("is {:e}", found.standard_error),
+        };
         to_stderr(format_args!(
-            "the standard error is {:e} after {} samples, {wanted:e} was wanted: raise paths_max",
-            found.standard_error, found.paths
+            "the standard error {reached} after {} samples, {wanted:e} was wanted: raise paths_max",
+            found.paths
         ));
         return Ok(ExitCode::from(INEXACT));
     }

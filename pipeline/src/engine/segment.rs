@@ -15,13 +15,22 @@ const LOOK_BACK: i64 = 4_096;
 /// Records and bytes of one read.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 16 << 20;
+/// Field of latenesses by venue.
+const BY_VENUE: &str = "lateness_by_venue_ns";
 /// Wait between two looks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// How a configuration differs from another, as JSON: the settings that changed.
 pub(super) fn changes(before: &str, config: &StageConfig) -> String {
-    let changes: Vec<String> = stage_config_changes(before, &config.to_json()).iter().map(setting).collect();
-    changes.join(", ")
+    let after = config.to_json();
+    let changes = stage_config_changes(before, &after);
+    let (of_venues, others): (Vec<_>, Vec<_>) =
+        changes.iter().partition(|change| change.field.starts_with(BY_VENUE));
+    let of_venues = (!of_venues.is_empty()).then(|| {
+        let [before, after] = [before, &after].map(by_venue);
+        format!("stages.lateness_by_venue: {before} to {after} (ms)")
+    });
+    others.into_iter().map(setting).chain(of_venues).collect::<Vec<_>>().join(", ")
 }
 
 /// Says that partitions begin another segment.
@@ -54,6 +63,16 @@ fn setting(change: &StageConfigChange) -> String {
     match field.strip_suffix("_ns") {
         Some(field) => format!("stages.{field}_ms: {} to {}", milliseconds(before), milliseconds(after)),
         None => format!("stages.{field}: {before} to {after}"),
+    }
+}
+
+/// Venues of a configuration with their lateness in milliseconds.
+fn by_venue(config: &str) -> String {
+    let venues = StageConfig::from_json(config).map(|config| config.lateness_by_venue_ns).unwrap_or_default();
+    let one = |(venue, lateness_ns): (&String, &i64)| format!("{venue}={}", lateness_ns / 1_000_000);
+    match &*venues.iter().map(one).collect::<Vec<_>>().join(" ") {
+        "" => "nothing".to_owned(),
+        venues => venues.to_owned(),
     }
 }
 
@@ -91,5 +110,29 @@ pub(super) fn config_in_journal(
             return Ok(found);
         }
         back = back.saturating_mul(16);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Sources, load};
+
+    #[test]
+    fn lateness_by_venue_is_told_as_its_setting() {
+        let stages = load(&Sources::default()).expect("the defaults are good").0.stages;
+        let told = |lateness: &[(&str, i64)], before: &[(&str, i64)]| {
+            let of = |venues: &[(&str, i64)]| StageConfig {
+                lateness_by_venue_ns: venues.iter().map(|&(venue, ns)| (venue.to_owned(), ns)).collect(),
+                ..stages.clone()
+            };
+            changes(&of(before).to_json(), &of(lateness))
+        };
+        const S: i64 = 1_000_000_000;
+        assert_eq!(
+            told(&[("A", 5 * S), ("B", S)], &[]),
+            "stages.lateness_by_venue: nothing to A=5000 B=1000 (ms)"
+        );
+        assert_eq!(told(&[("A", 6 * S)], &[("A", 5 * S)]), "stages.lateness_by_venue: A=5000 to A=6000 (ms)");
     }
 }

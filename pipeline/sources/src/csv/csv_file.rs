@@ -27,6 +27,8 @@ const FIXED_POINT_ROWS: u64 = 1_000;
 pub(super) struct CsvFile {
     rows: Rows,
     fields: FieldSplitter,
+    /// Columns of the header, where there is one.
+    header_columns: Option<usize>,
     plan: RowPlan,
     memory: RowMemory,
     aside: Option<AsideFile>,
@@ -105,9 +107,11 @@ impl CsvFile {
                 (binance_dump::plan(path, venue, config.round).ok_or_else(unknown)?, has_header)
             }
         };
+        let header_columns = has_header.then(|| fields.count());
         Ok(CsvFile {
             rows,
             fields,
+            header_columns,
             plan,
             memory: RowMemory::default(),
             aside: AsideFile::of(path, &config.bad_lines),
@@ -201,6 +205,10 @@ impl CsvFile {
             return Ok(None);
         }
         self.fields.split(line)?;
+        if let Some(columns) = self.header_columns.filter(|&columns| self.fields.has_more_than(columns)) {
+            let found = format!("{columns} columns, as the header has: a delimiter within a field is quoted");
+            return Err(FieldProblem::new("line", line, found));
+        }
         let tick = match self.plan.read(&self.fields, &mut self.memory)? {
             Row::Tick(tick) => tick,
             Row::ZeroTrade => {

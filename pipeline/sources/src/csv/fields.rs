@@ -66,6 +66,17 @@ impl FieldSplitter {
         Some(&self.bytes[start..self.ends[column]])
     }
 
+    /// Columns of the line.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// True if something stands behind so many columns; fields without anything are no mistake.
+    pub(super) fn has_more_than(&self, columns: usize) -> bool {
+        let end_of = |count: usize| if count == 0 { 0 } else { self.ends[count - 1] };
+        self.count > columns && end_of(self.count) > end_of(columns)
+    }
+
     /// All fields as text, for headers.
     pub(super) fn texts(&self) -> Vec<String> {
         (0..self.count)
@@ -86,6 +97,9 @@ mod tests {
             splitter.split(line.as_bytes()).expect("a good line");
             assert_eq!(splitter.texts(), expected, "{line}");
             assert_eq!(splitter.get(expected.len()), None);
+            let filled = expected.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1);
+            let more = (0..=expected.len()).map(|columns| splitter.has_more_than(columns));
+            assert!(more.eq((0..=expected.len()).map(|columns| columns < filled)), "{line}");
         }
     }
 

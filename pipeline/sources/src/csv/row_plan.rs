@@ -258,11 +258,11 @@ impl RowPlan {
                     .problem("nothing", "a size, because the other side has one, or no price"));
             }
         }
-        // A side of price 0 is absent, and has no size that nobody has written.
-        if bid_size.is_none() && tick.bid_price_e9 == 0 && !self.signed {
+        // A side of price 0 is absent where prices are above 0, whatever its size.
+        if tick.bid_price_e9 == 0 && !self.signed {
             tick.bid_size_e9 = 0;
         }
-        if ask_size.is_none() && tick.ask_price_e9 == 0 && !self.signed {
+        if tick.ask_price_e9 == 0 && !self.signed {
             tick.ask_size_e9 = 0;
         }
         if *empty_is_last {

@@ -209,6 +209,18 @@ fn mistakes_name_file_line_and_column() {
     );
 }
 
+/// A decimal comma without quotes would be a price of 1 and a size of 5.
+#[test]
+fn a_line_of_more_columns_than_its_header_is_bad() {
+    let config = mapped("symbol=s,time=t:ns,price=p,size=q");
+    check_refused(
+        "any.csv",
+        "s,t,p,q\nV:A,1,5,2,,\nV:A,2,1,5,2\n",
+        &config,
+        ":3: column `line`: found `V:A,2,1,5,2`, expected 4 columns, as the header has",
+    );
+}
+
 #[test]
 fn bad_lines_are_written_aside_byte_for_byte() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -379,6 +391,10 @@ fn quotes_without_sizes_and_with_sides_that_stay() {
     let signed = format!("{map},signed=yes");
     assert_eq!(quotes(&signed, "1723075200000,0,-1\n"), [[0, E9, -E9, E9]]);
     let sized = "symbol='V:X',time=1:ms,bid_price=2,bid_size=3,ask_price=4,ask_size=5";
+    // No price is 0 where none is below it: the mid is not half of the ask.
+    let zero = "1723075200000,0,5,2,6\n";
+    assert_eq!(quotes(sized, zero), [[0, 0, 2 * E9, 6 * E9]]);
+    assert_eq!(quotes(&format!("{sized},signed=yes"), zero), [[0, 5 * E9, 2 * E9, 6 * E9]]);
     assert_eq!(
         quotes(sized, "1723075200000,1,,2,\n1723075200000,,,2,5\n"),
         [[E9, 0, 2 * E9, 0], [0, 0, 2 * E9, 5 * E9]]

@@ -78,7 +78,7 @@ impl CsvFeed {
     /// Reads the files as they stand, and once more in the order of times where that is another one and they may have gaps.
     fn survey(&mut self, scales: &BTreeMap<String, u8>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let survey = CsvSource::open_to_survey(&self.paths, &self.config)?;
-        let (mut gaps, survey) = self.look_for_gaps(survey, scales, interrupt);
+        let (mut gaps, survey) = self.look_for_gaps(survey, scales, interrupt)?;
         self.orders = survey.file_orders()?;
         for remark in survey.remarks() {
             tracing::warn!("{remark}");
@@ -86,7 +86,7 @@ impl CsvFeed {
         self.scaled = survey.scaled_symbols().clone();
         if self.orders.iter().any(|order| order.is_sorted) && gaps.may_have_gaps() {
             let sorted = CsvSource::open_in_order_to_survey(&self.paths, &self.config, &self.orders)?;
-            gaps = self.look_for_gaps(sorted, scales, interrupt).0;
+            gaps = self.look_for_gaps(sorted, scales, interrupt)?.0;
         }
         let found = if self.follow_gaps { followed(&gaps)? } else { gaps.gaps() };
         if !self.follow_gaps && self.config.order != FeedOrder::Kept {
@@ -101,12 +101,12 @@ impl CsvFeed {
         survey: CsvSource,
         scales: &BTreeMap<String, u8>,
         interrupt: &Interrupt,
-    ) -> (GapSurvey, CsvSource) {
+    ) -> Result<(GapSurvey, CsvSource), SourceError> {
         let mut survey = Source::Csv(survey);
         scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
-        let gaps = look_at(&mut survey, self.config.limits.ahead_ns_max, self.paths.len(), interrupt);
+        let gaps = look_at(&mut survey, self.config.limits.ahead_ns_max, self.paths.len(), interrupt)?;
         let Source::Csv(survey) = survey else { unreachable!("it was made two lines above") };
-        (gaps, survey)
+        Ok((gaps, survey))
     }
 
     /// Refuses gaps of which nobody has said what becomes of them.

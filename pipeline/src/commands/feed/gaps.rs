@@ -12,7 +12,7 @@ use warptape_eventlog::{EventLog, LogError, TopicPartition};
 use warptape_schemas::SetEventTime;
 use warptape_schemas::tick::Tick;
 use warptape_sources::csv::length_text;
-use warptape_sources::{GapFollower, GapSummary, GapSurvey, Gaps, Source};
+use warptape_sources::{GapFollower, GapSummary, GapSurvey, Gaps, Source, SourceError};
 
 /// The ways of a feed with gaps.
 pub enum FeedGaps {
@@ -151,17 +151,22 @@ pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: Option<i6
     format!("{path}: time goes on more than {limit} later {count} times, first in {place} {line}: {LOSS}")
 }
 
-/// Reads what is to be looked at up to its end, an error or Ctrl-C: the feed comes to the same end, and tells of it.
+/// Reads what is to be looked at up to its end or Ctrl-C, which ends the feed as well.
+///
+/// # Errors
+/// If it cannot be read to its end.
 pub fn look_at(
     source: &mut Source,
     ahead_ns_max: Option<i64>,
     inputs: usize,
     interrupt: &Interrupt,
-) -> GapSurvey {
+) -> Result<GapSurvey, SourceError> {
     let bar: ProgressBar = progress_bar(source);
     let mut gaps = GapSurvey::new(ahead_ns_max, inputs);
     let mut taken = 0_u64;
-    while let Some(Ok(tick)) = source.next() {
+    while let Some(tick) = source.next() {
+        // Nothing is published of what cannot be read to its end: another map would publish it again.
+        let tick = tick.inspect_err(|_| bar.finish_and_clear())?;
         gaps.add(source.last_place(), &tick.symbol, tick.event_time_ns);
         taken += 1;
         if taken.is_multiple_of(LOOK_TICKS) {
@@ -173,7 +178,7 @@ pub fn look_at(
         }
     }
     bar.finish_and_clear();
-    gaps
+    Ok(gaps)
 }
 
 /// The gaps that were found, if they can be followed.

@@ -183,7 +183,7 @@ fn simulation(result: &SimulationResult) -> String {
     let mut text = aligned(&columns(&["NAME"], &["VALUE", "STANDARD ERROR"]), &rows);
     writeln!(text, "\nsamples    {}", result.paths).expect(STRING);
     if result.standard_error_met == Some(false) {
-        writeln!(text, "missed     the standard error is greater than the one that was wanted")
+        writeln!(text, "missed     the standard error is greater than was wanted, or cannot be relied on")
             .expect(STRING);
     }
     text
