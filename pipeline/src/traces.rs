@@ -1,4 +1,4 @@
-//! Traces as the engine hands them over: what became of a record or a request, step by step.
+//! Traces as the engine hands them over: the steps of a record or of a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

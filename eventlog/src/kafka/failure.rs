@@ -93,11 +93,11 @@ pub(super) fn refused(url: &str, error: KafkaError) -> LogError {
     LogError::Argument { url: url.to_owned(), argument, value, allowed }
 }
 
-/// Whether librdkafka says that it was built without something; it shows no value then.
+/// True if librdkafka misses something that a build with `kafka-tls` has. Its text shows no value then.
 fn is_not_built(found: &str) -> bool {
-    ["not available at build time", "not supported in this build", "recompile librdkafka"]
-        .iter()
-        .any(|said| found.contains(said))
+    let is_without = !cfg!(feature = "kafka-tls");
+    let says = ["not available at build time", "not supported in this build", "recompile librdkafka"];
+    is_without && says.iter().any(|said| found.contains(said))
 }
 
 fn with_feature(found: &str) -> String {

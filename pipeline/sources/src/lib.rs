@@ -102,7 +102,7 @@ impl Source {
         TickPlace { input: self.last_input(), line }
     }
 
-    /// What a tick is found by in its input: its line or its record.
+    /// The name of a tick's place in its input: line or record.
     pub fn place_word(&self) -> &'static str {
         match self {
             #[cfg(feature = "dbn")]

@@ -169,7 +169,7 @@ fn a_file_that_has_grown_adds_what_is_new() {
     assert_eq!(times_ms(folder.path()), (0..131).collect::<Vec<_>>());
 }
 
-/// What is tried again with another map would be there twice otherwise: a map is part of what a feed is known by.
+/// A feed with another map is another feed: it would publish the first rows once more.
 #[test]
 fn a_bad_line_ends_a_feed_before_anything_is_published() {
     let folder = folder();
@@ -367,19 +367,21 @@ fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
     assert!(told.ends_with("identical\n"), "{told}");
 }
 
-/// What stands before the bad line of a capture is published, so the rest goes on behind it, and not in another file.
+/// A line of a capture.
+fn captured_trade(id: u32) -> String {
+    format!(
+        "6 {{\"e\":\"aggTrade\",\"E\":1723161255343,\"s\":\"B\",\"a\":{id},\"p\":\"1.5\",\"q\":\"2\",\
+         \"T\":1723161255342,\"m\":true}}\n"
+    )
+}
+
+/// Captures are published up to their bad line. A feed goes on behind that, and not in another file.
 #[test]
 fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
     let folder = folder();
     let folder = folder.path();
-    let trade = |id: u32| {
-        format!(
-            "6 {{\"e\":\"aggTrade\",\"E\":1723161255343,\"s\":\"B\",\"a\":{id},\"p\":\"1.5\",\"q\":\"2\",\
-             \"T\":1723161255342,\"m\":true}}\n"
-        )
-    };
     let path = folder.join("day.jsonl");
-    let text = trade(1) + &trade(2) + "no row\n" + &trade(3);
+    let text = captured_trade(1) + &captured_trade(2) + "no row\n" + &captured_trade(3);
     std::fs::write(&path, &text).expect("a file");
     let feed = ["feed", "binance-capture", "day.jsonl", "--venue", "V", "--log", "sqlite:w.db"];
     for published in [2, 0] {
@@ -397,14 +399,8 @@ fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
 fn a_capture_that_a_former_version_fed_is_not_gone_on_with() {
     let folder = folder();
     let folder = folder.path();
-    let trade = |id: u32| {
-        format!(
-            "6 {{\"e\":\"aggTrade\",\"E\":1723161255343,\"s\":\"B\",\"a\":{id},\"p\":\"1.5\",\"q\":\"2\",\
-             \"T\":1723161255342,\"m\":true}}\n"
-        )
-    };
     let path = folder.join("day.jsonl");
-    std::fs::write(&path, trade(1)).expect("a file");
+    std::fs::write(&path, captured_trade(1)).expect("a file");
     let feed = |log: &str, more: &[&str], code: i32| {
         let feed = ["feed", "binance-capture", "day.jsonl", "--venue", "V", "--log", log];
         texts(&warptape(folder, &[&feed[..], more].concat()), code)
@@ -432,7 +428,7 @@ fn a_capture_that_a_former_version_fed_is_not_gone_on_with() {
 
     let (told, _) = feed("sqlite:former.db", &[], 0);
     assert!(told.starts_with("published 0 ticks"), "{told}");
-    std::fs::write(&path, trade(1) + &trade(2)).expect("a file");
+    std::fs::write(&path, captured_trade(1) + &captured_trade(2)).expect("a file");
     let (_, error) = feed("sqlite:former.db", &[], 2);
     assert!(error.contains("day.jsonl: 6 ticks of it are in the log, fed by an earlier version"), "{error}");
     let (told, _) = feed("sqlite:former.db", &["--again"], 0);

@@ -107,7 +107,7 @@ pub fn decision_words(step: &Step<'_>) -> Vec<String> {
     reasons::of_decisions(&fields, step.started).collect()
 }
 
-/// What differs between a recorded step and its replay, in words.
+/// Differences between a recorded step and its replay, in words.
 pub fn difference_words(step: &Step<'_>) -> Vec<String> {
     if !step.differs() {
         return Vec::new();
