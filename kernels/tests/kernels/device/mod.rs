@@ -288,7 +288,7 @@ fn emulated_kernels_give_the_bits_of_their_twins() {
 fn many_bars_may_be_open_while_few_are() {
     let emulator = Emulator::new();
     let device = Box::new(emulator.device(usize::MAX));
-    compare(device, &short_params(), 2_000 * SECOND_NS, 5, 150, 3_000).unwrap();
+    compare(device, &short_params(), 2_000 * SECOND_NS, 5, 15, 3_000).unwrap();
 }
 
 /// Batches that close more bars than are asked for at once, the second of which is begun before the first is finished.
