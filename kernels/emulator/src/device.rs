@@ -17,8 +17,7 @@ const ORDERS: usize = 4;
 /// Memory of the host, and kernels as loops over their threads: of one stream of the device.
 pub struct EmulatedDevice {
     programs: Vec<Arc<Program>>,
-    /// What is allocated, with its bytes.
-    memory: Vec<(Vec<u128>, usize)>,
+    memory: Vec<Allocation>,
     memory_max: usize,
     /// Bytes that all streams of the device have allocated: counted by each of them.
     used: Arc<AtomicUsize>,
@@ -33,6 +32,49 @@ pub struct EmulatedDevice {
     ended: Vec<u8>,
 }
 
+/// Words before and behind what is allocated: what a faulty kernel writes there costs no other memory of the process. Nobody touches most of
+/// them, so that the system has no pages for them.
+const ROOM: usize = 4_096;
+const ROOM_BEHIND: usize = 4 << 20;
+/// Words of these next to what is allocated, which have a pattern.
+const FENCE: usize = 32;
+const PATTERN: u128 = u128::from_le_bytes(*b"no kernel writes");
+
+/// Allocated memory, between words that no kernel may write to.
+struct Allocation {
+    words: Vec<u128>,
+    bytes: usize,
+}
+
+impl Allocation {
+    fn new(bytes: usize) -> Self {
+        let within = words_of(bytes);
+        let mut words = vec![0; ROOM + within + ROOM_BEHIND];
+        words[ROOM - FENCE..ROOM].fill(PATTERN);
+        words[ROOM + within..][..FENCE].fill(PATTERN);
+        Self { words, bytes }
+    }
+
+    fn address(&self) -> Address {
+        address_of(&self.words[ROOM..])
+    }
+
+    /// True if the words around the memory, and the bytes behind it in its last word, are as they were.
+    fn is_fenced(&self) -> bool {
+        let within = words_of(self.bytes);
+        let is_pattern = |words: &[u128]| words.iter().all(|word| *word == PATTERN);
+        let last = self.words[ROOM + within - 1].to_le_bytes();
+        let beyond = self.bytes - 16 * (within - 1);
+        is_pattern(&self.words[ROOM - FENCE..ROOM])
+            && is_pattern(&self.words[ROOM + within..][..FENCE])
+            && last[beyond..].iter().all(|byte| *byte == 0)
+    }
+}
+
+fn words_of(bytes: usize) -> usize {
+    bytes.div_ceil(16).max(1)
+}
+
 /// What is done later.
 enum Asked {
     Launch { compiled: Compiled, args: Vec<u128>, form: [usize; 2], threads: usize },
@@ -42,7 +84,7 @@ enum Asked {
 
 /// Memory for so many bytes, aligned for anything.
 fn zeros(bytes: usize) -> Vec<u128> {
-    vec![0; bytes.div_ceil(16).max(1)]
+    vec![0; words_of(bytes)]
 }
 
 fn bytes_of(memory: &mut [u128]) -> &mut [u8] {
@@ -79,7 +121,12 @@ impl EmulatedDevice {
 
     fn carry_out(&mut self, asked: Asked) {
         match asked {
-            Asked::Launch { compiled, args, form, threads } => run(&compiled, &args, form, threads),
+            Asked::Launch { compiled, args, form, threads } => {
+                run(&compiled, &args, form, threads);
+                let function = compiled.kernel.function;
+                let is_fenced = self.memory.iter().all(Allocation::is_fenced);
+                assert!(is_fenced, "{function} wrote beyond the memory that it was given");
+            }
             Asked::Clear { address, bytes } => self.bytes(address, bytes).fill(0),
             Asked::Download { from, bytes } => {
                 let found = self.bytes(from, bytes).to_vec();
@@ -90,14 +137,14 @@ impl EmulatedDevice {
 
     /// Some bytes of what is allocated.
     fn bytes(&mut self, address: Address, bytes: usize) -> &mut [u8] {
-        let holds = |(memory, size): &&mut (Vec<u128>, usize)| {
-            let first = address_of(memory);
-            address >= first && address + bytes as u64 <= first + *size as u64
+        let holds = |allocated: &&mut Allocation| {
+            let first = allocated.address();
+            address >= first && address + bytes as u64 <= first + allocated.bytes as u64
         };
-        let (memory, _) =
+        let allocated =
             self.memory.iter_mut().find(holds).expect("an address that was allocated, and no more");
-        let from = (address - address_of(memory)) as usize;
-        &mut bytes_of(memory)[from..from + bytes]
+        let from = (address - allocated.address()) as usize;
+        &mut bytes_of(&mut allocated.words[ROOM..])[from..from + bytes]
     }
 }
 
@@ -108,17 +155,17 @@ impl Device for EmulatedDevice {
         if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used).is_err() {
             return Err(DeviceError::OutOfMemory { device: "emulator".to_owned(), wanted_bytes: bytes });
         }
-        let memory = zeros(bytes);
-        let address = address_of(&memory);
-        self.memory.push((memory, bytes));
+        let allocated = Allocation::new(bytes);
+        let address = allocated.address();
+        self.memory.push(allocated);
         Ok(address)
     }
 
     fn free(&mut self, address: Address) -> Result<(), DeviceError> {
         self.catch_up();
-        let at = self.memory.iter().position(|(memory, _)| address_of(memory) == address);
-        let (_, bytes) = self.memory.swap_remove(at.expect("an address that was allocated"));
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        let at = self.memory.iter().position(|allocated| allocated.address() == address);
+        let allocated = self.memory.swap_remove(at.expect("an address that was allocated"));
+        self.used.fetch_sub(allocated.bytes, Ordering::Relaxed);
         Ok(())
     }
 
@@ -200,7 +247,7 @@ impl Device for EmulatedDevice {
 
 impl Drop for EmulatedDevice {
     fn drop(&mut self) {
-        let bytes: usize = self.memory.iter().map(|(_, bytes)| bytes).sum();
+        let bytes: usize = self.memory.iter().map(|allocated| allocated.bytes).sum();
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

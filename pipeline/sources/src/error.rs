@@ -116,8 +116,8 @@ pub enum SourceError {
     },
     /// Numbers that no tick can hold, before any was published.
     #[error(
-        "{}: {count} lines have numbers that no tick can hold, the first is line {line}: {problem}; nothing is published: round \
-         prices and sizes with --round 9, or leave the lines out with --skip-bad",
+        "{}: {count} lines have numbers that no tick can hold, the first is line {line}: {problem}; nothing is published: --round 9 \
+         rounds prices and sizes of too many decimals, --skip-bad leaves the lines out",
         path.display()
     )]
     Unfit {

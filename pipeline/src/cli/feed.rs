@@ -175,7 +175,7 @@ pub struct CsvArgs {
     /// Venue of tickers that name none (default for Binance's dumps: BINANCE)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
-    /// Round prices and sizes to N decimals, half to even, such as 9 for what floats print (61686.299999999996)
+    /// Round prices and sizes to N decimals, half to even, such as 9 for what floats print (61686.299999999996); a map's own `round` wins
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=18))]
     pub round: Option<u8>,
     /// Feed the rows of each file in the order of their times
@@ -209,6 +209,9 @@ pub struct DbnArgs {
     /// Venue of the symbols (default: the name of the data set)
     #[arg(long, value_name = "NAME", value_parser = parse_venue)]
     pub venue: Option<String>,
+    /// Skip records that cannot be used, such as those of an instrument without a symbol; they are counted
+    #[arg(long)]
+    pub skip_bad: bool,
     /// Gaps
     #[command(flatten)]
     pub gaps: GapArgs,

@@ -2,6 +2,7 @@
 
 mod csv;
 mod gaps;
+mod log_times;
 mod scales;
 mod summary;
 
@@ -26,10 +27,11 @@ use warptape_sources::csv::{CsvMapping, unpacked_name};
 #[cfg(feature = "dbn")]
 use warptape_sources::dbn::DbnSource;
 use warptape_sources::synth::{SynthConfig, SynthSource};
-use warptape_sources::{GapFollower, GapSurvey, ProgressUnit, Source};
+use warptape_sources::{EarliestTicks, GapFollower, GapSurvey, ProgressUnit, Source};
 
 use self::csv::CsvFeed;
 use self::gaps::{FeedGaps, KnownGaps, followed, look_at, refuse_pipe};
+use self::log_times::{LogTimes, limits_of};
 
 /// With a rate, ticks that are due wait for at most about this long before they are committed.
 const PACE_COMMIT: Duration = Duration::from_millis(100);
@@ -66,16 +68,24 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         Ok(FeedGaps::Known(Box::new(known.find_empty(&*log, &topics.ticks, partitions)?)))
     };
     let watched = || FeedGaps::Watched(GapSurvey::new(ahead_ns_max, inputs.len()));
+    let limits = limits_of(&settings.stages);
+    let log_times = LogTimes::read(&*log, &topics.ticks, partitions, limits, &interrupt)?;
+    let mut looked_at: Option<EarliestTicks> = None;
     let (mut source, mut gaps) = match opened {
         OpenedSource::Ready { source, to_look_at: None } => (source, watched()),
         OpenedSource::Ready { source, to_look_at: Some(mut survey) } => {
             scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
             let found = look_at(&mut survey, ahead_ns_max, inputs.len(), &interrupt)?;
+            looked_at = Some(found.earliest().clone());
             (source, known(followed(&found)?, true)?)
         }
         OpenedSource::Csv(mut csv) => {
             scales.extend(csv.scales_in_log(&*log, &topics.ticks, partitions, &interrupt)?);
             csv.know_scales(&scales, &interrupt)?;
+            if !common.again {
+                csv.refuse_far(&log_times, &inputs, &before)?;
+            }
+            looked_at = csv.earliest();
             let gaps = csv.gaps(watched, known)?;
             (Source::Csv(csv.open()?), gaps)
         }
@@ -94,7 +104,11 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     let mut stdout = stdout();
     let first = summary::published(published, &log.url(), started.elapsed());
     let interrupted = if interrupt.is_set() { ", interrupted" } else { "" };
-    writeln!(stdout, "{first}{}{interrupted}", summary::passed_over(&source.passed_over()))?;
+    writeln!(
+        stdout,
+        "{first}{}{interrupted}",
+        summary::passed_over(&source.passed_over(), source.place_word())
+    )?;
     for (input, &ticks) in inputs.iter().zip(&before).filter(|(_, ticks)| **ticks > 0) {
         let name =
             input.path.as_ref().map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
@@ -109,6 +123,11 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     }
     for remark in gaps.remarks(&inputs, &source, ahead_ns_max) {
         writeln!(stdout, "{remark}")?;
+    }
+    let far = looked_at.as_ref().or(gaps.earliest()).map(|earliest| log_times.far(earliest, &before));
+    let told = far.iter().flatten().find(|far| far.is_late || !gaps.are_followed());
+    if let Some(far) = told.filter(|_| !common.again) {
+        writeln!(stdout, "{}", far.says(&inputs, source.place_word()))?;
     }
     summary::refuse_unfit(&source.passed_over())?;
     Ok(ExitCode::SUCCESS)
@@ -218,7 +237,7 @@ fn open<'a>(
         FeedSource::Dbn(args) => {
             let venue = args.venue.as_deref();
             let input = |path: &PathBuf| file("dbn", format!("venue={}", venue.unwrap_or_default()), path);
-            let open = || anyhow::Ok(Source::Dbn(DbnSource::open(&args.files, venue)?));
+            let open = || anyhow::Ok(Source::Dbn(DbnSource::open(&args.files, venue, args.skip_bad)?));
             Opened {
                 inputs: args.files.iter().map(input).collect(),
                 input: ready(open, args.gaps, args.files.iter().map(PathBuf::as_path))?,

@@ -4,6 +4,7 @@ mod bars;
 mod exchange;
 mod parts;
 mod request;
+mod row_places;
 mod rows;
 mod table;
 mod warnings;
@@ -35,12 +36,16 @@ pub fn execute(args: &RiskArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         let bars = bars::recorded(&*log, &settings.topics.names.signals, &flags.symbols, &flags.bars)?;
         Ok(serde_json::to_value(bars)?)
     };
-    let request = request_of(&args.command, now_ns, &name, &read_bars)?;
+    let (request, rows) = request_of(&args.command, now_ns, &name, &read_bars)?;
     let asking = args.command.asking();
     let (timeout, waits) = (Duration::from_secs(asking.timeout_s), asking.wait_for_ticks);
-    let answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings)?;
+    let mut answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings)?;
 
     let mut stdout = stdout();
+    // A program gets what is in the log.
+    if asking.output == RiskFormat::Table {
+        rows.name_errors(&mut answer.result);
+    }
     let error = match &answer.result.outcome {
         RiskOutcome::Error(error) => Some(error),
         _ => None,

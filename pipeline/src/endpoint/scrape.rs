@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 
 use prometheus_client::collector::Collector;
+#[cfg(feature = "native-histograms")]
+use prometheus_client::encoding::prometheus_protobuf;
 use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeMetric as _, MetricEncoder, NoLabelSet, prometheus_protobuf, prometheus_text,
-    text,
+    DescriptorEncoder, EncodeMetric as _, MetricEncoder, NoLabelSet, prometheus_text, text,
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::histogram::Histogram;
@@ -29,6 +30,7 @@ pub(super) enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,
     /// Prometheus' protobuf, the only one with native histograms.
+    #[cfg(feature = "native-histograms")]
     Protobuf,
 }
 
@@ -37,6 +39,7 @@ impl Format {
     pub(super) fn accepted(accept: &str) -> Self {
         let of = |name: &str| accept.split(',').any(|part| part.trim().starts_with(name));
         match () {
+            #[cfg(feature = "native-histograms")]
             () if of("application/vnd.google.protobuf") => Self::Protobuf,
             () if of("application/openmetrics-text") => Self::OpenMetrics,
             () => Self::Text,
@@ -47,6 +50,7 @@ impl Format {
         match self {
             Self::Text => prometheus_text::CONTENT_TYPE,
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            #[cfg(feature = "native-histograms")]
             Self::Protobuf => {
                 "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
             }
@@ -67,6 +71,7 @@ pub(super) fn write(page: Page, format: Format) -> Result<Vec<u8>, fmt::Error> {
     match format {
         Format::Text => prometheus_text::encode(&mut written, &registry)?,
         Format::OpenMetrics => text::encode(&mut written, &registry)?,
+        #[cfg(feature = "native-histograms")]
         Format::Protobuf => {
             return prometheus_protobuf::encode_to_vec(&registry).map_err(|_| fmt::Error);
         }
@@ -504,7 +509,11 @@ mod tests {
             "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,{plain}"
         );
         assert_eq!(Format::accepted(plain), Format::OpenMetrics);
+        #[cfg(feature = "native-histograms")]
         assert_eq!(Format::accepted(&native), Format::Protobuf);
+        // A build without them answers with the next format that is named.
+        #[cfg(not(feature = "native-histograms"))]
+        assert_eq!(Format::accepted(&native), Format::OpenMetrics);
         assert_eq!(Format::accepted("*/*"), Format::Text);
         assert_eq!(Format::accepted(""), Format::Text);
     }

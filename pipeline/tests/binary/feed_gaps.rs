@@ -192,6 +192,93 @@ fn gaps_between_files_are_gaps_too() {
     assert_eq!(run(folder), found);
 }
 
+/// Rows are held against the last ticks of the log, as they are against each other.
+#[test]
+fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
+    for partitions in [1, 2] {
+        let folder = market(partitions);
+        let folder = folder.path();
+        write(folder, "a.csv", &rows(50, 0));
+        write(folder, "b.csv", &rows(0, 50));
+        let ends_of = || ends(&SqliteLog::open_existing(folder.join("w.db")).expect("a log"), "ticks");
+        let csv = |file: &'static str| ["csv", file, "--map", MAP];
+        feed(folder, &csv("a.csv"), 0);
+        let before = ends_of();
+        let refused = feed(folder, &csv("b.csv"), 2).1;
+        for expected in [
+            "b.csv: line 2 is 19.999 days later than the newest tick in partition ",
+            "of `ticks`, of 2024-08-08T",
+            "--follow-gaps",
+        ] {
+            assert!(refused.contains(expected), "{refused}");
+        }
+        assert_eq!(ends_of(), before, "nothing is published");
+        // Its first ticks are dead letters, and it says so.
+        let (told, _) = feed(folder, &[&csv("b.csv")[..], &["--keep-order"]].concat(), 0);
+        assert!(
+            told.contains("line 2 is 19.999 days later") && told.contains("and wrong for `run`"),
+            "{told}"
+        );
+        let found = run(folder);
+        assert_eq!((found.late, found.dead), (0, 7 * partitions as usize));
+
+        // The same the other way round: all of it is late.
+        let folder = market(partitions);
+        let folder = folder.path();
+        write(folder, "a.csv", &rows(50, 0));
+        write(folder, "b.csv", &rows(0, 50));
+        feed(folder, &csv("b.csv"), 0);
+        for option in [None, Some("--follow-gaps"), Some("--sort")] {
+            let refused = feed(folder, &[&csv("a.csv")[..], option.as_slice()].concat(), 2).1;
+            assert!(refused.contains("a.csv: line 2 is 20 days earlier than"), "{refused}");
+            assert!(refused.contains("late for `run`") && refused.contains("by one command"), "{refused}");
+        }
+        let (told, _) = feed(folder, &[&csv("a.csv")[..], &["--keep-order"]].concat(), 0);
+        assert!(told.contains("line 2 is 20 days earlier") && told.contains("late for `run`"), "{told}");
+        let found = run(folder);
+        let behind_ns = (START_MS + 20 * DAY_MS) as i64 * 1_000_000;
+        assert!(found.late > 0 && found.bars.keys().all(|(_, start_ns)| *start_ns >= behind_ns), "{found:?}");
+        // Whoever feeds it again knows.
+        feed(folder, &[&csv("a.csv")[..], &["--again"]].concat(), 0);
+    }
+}
+
+#[test]
+fn recordings_far_from_what_the_log_has_are_told_of() {
+    let folder = market(1);
+    let folder = folder.path();
+    write(folder, "a.csv", &rows(0, 50));
+    feed(folder, &["csv", "a.csv", "--map", MAP], 0);
+    let line = |row: u64| {
+        let time_ms = START_MS + 1_000 * row;
+        format!(
+            "{time_ms}000000 {{\"e\":\"trade\",\"E\":{time_ms},\"s\":\"BTCUSDT\",\"t\":{row},\"p\":\"1\",\"q\":\"2\",\"T\":{time_ms},\"m\":true}}\n"
+        )
+    };
+    write(folder, "a.jsonl", &(0..9).map(line).collect::<String>());
+    let (told, _) = feed(folder, &["binance-capture", "V=a.jsonl"], 0);
+    assert!(
+        told.contains("a.jsonl: line 1 is 20 days earlier than the newest tick in partition 0"),
+        "{told}"
+    );
+    assert!(run(folder).late > 0);
+}
+
+#[test]
+fn what_is_empty_is_no_feed() {
+    let folder = market(1);
+    let folder = folder.path();
+    for (name, text) in [("none.csv", ""), ("header.csv", "sym,ts,px,qty\n"), ("none.jsonl", "")] {
+        write(folder, name, text);
+        let source = match name.ends_with("csv") {
+            true => vec!["csv", name, "--map", MAP],
+            false => vec!["binance-capture", name, "--venue", "V"],
+        };
+        let refused = feed(folder, &source, 2).1;
+        assert!(refused.contains("empty") || refused.contains("header"), "{name}: {refused}");
+    }
+}
+
 #[test]
 fn wrong_times_are_not_followed() {
     let folder = market(1);

@@ -29,7 +29,7 @@ pub(super) struct Resolved {
     pub(super) markets: Vec<AssetMarket>,
     /// By asset, whether its price is that of a future: then its yield is its rate.
     pub(super) futures: Vec<bool>,
-    /// By asset, what the market lacks of it: then its numbers stand for nothing.
+    /// By asset, why it has no market: then its numbers stand for nothing.
     missing: Vec<Option<RiskError>>,
     /// By asset, what the market has of it, where a matrix is taken from it; nothing otherwise.
     pub(super) samples: Vec<Option<SymbolMarket>>,
@@ -53,7 +53,7 @@ impl Resolved {
             check_length(&format!("problem.assets[{number}].symbol"), &asset.symbol, 0..=SYMBOL_BYTES_MAX)?;
             let added = resolved.add(number, &asset, wants_samples, returns_min, market_of);
             match added {
-                Err(error) if leaves_out && is_of_market(&error) => {
+                Err(error) if leaves_out => {
                     resolved.add_missing(error, wants_samples);
                 }
                 other => other?,
@@ -69,7 +69,7 @@ impl Resolved {
         Self { samples, ..Self::default() }
     }
 
-    /// Adds an asset that the market lacks something of.
+    /// Adds an asset without a market.
     fn add_missing(&mut self, error: RiskError, wants_samples: bool) {
         self.markets.push(ANY_MARKET);
         self.futures.push(false);
@@ -79,7 +79,7 @@ impl Resolved {
         }
     }
 
-    /// The error of an asset that the market lacks something of.
+    /// The error of an asset without a market.
     pub(super) fn check_known(&self, asset: usize) -> Result<(), RiskError> {
         self.missing.get(asset).and_then(Option::as_ref).map_or(Ok(()), |error| Err(error.clone()))
     }
@@ -183,11 +183,6 @@ fn realised_volatility(prices: &[f64], periods_per_year: f64) -> f64 {
 /// Whether something of an asset is taken from the market; with a matrix from there, of every one.
 pub(super) fn wants_market(asset: &Asset, has_matrix: bool) -> bool {
     is_market(&asset.spot) || is_market(&asset.volatility) || has_matrix
-}
-
-/// True if the market is to blame, and not the request.
-fn is_of_market(error: &RiskError) -> bool {
-    matches!(error.code, RiskErrorCode::UnknownSymbol | RiskErrorCode::MissingMarketData)
 }
 
 fn is_market(quantity: &Quantity) -> bool {

@@ -1,6 +1,6 @@
 //! What is told of a simulation besides what was measured: Greeks that follow from others, and what its standard error rests on.
 
-use warptape_events::risk::{Contract, SimulatedGreek, SimulationProblem, SimulationResult};
+use warptape_events::risk::{Contract, Precision, SimulatedGreek, SimulationProblem, SimulationResult};
 use warptape_kernels::pricing::AssetMarket;
 
 use super::assets::Resolved;
@@ -10,6 +10,9 @@ use super::rules::Rules;
 
 /// Samples that an error rests on at least: of fewer, it may be off by as much as itself.
 const EFFECTIVE_MIN: f64 = 30.0;
+
+/// Price over spot that 32-bit numbers can be relied on for: their least is 1e-38.
+const MIXED_LEAST: f64 = 1e-30;
 
 /// Standard error of a mean of samples from 0 to `most` of which so many paid: some 3 more may pay of as many others, whatever they did here.
 fn bounded_error(most: f64, payers: f64, paths: i64) -> f64 {
@@ -25,6 +28,7 @@ pub(super) struct Told {
     futures: Vec<bool>,
     is_american: bool,
     is_basket: bool,
+    is_mixed: bool,
 }
 
 impl Told {
@@ -36,6 +40,7 @@ impl Told {
             futures: assets.futures.clone(),
             is_american: matches!(problem.contract, Contract::American(_)),
             is_basket: matches!(problem.contract, Contract::Basket(_)),
+            is_mixed: problem.precision == Precision::Mixed,
         }
     }
 
@@ -46,6 +51,13 @@ impl Told {
             return true;
         }
         self.add_greeks(result);
+        let spot = self.assets.iter().map(|asset| asset.spot).fold(0.0, f64::max);
+        if self.is_mixed && result.price != 0.0 && result.price.abs() < MIXED_LEAST * spot {
+            result.warning =
+                "the price is too small for the 32-bit numbers of precision mixed, and may be far off: ask for f64"
+                    .to_owned();
+            return false;
+        }
         let is_certain = paths_of.pays_never();
         if is_certain || effective >= EFFECTIVE_MIN || !effective.is_finite() || result.paths == 0 {
             return true;

@@ -44,16 +44,16 @@ pub struct DbnSource {
 }
 
 impl DbnSource {
-    /// Opens the files and reads their metadata.
+    /// Opens the files and reads their metadata. Bad records end a file's ticks, unless they are skipped.
     ///
     /// # Errors
     /// If there is none, or one cannot be opened or is no DBN.
-    pub fn open(paths: &[PathBuf], venue: Option<&str>) -> Result<DbnSource, SourceError> {
+    pub fn open(paths: &[PathBuf], venue: Option<&str>, skips_bad: bool) -> Result<DbnSource, SourceError> {
         if paths.is_empty() {
             return Err(SourceError::NoFiles);
         }
         let files: Result<Vec<DbnFile>, SourceError> =
-            paths.iter().map(|path| DbnFile::open(path, venue)).collect();
+            paths.iter().map(|path| DbnFile::open(path, venue, skips_bad)).collect();
         Ok(DbnSource { merge: ArrivalMerge::new(files?) })
     }
 
@@ -109,10 +109,11 @@ struct DbnFile {
     /// Bytes of these records, uncompressed.
     records_bytes: u64,
     passed_over: PassedOver,
+    skips_bad: bool,
 }
 
 impl DbnFile {
-    fn open(path: &Path, venue: Option<&str>) -> Result<DbnFile, SourceError> {
+    fn open(path: &Path, venue: Option<&str>, skips_bad: bool) -> Result<DbnFile, SourceError> {
         let (file, progress) = CountedFile::open(path)?;
         let failed = |source| SourceError::Dbn { path: path.to_owned(), record: 0, source };
         let stream = WholeStream::new(DynReader::inferred_with_buffer(file).map_err(failed)?);
@@ -128,6 +129,7 @@ impl DbnFile {
             record: 0,
             records_bytes: 0,
             passed_over: PassedOver::default(),
+            skips_bad,
         })
     }
 
@@ -146,9 +148,17 @@ impl DbnFile {
             };
             self.record += 1;
             self.records_bytes += record.record_size() as u64;
-            if let Err(problem) = self.reader.read(record, &mut self.ticks, &mut self.passed_over) {
-                return Err(self.error(problem));
+            let Err(problem) = self.reader.read(record, &mut self.ticks, &mut self.passed_over) else {
+                continue;
+            };
+            let may_be_skipped = !matches!(problem, RecordProblem::Decode(_));
+            let error = self.error(problem);
+            if !(self.skips_bad && may_be_skipped) {
+                return Err(error);
             }
+            tracing::warn!("{error}; the record is skipped");
+            self.ticks.clear();
+            self.passed_over.bad += 1;
         }
     }
 

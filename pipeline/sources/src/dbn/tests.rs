@@ -103,7 +103,7 @@ fn encode_with<T: DbnEncodable>(metadata: &Metadata, records: &[T], compressed: 
 fn read(bytes: &[u8], venue: Option<&str>) -> (Result<Vec<Tick>, String>, PassedOver) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, "file.dbn", bytes);
-    let mut source = match DbnSource::open(&[path], venue) {
+    let mut source = match DbnSource::open(&[path], venue, false) {
         Ok(source) => source,
         Err(error) => return (Err(error.to_string()), PassedOver::default()),
     };
@@ -237,6 +237,25 @@ fn the_first_level_of_a_deep_book_is_told_where_it_changes() {
 }
 
 #[test]
+fn bad_records_are_skipped_and_counted_where_that_is_asked_for() {
+    let mut records = [0, 1, 2].map(|offset_ns| trade_message(offset_ns, b'A'));
+    records[1].hd.instrument_id = 43;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write_file(&folder, "file.dbn", &encode(Schema::Trades, &records, false));
+    let read = |skips_bad| {
+        let mut source = DbnSource::open(std::slice::from_ref(&path), None, skips_bad).expect("opens");
+        let ticks: Vec<_> = (&mut source).collect();
+        (
+            ticks.iter().filter(|tick| tick.is_ok()).count(),
+            ticks.iter().any(Result::is_err),
+            source.passed_over().bad,
+        )
+    };
+    assert_eq!(read(true), (2, false, 1));
+    assert_eq!(read(false), (1, true, 0));
+}
+
+#[test]
 fn sampled_books_are_quotes_of_the_interval_s_end() {
     let hd = |rtype| RecordHeader::new::<BboMsg>(rtype, 2, 42, UNDEF_TIMESTAMP);
     let (price, ts_recv) = (UNDEF_PRICE, EVENT_NS + 9);
@@ -367,7 +386,7 @@ fn files_are_merged_by_receive_time() {
         let records = offsets.map(|offset| trade_message(offset, b'A'));
         write_file(&folder, &format!("{}.dbn", offsets[0]), encode(Schema::Trades, &records, false))
     });
-    let source = DbnSource::open(&paths, None).expect("opens");
+    let source = DbnSource::open(&paths, None, false).expect("opens");
     let offsets: Vec<i64> = source.map(|tick| tick.expect("good").event_time_ns - EVENT_NS as i64).collect();
     assert_eq!(offsets, [0, 10, 20, 30, 60, 70]);
 }
@@ -378,7 +397,7 @@ fn gaps_are_found_by_the_record_behind_them() {
     let later = |number: u64| if number < 10 { 0 } else { 120_000_000_000 };
     let trades: Vec<TradeMsg> = (0..20).map(|number| trade_message(number + later(number), b'B')).collect();
     let path = write_file(&folder, "gap.dbn", encode(Schema::Trades, &trades, false));
-    let mut source = crate::Source::Dbn(DbnSource::open(&[path], None).expect("opens"));
+    let mut source = crate::Source::Dbn(DbnSource::open(&[path], None, false).expect("opens"));
     let mut survey = crate::GapSurvey::new(Some(60 * E9), 1);
     while let Some(tick) = source.next() {
         let tick = tick.expect("a trade");

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::EarliestTicks;
 use super::venue_time::{JUMP_ROWS, Step, VenueTime};
 use crate::venues::Venues;
 
@@ -62,6 +63,7 @@ pub struct GapSurvey {
     stream_ns: Option<i64>,
     /// The least and the greatest time of all ticks.
     range_ns: (i64, i64),
+    earliest: EarliestTicks,
     found: Vec<Found>,
     is_full: bool,
     /// The greatest limit of gaps that are not contested.
@@ -78,6 +80,7 @@ impl GapSurvey {
             given: vec![0; inputs],
             stream_ns: None,
             range_ns: (i64::MAX, i64::MIN),
+            earliest: EarliestTicks::default(),
             found: Vec::new(),
             is_full: false,
             contest_ns: i64::MIN,
@@ -87,6 +90,7 @@ impl GapSurvey {
 
     /// Looks at the next tick.
     pub fn add(&mut self, place: TickPlace, symbol: &str, time_ns: i64) {
+        self.earliest.add(place, symbol, time_ns);
         let Some(ahead_ns_max) = self.ahead_ns_max else { return };
         let given = &mut self.given[place.input];
         let seen = Seen { place, ordinal: *given, stream_ns: self.stream_ns };
@@ -126,6 +130,11 @@ impl GapSurvey {
     pub fn may_have_gaps(&self) -> bool {
         let (least_ns, greatest_ns) = self.range_ns;
         self.ahead_ns_max.is_some_and(|max_ns| greatest_ns.saturating_sub(least_ns) > max_ns)
+    }
+
+    /// The earliest ticks so far.
+    pub fn earliest(&self) -> &EarliestTicks {
+        &self.earliest
     }
 
     /// The findings so far.

@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::gaps::{FeedGaps, followed, is_pipe, look_at, refuse_pipe, remark};
+use super::log_times::{LogTimes, limits_of};
 use super::scales::scales_in_log;
 use super::{DUMP, SORTED, canonical};
-use crate::cli::{CsvArgs, Interrupt};
+use crate::cli::{CsvArgs, Interrupt, UsageError};
 use crate::clock::wall_clock_ns;
 use crate::feed_ledger::FeedInput;
 use warptape_eventlog::EventLog;
-use warptape_sources::csv::{
-    BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, OrderLimits, length_text,
-};
-use warptape_sources::{GapSurvey, Gaps, Source, SourceError};
+use warptape_sources::csv::{BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, length_text};
+use warptape_sources::{EarliestTicks, GapSurvey, Gaps, Source, SourceError};
 use warptape_stages::StageConfig;
 
 /// Files, and what is known of them.
@@ -28,6 +27,8 @@ pub struct CsvFeed {
     follow_gaps: bool,
     /// The gaps of files that can be read twice.
     gaps: Option<Gaps>,
+    /// The earliest ticks of files that can be read twice.
+    earliest: EarliestTicks,
     /// Symbols whose prices have more than nine decimals, or are too large for nine.
     scaled: BTreeSet<String>,
 }
@@ -42,11 +43,7 @@ impl CsvFeed {
             bad_lines: if args.skip_bad { BadLines::Aside { folder: None } } else { BadLines::Stop },
             round: args.round,
             now_ns: Some(wall_clock_ns()),
-            limits: OrderLimits {
-                lateness_ns: stages.allowed_lateness_ns,
-                lateness_by_venue_ns: stages.lateness_by_venue_ns.clone(),
-                ahead_ns_max: stages.future_max_ns,
-            },
+            limits: limits_of(stages),
             order: match (args.sort, args.keep_order) {
                 (true, _) => FeedOrder::Sorted,
                 (false, true) => FeedOrder::Kept,
@@ -60,6 +57,7 @@ impl CsvFeed {
             opened: None,
             follow_gaps: args.gaps.follow_gaps,
             gaps: None,
+            earliest: EarliestTicks::default(),
             scaled: BTreeSet::new(),
         };
         if feed.paths.iter().any(|path| is_pipe(path)) {
@@ -93,6 +91,7 @@ impl CsvFeed {
             self.refuse_gaps(&found)?;
         }
         self.gaps = Some(found);
+        self.earliest = gaps.earliest().clone();
         Ok(())
     }
 
@@ -125,6 +124,23 @@ impl CsvFeed {
             });
         }
         Ok(())
+    }
+
+    /// Refuses rows that are far from what the log has, unless they are to be fed as they stand.
+    pub fn refuse_far(&self, log: &LogTimes, inputs: &[FeedInput], before: &[u64]) -> Result<(), UsageError> {
+        if self.config.order == FeedOrder::Kept {
+            return Ok(());
+        }
+        let far = log.far(&self.earliest, before);
+        match far.iter().find(|far| far.is_late || !self.follow_gaps) {
+            Some(far) => Err(UsageError(far.refused(inputs))),
+            None => Ok(()),
+        }
+    }
+
+    /// The earliest ticks, unless a file is a pipe.
+    pub fn earliest(&self) -> Option<EarliestTicks> {
+        self.opened.is_none().then(|| self.earliest.clone())
     }
 
     /// What becomes of gaps: `known` are those of files that were looked at and are not fed as they stand.

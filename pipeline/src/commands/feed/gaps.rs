@@ -12,7 +12,7 @@ use warptape_eventlog::{EventLog, LogError, TopicPartition};
 use warptape_schemas::SetEventTime;
 use warptape_schemas::tick::Tick;
 use warptape_sources::csv::length_text;
-use warptape_sources::{GapFollower, GapSummary, GapSurvey, Gaps, Source, SourceError};
+use warptape_sources::{EarliestTicks, GapFollower, GapSummary, GapSurvey, Gaps, Source, SourceError};
 
 /// The ways of a feed with gaps.
 pub enum FeedGaps {
@@ -109,6 +109,19 @@ impl FeedGaps {
             FeedGaps::Told(_) => Ok(true),
             FeedGaps::Known(gaps) => gaps.take(source.last_input(), tick, publisher),
         }
+    }
+
+    /// The earliest ticks, if they are looked at when they are fed.
+    pub fn earliest(&self) -> Option<&EarliestTicks> {
+        match self {
+            FeedGaps::Watched(survey) => Some(survey.earliest()),
+            FeedGaps::Told(_) | FeedGaps::Known(_) => None,
+        }
+    }
+
+    /// True if rows that are far ahead of the log are none for `run`.
+    pub fn are_followed(&self) -> bool {
+        matches!(self, FeedGaps::Known(known) if known.are_followed)
     }
 
     /// Remarks for the end of the feed.

@@ -23,17 +23,17 @@ pub fn published(published: Published, url: &str, elapsed: Duration) -> String {
 }
 
 /// What made no ticks; empty where all did.
-pub fn passed_over(passed_over: &PassedOver) -> String {
+pub fn passed_over(passed_over: &PassedOver, place_word: &str) -> String {
     let mut text = String::new();
-    for part in parts(passed_over) {
+    for part in parts(passed_over, place_word) {
         text.push_str(", ");
         text.push_str(&part);
     }
     text
 }
 
-/// Numbers of trades that are none, of messages that make no ticks, by their kind, and of bad lines.
-fn parts(passed_over: &PassedOver) -> Vec<String> {
+/// Numbers of trades that are none, of messages that make no ticks, by their kind, and of bad lines or records (`place_word`).
+fn parts(passed_over: &PassedOver, place_word: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let zero_trades = passed_over.ignored.get(ZERO_TRADE).copied().unwrap_or(0);
     if zero_trades > 0 {
@@ -50,7 +50,7 @@ fn parts(passed_over: &PassedOver) -> Vec<String> {
         parts.push(format!("ignored {}", kinds.join(", ")));
     }
     if passed_over.bad > 0 {
-        parts.push(format!("skipped {} bad lines", HumanCount(passed_over.bad)));
+        parts.push(format!("skipped {} bad {place_word}s", HumanCount(passed_over.bad)));
     }
     parts
 }
@@ -69,12 +69,12 @@ pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses an input that has lines and no tick: it is not what the user meant.
+/// Refuses an input without a tick: it is not what the user meant.
 pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
     let passed_over = source.passed_over();
-    let parts = parts(&passed_over);
+    let mut parts = parts(&passed_over, source.place_word());
     if parts.is_empty() {
-        return Ok(());
+        parts.push("it is empty".to_owned());
     }
     let mut found = format!("no tick in the whole input: {}", parts.join(", "));
     if let Source::Csv(csv) = source {
@@ -111,7 +111,7 @@ mod tests {
         let count = |zero: u64, depth: u64, bad| {
             let kinds = [(ZERO_TRADE, zero), ("depthUpdate", depth)].into_iter();
             let ignored = kinds.filter(|(_, count)| *count > 0).map(|(kind, count)| (kind.to_owned(), count));
-            passed_over(&PassedOver { ignored: ignored.collect(), bad })
+            passed_over(&PassedOver { ignored: ignored.collect(), bad }, "line")
         };
         assert_eq!(count(0, 0, 0), "");
         assert_eq!(count(1, 0, 0), ", 1 trade of price or size 0");

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use warptape_schemas::risk::{RiskMeasure, RiskProblem, RiskRequest};
 use warptape_stages::risk::symbols_of;
 
+use super::row_places::RowPlaces;
 use super::rows::is_table;
 use crate::bounded_file;
 use crate::cli::{
@@ -29,21 +30,27 @@ const REQUEST_BYTES_MAX: u64 = 256 << 20;
 /// Gives the bars that flags ask for, as JSON.
 pub type ReadBars<'a> = &'a dyn Fn(&RecordedFlags) -> anyhow::Result<Value>;
 
-/// The request of a command. `made_up_id` is its id where none is given.
+/// The request of a command, and the rows of a file that it was made of. `made_up_id` is its id where none is given.
 pub fn request_of(
     command: &RiskCommand,
     now_ns: i64,
     made_up_id: &str,
     read_bars: ReadBars<'_>,
-) -> anyhow::Result<RiskRequest> {
+) -> anyhow::Result<(RiskRequest, RowPlaces)> {
+    let mut rows = RowPlaces::default();
+    let mut contracts = |file: &Path, has_greeks: bool| -> Result<_, UsageError> {
+        let (problem, places) = portfolio_file::contracts(file, has_greeks)?;
+        rows = places;
+        Ok(of_problem(problem))
+    };
     let mut request = match command {
-        RiskCommand::Price(PriceArgs { file: Some(file), .. }) if is_table(file) => {
-            of_problem(portfolio_file::contracts(file, false)?)
+        RiskCommand::Price(PriceArgs { file: Some(file), .. }) if is_table(file) => contracts(file, false)?,
+        RiskCommand::Greeks(PriceArgs { file: Some(file), .. }) if is_table(file) => contracts(file, true)?,
+        RiskCommand::Var(args) | RiskCommand::Stress(args) => {
+            let (request, places) = portfolio(args)?;
+            rows = places;
+            request
         }
-        RiskCommand::Greeks(PriceArgs { file: Some(file), .. }) if is_table(file) => {
-            of_problem(portfolio_file::contracts(file, true)?)
-        }
-        RiskCommand::Var(args) | RiskCommand::Stress(args) => portfolio(args)?,
         RiskCommand::Price(PriceArgs { file: Some(file), .. })
         | RiskCommand::Greeks(PriceArgs { file: Some(file), .. })
         | RiskCommand::ImpliedVol(ImpliedVolArgs { file: Some(file), .. })
@@ -66,7 +73,7 @@ pub fn request_of(
         (RiskCommand::Greeks(_), RiskProblem::Contracts(problem)) => problem.greeks = true,
         _ => {}
     }
-    Ok(request)
+    Ok((request, rows))
 }
 
 /// What cancels a request, but for its own id. It asks nothing besides.
@@ -77,15 +84,16 @@ pub fn cancelling(request_id: &str) -> Map<String, Value> {
 }
 
 /// The request of a file, with the positions of another one in place of its own.
-fn portfolio(args: &PortfolioArgs) -> Result<Map<String, Value>, UsageError> {
-    let mut request = read_object(&args.file)?;
+fn portfolio(args: &PortfolioArgs) -> Result<(Map<String, Value>, RowPlaces), UsageError> {
+    let (mut request, mut rows) = (read_object(&args.file)?, RowPlaces::default());
     if let Some(file) = &args.positions {
-        let positions = portfolio_file::positions(file, &request)?;
+        let (positions, places) = portfolio_file::positions(file, &request)?;
+        rows = places;
         if let Some(Value::Object(problem)) = request.get_mut("problem") {
             problem.insert("positions".to_owned(), positions);
         }
     }
-    Ok(request)
+    Ok((request, rows))
 }
 
 fn of_problem(problem: Value) -> Map<String, Value> {
@@ -106,7 +114,13 @@ pub fn read_json(path: &Path) -> Result<Value, UsageError> {
         false => bounded_file::read_text(path, REQUEST_BYTES_MAX),
     };
     let text = text.map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
-    serde_json::from_str(&text).map_err(|error| UsageError(format!("{}: {error}", path.display())))
+    serde_json::from_str(&text).map_err(|error| {
+        let hint = match text.trim_start().starts_with(['{', '[']) {
+            true => "",
+            false => "; it is no JSON: rows are read from files whose names end in .csv or .parquet",
+        };
+        UsageError(format!("{}: {error}{hint}", path.display()))
+    })
 }
 
 /// Puts what flags say about the asking over what the request has.
@@ -200,6 +214,10 @@ fn price_problem(args: &PriceArgs) -> Result<Value, UsageError> {
     kind(option)?;
     let asset = asset(option, *volatility, true)?;
     let expiry_years = expiry_years(option)?;
+    if !simulation.any() && expiry_years == 0.0 {
+        let contract = json!({"type": "option", "asset": 0, "kind": kind(option)?, "strike": strike(option)?, "expiry_years": 0.0});
+        return Ok(json!({"type": "contracts", "assets": [asset], "contracts": [{"contract": contract}]}));
+    }
     if !simulation.any() {
         let options = [vanilla(option)?];
         return Ok(json!({"type": "options", "assets": [asset], "options": options}));

@@ -118,6 +118,34 @@ impl Rows {
         Ok(Self { path: path.to_owned(), columns, rows, places: Places::Lines(lines) })
     }
 
+    /// Where a row stands: `line 3`.
+    fn place(&self, number: usize) -> String {
+        match &self.places {
+            Places::Lines(lines) => format!("line {}", lines[number]),
+            #[cfg(feature = "parquet")]
+            Places::Numbers => format!("row {}", number + 1),
+        }
+    }
+
+    /// Where a column of a row stands: `book.csv: line 3, column `strike``. Names only the row where the file has no such column.
+    pub fn cell_place(&self, number: usize, column: &str) -> String {
+        let row = format!("{}: {}", self.path.display(), self.place(number));
+        match self.columns.iter().any(|known| known == column) {
+            true => format!("{row}, column `{column}`"),
+            false => row,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True if something is in a column of a row.
+    pub fn has_cell(&self, number: usize, column: &str) -> bool {
+        let place = self.columns.iter().position(|known| known == column);
+        place.is_some_and(|place| self.rows[number][place] != Cell::Empty)
+    }
+
     /// The rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.rows.iter().enumerate().map(|(number, cells)| {
@@ -167,12 +195,7 @@ impl Row<'_> {
 
     /// What is wrong with a column of the row, and where.
     pub fn mistake(&self, column: &str, what: &str) -> UsageError {
-        let place = match &self.of.places {
-            Places::Lines(lines) => format!("line {}", lines[self.number]),
-            #[cfg(feature = "parquet")]
-            Places::Numbers => format!("row {}", self.number + 1),
-        };
-        mistake(&self.of.path, &format!("{place}, column `{column}`: {what}"))
+        mistake(&self.of.path, &format!("{}, column `{column}`: {what}", self.of.place(self.number)))
     }
 }
 

@@ -202,6 +202,11 @@ fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<
         dividend_yield_slope: scenario.yield_twist,
         ..Shock::shift(scenario.spot_shift, scenario.volatility_shift, scenario.rate_shift)
     };
+    let check_spot = |field: String, shift: f64| match shift > -1.0 {
+        true => Ok(()),
+        false => Err(bad(field, format!("{shift}; -1 is all of the price, and a price stays above 0"))),
+    };
+    check_spot(format!("problem.measure.scenarios[{number}].spot_shift"), scenario.spot_shift)?;
     let mut shocks = vec![all; assets];
     for (place, own) in scenario.shocks.iter().enumerate() {
         let shock = usize::try_from(own.asset).ok().and_then(|asset| shocks.get_mut(asset));
@@ -209,6 +214,7 @@ fn shocks_of(number: usize, scenario: &StressScenario, assets: usize) -> Result<
             let field = format!("problem.measure.scenarios[{number}].shocks[{place}].asset");
             bad(field, format!("{}; there are {assets} assets, from 0 on", own.asset))
         })?;
+        check_spot(format!("problem.measure.scenarios[{number}].shocks[{place}].spot"), own.spot)?;
         shock.spot_factor *= 1.0 + own.spot;
         shock.volatility += own.volatility;
         shock.rate += own.rate;

@@ -143,10 +143,31 @@ fn rates_do_not_move_futures() {
     let found = stress(book(std::slice::from_ref(&future), std::slice::from_ref(&call), scenarios));
     assert!((found.scenarios[0].profit + 0.009_906_396_613_590_645).abs() < 1e-12, "{found:?}");
     assert_eq!(found.scenarios[1].profit, 0.0, "it has no yield");
-    let mut wrong = future;
+    let mut wrong = future.clone();
     wrong["dividend_yield"] = json!(0.02);
-    let error = task(book(&[wrong], &[call], history())).expect_err("a future has no yield");
-    assert_eq!(error.field, "problem.assets[0].dividend_yield");
+    let error = task(book(std::slice::from_ref(&wrong), std::slice::from_ref(&call), history()));
+    assert_eq!(error.expect_err("a future has no yield").field, "problem.assets[0].dividend_yield");
+    // Beside others it is one bad row.
+    let on_wrong = json!({"type": "option", "asset": 1, "kind": "call", "strike": 63.0, "expiry_years": 0.3});
+    let found = risk(book(&[future, wrong], &[call, on_wrong], history()));
+    let errors: Vec<&str> = found.positions.iter().map(|position| &*position.error).collect();
+    assert!(
+        errors[0].is_empty() && errors[1].starts_with("problem.assets[1].dividend_yield: 0.02;"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_price_cannot_fall_by_more_than_all_of_it() {
+    for (scenario, field) in [
+        (json!({"name": "all", "spot_shift": -1.0}), "scenarios[0].spot_shift"),
+        (json!({"name": "own", "shocks": [{"asset": 0, "spot": -1.5}]}), "scenarios[0].shocks[0].spot"),
+    ] {
+        let problem = book(&[asset()], &spots(1), json!({"type": "stress", "scenarios": [scenario]}));
+        let error = task(problem).expect_err("no price is left");
+        assert_eq!(error.field, format!("problem.measure.{field}"));
+        assert!(error.message.contains("-1 is all of the price"), "{}", error.message);
+    }
 }
 
 /// A foreign rate is a yield: both rates move in a stress.
@@ -423,4 +444,22 @@ fn rules_of_before_are_remembered() {
     let before = RiskTask::of_before(&zero, &market_of).next().expect("a rule before").outcome(Isa::detect());
     let RiskOutcome::Simulation(before) = before else { panic!("{before:?}") };
     assert_eq!((before.paths, before.standard_error_met), (16_384, Some(true)));
+}
+
+/// A knock-in whose right price is 3.8e-44 of the spot 100.
+#[test]
+fn a_price_below_32_bit_numbers_is_warned_of() {
+    let asset = json!({"symbol": "A", "spot": 100.0, "volatility": 0.1});
+    let barrier = json!({"type": "barrier", "kind": "call", "strike": 100.0, "barrier": 50.0, "barrier_kind": "down-in"});
+    let simulated = |precision: &str| {
+        let problem = json!({"type": "simulation", "assets": [asset], "contract": barrier, "expiry_years": 1.0, "steps": 1,
+                             "precision": precision, "paths_max": 65_536});
+        match task(problem).expect("a good one").outcome(Isa::detect()) {
+            RiskOutcome::Simulation(found) => found,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(simulated("mixed").warning.contains("ask for f64"), "{:?}", simulated("mixed"));
+    let exact = simulated("f64");
+    assert!(exact.warning.is_empty() && exact.price < 1e-40 && exact.price > 0.0, "{exact:?}");
 }

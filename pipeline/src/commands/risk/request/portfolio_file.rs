@@ -1,9 +1,11 @@
 //! Contracts and positions from the rows of a CSV or Parquet file, in the same JSON form as a request has them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::super::row_places::RowPlaces;
 use super::super::rows::{Row, Rows};
 use super::YEAR_DAYS;
 use crate::cli::UsageError;
@@ -14,28 +16,33 @@ const INSTRUMENT: [&str; 8] =
 /// Columns of a contract besides, which say its asset's market.
 const OF_CONTRACT: [&str; 7] =
     ["id", "spot", "volatility", "rate", "dividend_yield", "foreign_rate", "future"];
+/// Stands for the volatility of an asset that is held without an option: no number depends on it.
+const ANY_VOLATILITY: f64 = 1.0;
 /// Columns of a position besides.
 const OF_POSITION: [&str; 4] = ["id", "name", "book", "quantity"];
 
 /// The problem that prices the contracts of a file, one a row. What is not said of an asset with a symbol is the market's.
-pub fn contracts(path: &Path, has_greeks: bool) -> Result<Value, UsageError> {
+pub fn contracts(path: &Path, has_greeks: bool) -> Result<(Value, RowPlaces), UsageError> {
     let rows = Rows::read(path, &[&INSTRUMENT[..], &OF_CONTRACT].concat())?;
     let (mut assets, mut contracts): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
-    let mut places = std::collections::BTreeMap::new();
-    for row in rows.iter() {
+    let (mut places, mut rows_of_assets) = (BTreeMap::new(), Vec::new());
+    for (number, row) in rows.iter().enumerate() {
         let asset = asset(&row)?;
         let place = *places.entry(asset.to_string()).or_insert_with(|| {
             assets.push(asset);
+            rows_of_assets.push(number);
             assets.len() - 1
         });
         let id = row.text("id").unwrap_or_default();
         contracts.push(json!({"id": id, "contract": instrument(&row, place)?}));
     }
-    Ok(json!({"type": "contracts", "assets": assets, "contracts": contracts, "greeks": has_greeks}))
+    let problem =
+        json!({"type": "contracts", "assets": assets, "contracts": contracts, "greeks": has_greeks});
+    Ok((problem, RowPlaces::of_contracts(rows, rows_of_assets)))
 }
 
 /// The positions of a file, one a row, in the assets and books of a request, by their names. Without a book, it is the first.
-pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<Value, UsageError> {
+pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<(Value, RowPlaces), UsageError> {
     let named = |list: &str, field: &str| -> Vec<String> {
         let items = request.get("problem").and_then(|problem| problem[list].as_array());
         let name = |item: &Value| item[field].as_str().unwrap_or_default().to_owned();
@@ -63,7 +70,7 @@ pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<Value, Usa
         Ok(json!({"name": name, "book": book, "quantity": quantity, "instrument": instrument}))
     };
     let positions: Result<Vec<Value>, UsageError> = rows.iter().enumerate().map(position).collect();
-    Ok(Value::Array(positions?))
+    Ok((Value::Array(positions?), RowPlaces::of_positions(rows)))
 }
 
 fn missing(row: &Row<'_>, column: &str) -> UsageError {
@@ -73,6 +80,7 @@ fn missing(row: &Row<'_>, column: &str) -> UsageError {
 /// The asset of a row.
 fn asset(row: &Row<'_>) -> Result<Value, UsageError> {
     let symbol = row.text("symbol");
+    let is_option = !matches!(kind_of(&row).as_deref(), Some("spot" | "forward"));
     let of_market = |column: &str| -> Result<Value, UsageError> {
         match (row.number(column)?, &symbol) {
             (Some(number), _) => Ok(json!(number)),
@@ -94,16 +102,21 @@ fn asset(row: &Row<'_>) -> Result<Value, UsageError> {
     Ok(json!({
         "symbol": symbol.clone().unwrap_or_else(|| "given".to_owned()),
         "spot": of_market("spot")?,
-        "volatility": of_market("volatility")?,
+        "volatility": if is_option { of_market("volatility")? } else { json!(ANY_VOLATILITY) },
         "rate": row.number("rate")?.unwrap_or(0.0),
         "dividend_yield": dividend_yield,
         "kind": kind,
     }))
 }
 
+/// The type of a row, in small letters.
+fn kind_of(row: &Row<'_>) -> Option<String> {
+    row.text("type").map(|kind| kind.to_ascii_lowercase())
+}
+
 /// The instrument of a row: a European option where no type is said.
 fn instrument(row: &Row<'_>, asset: usize) -> Result<Value, UsageError> {
-    let kind = match row.text("type").map(|kind| kind.to_ascii_lowercase()).as_deref() {
+    let kind = match kind_of(row).as_deref() {
         None | Some("option" | "european") => "option",
         Some("american") => "american",
         Some("digital") => "digital",

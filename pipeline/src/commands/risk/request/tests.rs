@@ -22,7 +22,8 @@ fn bars(flags: &RecordedFlags) -> anyhow::Result<Value> {
 }
 
 fn request(line: &str) -> Result<RiskRequest, String> {
-    request_of(&command(line)?, NOW_NS, "made-up", &bars).map_err(|error| error.to_string())
+    let made = request_of(&command(line)?, NOW_NS, "made-up", &bars);
+    made.map(|(request, _)| request).map_err(|error| error.to_string())
 }
 
 /// The problem that flags ask for, against the JSON that a file would hold.

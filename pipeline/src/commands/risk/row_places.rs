@@ -1,0 +1,114 @@
+//! Errors about rows of a file, named by their line and column, where a result names them by their place in the request.
+
+use warptape_schemas::risk::{RiskOutcome, RiskResult};
+
+use super::rows::Rows;
+
+/// The rows that contracts or positions of a request were made of.
+#[derive(Default)]
+pub struct RowPlaces(Option<Of>);
+
+struct Of {
+    rows: Rows,
+    /// The list that has an item for each row: `problem.contracts`.
+    list: &'static str,
+    /// The first row with each asset of the request; none where assets are of another file.
+    assets: Vec<usize>,
+}
+
+impl RowPlaces {
+    /// A contract for each row. `assets` has the first row with each asset.
+    pub fn of_contracts(rows: Rows, assets: Vec<usize>) -> Self {
+        Self(Some(Of { rows, list: "problem.contracts", assets }))
+    }
+
+    /// A position for each row.
+    pub fn of_positions(rows: Rows) -> Self {
+        Self(Some(Of { rows, list: "problem.positions", assets: Vec::new() }))
+    }
+
+    /// Names all errors of a result by line and column.
+    pub fn name_errors(&self, result: &mut RiskResult) {
+        let Some(of) = &self.0 else { return };
+        let name = |text: &mut String| {
+            if let Some(named) = of.named(text) {
+                *text = named;
+            }
+        };
+        match &mut result.outcome {
+            RiskOutcome::Error(error) => name(&mut error.field),
+            RiskOutcome::Options(found) => found.values.iter_mut().for_each(|value| name(&mut value.error)),
+            RiskOutcome::Portfolio(found) => {
+                found.positions.iter_mut().for_each(|position| name(&mut position.error));
+            }
+            RiskOutcome::Stress(found) => found.bad_positions.iter_mut().for_each(|bad| name(&mut bad.error)),
+            _ => {}
+        }
+    }
+}
+
+impl Of {
+    /// A text that begins with a field of a row, with the place of that in the file. `None` for any other text.
+    fn named(&self, text: &str) -> Option<String> {
+        let (row, rest) = match item_of(text, self.list) {
+            Some((row, rest)) => (row, rest),
+            None => {
+                let (asset, rest) = item_of(text, "problem.assets")?;
+                (*self.assets.get(asset)?, rest)
+            }
+        };
+        if row >= self.rows.len() {
+            return None;
+        }
+        let (path, message) = rest.find(": ").map_or((rest, ""), |end| rest.split_at(end));
+        let field = path.rsplit('.').next().unwrap_or_default();
+        let column = match field {
+            "asset" => "symbol",
+            "expiry_years" if self.rows.has_cell(row, "expiry_days") => "expiry_days",
+            "dividend_yield" if self.rows.has_cell(row, "foreign_rate") => "foreign_rate",
+            same => same,
+        };
+        Some(self.rows.cell_place(row, column) + message)
+    }
+}
+
+/// The place in a list that a text begins with, and what follows: `list[3].strike: why`.
+fn item_of<'a>(text: &'a str, list: &str) -> Option<(usize, &'a str)> {
+    let (place, rest) = text.strip_prefix(list)?.strip_prefix('[')?.split_once(']')?;
+    Some((place.parse().ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_request_are_lines_and_columns_of_the_file() {
+        let file = tempfile::Builder::new().suffix(".csv").tempfile().expect("a file");
+        std::fs::write(file.path(), "id,symbol,strike,expiry_days,expiry_years\n\na,X:Y,1,30,\nb,X:Z,2,,1\n")
+            .expect("written");
+        let columns = ["id", "symbol", "strike", "expiry_days", "expiry_years"];
+        let rows = || Rows::read(file.path(), &columns).unwrap_or_else(|error| panic!("{error}"));
+        let path = file.path().display();
+        let named = |places: RowPlaces, text: &str| places.0.expect("rows").named(text);
+        let contracts = |text: &str| named(RowPlaces::of_contracts(rows(), vec![0, 1]), text);
+        for (text, expected) in [
+            ("problem.contracts[0].contract.strike: strike is -1", "line 3, column `strike`: strike is -1"),
+            ("problem.contracts[0].contract.expiry_years: no", "line 3, column `expiry_days`: no"),
+            ("problem.contracts[1].contract.expiry_years: no", "line 4, column `expiry_years`: no"),
+            ("problem.contracts[1].id", "line 4, column `id`"),
+            ("problem.assets[1].symbol: unknown", "line 4, column `symbol`: unknown"),
+            ("problem.assets[1].spot: none", "line 4: none"),
+        ] {
+            assert_eq!(contracts(text), Some(format!("{path}: {expected}")), "{text}");
+        }
+        let positions = |text: &str| named(RowPlaces::of_positions(rows()), text);
+        let expected = format!("{path}: line 4, column `symbol`: 7");
+        assert_eq!(positions("problem.positions[1].instrument.asset: 7"), Some(expected));
+        // Other files have these.
+        for text in ["problem.assets[1].spot: none", "problem.positions[2].quantity: no", "problem.seed", ""]
+        {
+            assert_eq!(positions(text), None, "{text}");
+        }
+    }
+}
