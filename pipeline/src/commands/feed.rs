@@ -67,7 +67,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         let known = KnownGaps::new(follower, are_followed, &before, name.clone());
         Ok(FeedGaps::Known(Box::new(known.find_empty(&*log, &topics.ticks, partitions)?)))
     };
-    let watched = || FeedGaps::Watched(GapSurvey::new(ahead_ns_max, inputs.len()));
+    let watched = || FeedGaps::Watched(Box::new(GapSurvey::new(ahead_ns_max, inputs.len())));
     let limits = limits_of(&settings.stages);
     let log_times = LogTimes::read(&*log, &topics.ticks, partitions, limits, &interrupt)?;
     let mut looked_at: Option<EarliestTicks> = None;

@@ -241,7 +241,7 @@ fn bad_records_are_skipped_and_counted_where_that_is_asked_for() {
     let mut records = [0, 1, 2].map(|offset_ns| trade_message(offset_ns, b'A'));
     records[1].hd.instrument_id = 43;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = write_file(&folder, "file.dbn", &encode(Schema::Trades, &records, false));
+    let path = write_file(&folder, "file.dbn", encode(Schema::Trades, &records, false));
     let read = |skips_bad| {
         let mut source = DbnSource::open(std::slice::from_ref(&path), None, skips_bad).expect("opens");
         let ticks: Vec<_> = (&mut source).collect();

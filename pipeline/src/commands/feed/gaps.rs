@@ -17,7 +17,7 @@ use warptape_sources::{EarliestTicks, GapFollower, GapSummary, GapSurvey, Gaps, 
 /// The ways of a feed with gaps.
 pub enum FeedGaps {
     /// Nobody has looked at the ticks before: they are looked at when they are fed.
-    Watched(GapSurvey),
+    Watched(Box<GapSurvey>),
     /// All is told already, or is to be told at the end.
     Told(Vec<String>),
     /// They are known.

@@ -80,7 +80,7 @@ fn missing(row: &Row<'_>, column: &str) -> UsageError {
 /// The asset of a row.
 fn asset(row: &Row<'_>) -> Result<Value, UsageError> {
     let symbol = row.text("symbol");
-    let is_option = !matches!(kind_of(&row).as_deref(), Some("spot" | "forward"));
+    let is_option = !matches!(kind_of(row).as_deref(), Some("spot" | "forward"));
     let of_market = |column: &str| -> Result<Value, UsageError> {
         match (row.number(column)?, &symbol) {
             (Some(number), _) => Ok(json!(number)),
