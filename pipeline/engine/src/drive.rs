@@ -5,8 +5,8 @@
 //!  └──────────── drive ───────────┘   └──────────────────────────────────── settle ──────────────────────────────────────────────┘
 //! ```
 //!
-//! After each of these every command is executed before the core hears of anything else. Production calls [`drive`]; who has events from
-//! elsewhere, as the simulation has them from its seed, calls [`tell`] and [`settle`].
+//! Every command is executed before the core hears of anything else. Production calls [`drive`]. The simulation, whose events come from a
+//! seed, calls [`tell`] and [`settle`].
 
 use warptape_events::journal::LaneId;
 
@@ -14,94 +14,49 @@ use crate::command::Command;
 use crate::error::CoreError;
 use crate::event::Event;
 use crate::machine::{Core, Doing, Wants};
+use crate::observer::Observer;
 
 /// Requests, or fetches of them, that are taken before others are looked at.
 const URGENT_MAX: usize = 16;
 
-/// Who is told what passes between a core and its outside, and decides nothing.
-pub trait Observer {
-    /// The core is about to hear of an event.
-    fn on_event(&mut self, _now_ns: i64, _event: &Event) {}
-
-    /// The core has given a command, which is about to be executed.
-    fn on_command(&mut self, _now_ns: i64, _command: &Command) {}
-
-    /// The core has done what was due.
-    fn on_settled(&mut self, _now_ns: i64, _core: &Core) {}
-}
-
-impl Observer for () {}
-
-impl<O: Observer> Observer for &mut O {
-    fn on_event(&mut self, now_ns: i64, event: &Event) {
-        (**self).on_event(now_ns, event);
-    }
-
-    fn on_command(&mut self, now_ns: i64, command: &Command) {
-        (**self).on_command(now_ns, command);
-    }
-
-    fn on_settled(&mut self, now_ns: i64, core: &Core) {
-        (**self).on_settled(now_ns, core);
-    }
-}
-
-/// Both, one after the other.
-impl<A: Observer, B: Observer> Observer for (A, B) {
-    fn on_event(&mut self, now_ns: i64, event: &Event) {
-        self.0.on_event(now_ns, event);
-        self.1.on_event(now_ns, event);
-    }
-
-    fn on_command(&mut self, now_ns: i64, command: &Command) {
-        self.0.on_command(now_ns, command);
-        self.1.on_command(now_ns, command);
-    }
-
-    fn on_settled(&mut self, now_ns: i64, core: &Core) {
-        self.0.on_settled(now_ns, core);
-        self.1.on_settled(now_ns, core);
-    }
-}
-
-/// What is around a core: it executes commands, and has what happened meanwhile.
+/// The surroundings of a core: they execute its commands, and hold what has happened meanwhile.
 pub trait Outside {
-    /// What ends the loop.
+    /// The error that ends the loop.
     type Error: From<CoreError>;
 
-    /// The time.
+    /// The time, in nanoseconds since the epoch.
     fn now_ns(&self) -> i64;
 
-    /// Who is told of everything.
+    /// The observer of all events and commands.
     fn observer(&mut self) -> impl Observer {}
 
     /// Executes a command.
     fn execute(&mut self, command: Command, core: &Core) -> Result<(), Self::Error>;
 
-    /// Something that a lane has told and the core has not heard, if there is anything.
+    /// The next news of a lane that the core has not heard.
     fn lane_news(&mut self) -> Option<Event> {
         None
     }
 
-    /// What threads of lanes on devices are at.
+    /// Activities of the threads of lanes on devices.
     fn doing(&mut self) -> Vec<(LaneId, Doing)> {
         Vec::new()
     }
 
-    /// Risk requests that were read, if there are any. Asked only while the core takes them.
+    /// The next fetch of risk requests. It is asked for only while the core takes them.
     fn read_requests(&mut self) -> Result<Option<Event>, Self::Error> {
         Ok(None)
     }
 
-    /// A request that is prepared, if there is one.
+    /// The next request that is prepared.
     fn prepared_request(&mut self) -> Option<Event> {
         None
     }
 }
 
-/// An outside that waits for what happens.
+/// An outside that can wait for events.
 pub trait Waits: Outside {
-    /// The next event of those that the core wants; none once it is time for its wake.
+    /// Waits for the next event that the core wants; `None` once the time of its wake has come.
     fn next(&mut self, core: &Core, wants: Wants) -> Result<Option<Event>, Self::Error>;
 }
 

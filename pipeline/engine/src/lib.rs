@@ -24,6 +24,7 @@ mod error;
 mod event;
 mod lanes;
 mod machine;
+mod observer;
 mod outage;
 mod partition;
 mod payload;
@@ -47,13 +48,14 @@ pub use command::Command;
 pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
 pub use config::{AcceptedLoss, Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};
-pub use drive::{Observer, Outside, Waits, drive, settle, tell};
+pub use drive::{Outside, Waits, drive, settle, tell};
 pub use error::{CoreError, RemovedTicks};
 pub use event::{Event, Position, Stop};
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
 pub use machine::{
     Assigned, CommitAttempt, Committed, Core, Doing, LaneStatus, PartitionStatus, ReadRequest, Status, Wants,
 };
+pub use observer::Observer;
 pub use outage::Outage;
 pub use partition::{Accepted, PageId, ReadPage};
 pub use payload::payload_of;
