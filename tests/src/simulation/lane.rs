@@ -128,16 +128,9 @@ fn open<'a>(
 }
 
 impl Process {
-    /// A lane of those that have something.
-    fn any_lane(&self, world: &mut World, has: impl Fn(&SimulatedLane) -> bool) -> Option<usize> {
-        let lanes = self.around.lanes.iter().enumerate();
-        let have = lanes.filter(|(_, lane)| lane.as_ref().is_some_and(&has)).map(|(index, _)| index);
-        any_of(have.collect(), &mut world.random)
-    }
-
     /// A lane obeys a command, or fails.
     pub(super) fn work(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(index) = self.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
+        let Some(index) = self.around.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
         let lane = self.around.lanes[index].as_mut().expect("it was found");
         if !world.phase.healing && !world.random.one_in(lane.pace) {
             return Ok(());
@@ -183,22 +176,10 @@ impl Process {
         self.lose_lane(index, world)
     }
 
-    /// The core learns of a finished batch.
+    /// The core learns of something that a lane has finished.
     pub(super) fn report(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(index) = self.any_lane(world, |lane| !lane.results.is_empty()) else { return Ok(()) };
-        let lane = self.around.lanes[index].as_mut().expect("it was found");
-        let result = lane.results.pop_front().expect("it has one");
-        let (life, service_ns) = (lane.life, world.random.between(1, 1_000_000));
-        let news = match result {
-            SimulatedResult::Lane(LaneResult::Batch { batch, parts }) => {
-                LaneNews::Completed { batch, service_ns, parts, memory_bytes: lane.memory_bytes() }
-            }
-            SimulatedResult::Lane(LaneResult::Released { group, epoch, stage }) => {
-                LaneNews::Released { group, epoch, stage }
-            }
-            SimulatedResult::Slice { slice, partial } => LaneNews::SliceDone { slice, service_ns, partial },
-        };
-        self.tell(Event::Lane { lane: index as LaneId, life, news }, world)
+        let news = self.around.lane_news(world);
+        news.map_or(Ok(()), |news| self.tell(news, world))
     }
 
     /// A lane is measured: slow to begin with, or slow for each row.
@@ -282,6 +263,31 @@ impl Process {
 }
 
 impl Around {
+    /// A lane of those that have something.
+    fn any_lane(&self, world: &mut World, has: impl Fn(&SimulatedLane) -> bool) -> Option<usize> {
+        let lanes = self.lanes.iter().enumerate();
+        let have = lanes.filter(|(_, lane)| lane.as_ref().is_some_and(&has)).map(|(index, _)| index);
+        any_of(have.collect(), &mut world.random)
+    }
+
+    /// Something that a lane has finished.
+    pub(super) fn lane_news(&mut self, world: &mut World) -> Option<Event> {
+        let index = self.any_lane(world, |lane| !lane.results.is_empty())?;
+        let lane = self.lanes[index].as_mut().expect("it was found");
+        let result = lane.results.pop_front().expect("it has one");
+        let (life, service_ns) = (lane.life, world.random.between(1, 1_000_000));
+        let news = match result {
+            SimulatedResult::Lane(LaneResult::Batch { batch, parts }) => {
+                LaneNews::Completed { batch, service_ns, parts, memory_bytes: lane.memory_bytes() }
+            }
+            SimulatedResult::Lane(LaneResult::Released { group, epoch, stage }) => {
+                LaneNews::Released { group, epoch, stage }
+            }
+            SimulatedResult::Slice { slice, partial } => LaneNews::SliceDone { slice, service_ns, partial },
+        };
+        Some(Event::Lane { lane: index as LaneId, life, news })
+    }
+
     /// At what lanes hang.
     pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
         let of_lane = |(index, lane): (LaneId, &Option<SimulatedLane>)| Some((index, lane.as_ref()?.hangs?));

@@ -368,8 +368,27 @@ impl Outside for Driven<'_> {
         self.around.execute(command, core, self.world)
     }
 
+    /// Some of what lanes have finished, as the shell hears of it within a turn.
+    fn lane_news(&mut self) -> Option<Event> {
+        let news = if self.world.random.one_in(2) { self.around.lane_news(self.world) } else { None };
+        self.world.coverage.news_in_turns += usize::from(news.is_some());
+        news
+    }
+
     fn doing(&mut self) -> Vec<(LaneId, Doing)> {
         self.around.doing()
+    }
+
+    fn read_requests(&mut self) -> Result<Option<Event>, Ended> {
+        let read = if self.world.random.one_in(4) { self.around.requests.fetched() } else { None };
+        self.world.coverage.requests_in_turns += usize::from(read.is_some());
+        Ok(read)
+    }
+
+    fn prepared_request(&mut self) -> Option<Event> {
+        let prepared = if self.world.random.one_in(4) { self.around.background.prepare() } else { None };
+        self.world.coverage.prepared_in_turns += usize::from(prepared.is_some());
+        prepared
     }
 }
 

@@ -15,7 +15,7 @@ use warptape_schemas::{decode_risk_result, encode_risk_request, encode_risk_resu
 use warptape_stages::SymbolMarket;
 use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 
-use super::process::{Around, Process};
+use super::process::{Around, BackgroundWork, Process};
 use super::source::Reading;
 use super::{Failure, Plant, World};
 use crate::random::Random;
@@ -83,6 +83,13 @@ impl RequestReader {
     pub(super) fn forget(&mut self, partition: i32) {
         self.reading.remove(&partition);
         self.opening.retain(|&(opened, ..)| opened != partition);
+    }
+
+    /// Requests that were read.
+    pub(super) fn fetched(&mut self) -> Option<Event> {
+        let (partition, generation, records) = self.fetched.pop_front()?;
+        let requests = records.iter().map(read_request).collect();
+        Some(Event::Requests { partition, generation, requests })
     }
 
     /// Some requests of a partition are read.
@@ -172,6 +179,18 @@ fn symbol(random: &mut Random, partition: usize) -> String {
     format!("SIM:P{partition}S{}", random.index(5))
 }
 
+impl BackgroundWork {
+    /// Makes a task of a request, unless nobody waits for that any more.
+    pub(super) fn prepare(&mut self) -> Option<Event> {
+        let preparation = self.preparing.pop_front()?;
+        let prepared = match self.abandoned.remove(&preparation.number()) {
+            true => preparation.abandon(),
+            false => preparation.run(),
+        };
+        Some(Event::Prepared(prepared))
+    }
+}
+
 impl Process {
     /// What is answered of a partition is found out, or requests that were read reach the core.
     pub(super) fn deliver_requests(&mut self, world: &mut World) -> Result<(), Failure> {
@@ -190,14 +209,11 @@ impl Process {
         if !self.core.wants().is_some_and(|wants| wants.requests) {
             return Ok(());
         }
-        let Some((partition, generation, records)) = self.around.requests.fetched.pop_front() else {
-            return Ok(());
-        };
+        let Some(requests) = self.around.requests.fetched() else { return Ok(()) };
         let has_market = self.around.markets(&self.core);
         let mut read = self.around.requests.reading.keys();
         world.coverage.requests_held += usize::from(read.any(|&partition| !has_market[partition as usize]));
-        let requests = records.iter().map(read_request).collect();
-        self.tell(Event::Requests { partition, generation, requests }, world)
+        self.tell(requests, world)
     }
 
     /// The requests of a partition are to be read, from where the results and the journals say.
@@ -217,14 +233,10 @@ impl Process {
         self.tell(Event::RequestsOpened { partition, assignment, committed, found_before, answered }, world)
     }
 
-    /// A request is made a task, unless nobody waits for that any more.
+    /// A request is made a task.
     pub(super) fn prepare(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(preparation) = self.around.background.preparing.pop_front() else { return Ok(()) };
-        let prepared = match self.around.background.abandoned.remove(&preparation.number()) {
-            true => preparation.abandon(),
-            false => preparation.run(),
-        };
-        self.tell(Event::Prepared(prepared), world)
+        let prepared = self.around.background.prepare();
+        prepared.map_or(Ok(()), |prepared| self.tell(prepared, world))
     }
 
     /// A round is concluded, or prices are found.
