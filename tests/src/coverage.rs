@@ -169,6 +169,12 @@ coverage! {
     lanes_wanted,
     /// Journals that were modelled under other configurations.
     journals_modelled,
+    /// Pieces of news of lanes that the core heard within a turn, after another event.
+    news_in_turns,
+    /// Fetches of risk requests that it took within a turn.
+    requests_in_turns,
+    /// Prepared requests that it took within a turn.
+    prepared_in_turns,
     /// Operators' commands that were obeyed.
     controls_done,
     /// Those that were refused.

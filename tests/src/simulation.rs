@@ -417,7 +417,7 @@ impl Simulation {
 
     fn is_done(&self) -> bool {
         let mut processes = self.processes.iter().flatten();
-        processes.next().is_some_and(|first| first.core.is_done()) && processes.next().is_none()
+        processes.next().is_some_and(|first| first.core.wants().is_none()) && processes.next().is_none()
     }
 
     /// All processes but the first are to end, the first at the end of the log.
@@ -428,7 +428,7 @@ impl Simulation {
         }
         // One that is about to hand something over would leave that out: a new life stops at the end of everything.
         let first = self.processes[0].as_mut().expect("it stays");
-        if first.source.stands_still || first.is_ending() {
+        if first.around.source.stands_still || first.is_ending() {
             first.crash(&mut self.world);
             return self.restart(0);
         }

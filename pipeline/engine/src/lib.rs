@@ -1,26 +1,30 @@
 //! The engine: everything that the pipeline decides, and nothing that it does.
 //!
 //! ```text
-//!   events, with the time            commands, in order
-//!   ─────────────────────► Core ─────────────────────►  lanes, source, log, requests
-//!                           │  step
-//!                           ▼
-//!                       Scheduler ──► journal entries, which go into the next transaction
+//!   handle: events, with the time     poll: commands, in order
+//!   ────────────────────────────► Core ───────────────────────►  lanes, source, log, requests
+//!                                 │  step
+//!                                 ▼
+//!                             Scheduler ──► journal entries, which go into the next transaction
 //! ```
 //!
-//! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. Whatever reaches outside becomes
-//! a [`Command`] for the shell: threads, channels, a clock and a log in production (`warptape_pipeline::engine`), one
-//! seed in the simulation. So this crate has no thread, no lock, no channel and no clock, which `clippy.toml` enforces,
+//! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. [`drive`] has the order in which it hears of
+//! what. Whatever reaches outside becomes a [`Command`] for whoever is [`Outside`]: threads, channels, a clock and a log in
+//! production (`warptape_pipeline::engine`), one seed in the simulation. So this crate has no thread, no lock, no channel and no clock, which `clippy.toml` enforces,
 //! and every choice between two ways to go on is made here, where a simulation meets it.
 
 mod answered;
 mod asides;
+mod command;
 mod commit;
 mod config;
 mod control;
+mod drive;
 mod error;
+mod event;
 mod lanes;
 mod machine;
+mod observer;
 mod outage;
 mod partition;
 mod payload;
@@ -40,15 +44,18 @@ pub use answered::Answered;
 pub use asides::{
     dead_letter_of, encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record,
 };
+pub use command::Command;
 pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
 pub use config::{AcceptedLoss, Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};
+pub use drive::{Outside, Waits, drive, settle, tell};
 pub use error::{CoreError, RemovedTicks};
+pub use event::{Event, Position, Stop};
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
 pub use machine::{
-    AfterAbort, Assigned, Command, CommitAttempt, Committed, Core, Doing, LaneStatus, PartitionStatus,
-    ReadRequest, Status, Stop,
+    Assigned, CommitAttempt, Committed, Core, Doing, LaneStatus, PartitionStatus, ReadRequest, Status, Wants,
 };
+pub use observer::Observer;
 pub use outage::Outage;
 pub use partition::{Accepted, PageId, ReadPage};
 pub use payload::payload_of;

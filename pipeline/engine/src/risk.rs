@@ -68,8 +68,15 @@ struct RunningSlice {
     task: TaskId,
     lane: LaneId,
     from: i64,
-    /// When the scheduler decided it.
-    begun_ns: i64,
+}
+
+/// A slice that a lane is to be given.
+pub(crate) struct BegunSlice {
+    pub(crate) task: Arc<RiskTask>,
+    /// Partition and offset of the request that it is of.
+    pub(crate) request: (i32, i64),
+    /// When the scheduler was given the round, if this is the round's first slice and began in the same step.
+    pub(crate) begun_at_once_ns: Option<i64>,
 }
 
 /// Requests of one partition.
@@ -111,22 +118,6 @@ pub(crate) struct EncodedResult {
     record: SealedResult,
     /// Whether it is of a request that cancelled another, whose result stands before it.
     is_of_cancelling: bool,
-}
-
-impl RiskDesk {
-    /// When the scheduler was given the round of which a lane has this slice, if it is the round's first one and began in the same step.
-    pub(crate) fn begun_at_once_ns(&self, slice: i64) -> Option<i64> {
-        let running = self.slices.get(&slice)?;
-        let open = self.tasks.get(&running.task)?;
-        let is_first = running.from == open.task.units().start;
-        (is_first && running.begun_ns == open.submitted_ns).then_some(open.submitted_ns)
-    }
-
-    /// Partition and offset of the request that a slice is of, which a lane has.
-    pub(crate) fn request_of_slice(&self, slice: i64) -> Option<(i32, i64)> {
-        let asked = &self.tasks.get(&self.slices.get(&slice)?.task)?.asked;
-        Some((asked.partition, asked.offset))
-    }
 }
 
 impl RequestPartition {
@@ -381,14 +372,18 @@ impl RiskDesk {
     }
 
     /// A lane is to do a slice.
-    pub(crate) fn begin_slice(&mut self, now_ns: i64, run: &RunSlice) -> Arc<RiskTask> {
+    pub(crate) fn begin_slice(&mut self, now_ns: i64, run: &RunSlice) -> BegunSlice {
         let open = self.tasks.get_mut(&run.task).expect("slices are of tasks that were submitted");
         if open.started_ns == 0 {
             open.started_ns = now_ns;
         }
-        let running = RunningSlice { task: run.task, lane: run.lane, from: run.from, begun_ns: now_ns };
-        self.slices.insert(run.slice, running);
-        open.task.clone()
+        self.slices.insert(run.slice, RunningSlice { task: run.task, lane: run.lane, from: run.from });
+        let is_first = run.from == open.task.units().start;
+        BegunSlice {
+            task: open.task.clone(),
+            request: (open.asked.partition, open.asked.offset),
+            begun_at_once_ns: (is_first && now_ns == open.submitted_ns).then_some(now_ns),
+        }
     }
 
     /// Keeps what came of a slice, unless nobody waits for it any more.

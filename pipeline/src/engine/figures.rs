@@ -1,11 +1,15 @@
 //! What is counted of a run, for those who watch it and for its summary.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use warptape_engine::{Accepted, CommitAttempt, CommitRequest, Core, LaneCommand, LaneNews, Receipt};
+use warptape_engine::{
+    Accepted, Command, CommitAttempt, CommitRequest, Core, Event, LaneBatch, LaneCommand, LaneNews, Observer,
+    Receipt,
+};
 use warptape_kernels::device::Sample;
 use warptape_record::Record;
 use warptape_schemas::journal::LaneId;
@@ -33,6 +37,8 @@ pub(super) struct Figures {
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
     latency_ns: Histogram<u64>,
+    /// Lane and rows of each batch in flight.
+    batches: BTreeMap<i64, (LaneId, i64)>,
 }
 
 impl Figures {
@@ -47,23 +53,15 @@ impl Figures {
             first_read_ns: None,
             last_advance_ns: now_ns,
             latency_ns: latency_histogram(),
-        }
-    }
-
-    pub(super) fn count_decisions(&self, core: &Core) {
-        self.progress.decisions.store(core.decisions_total(), Ordering::Relaxed);
-    }
-
-    /// Says what the engine is at, unless it has just done so.
-    pub(super) fn show(&mut self, now_ns: i64, core: &Core) {
-        if now_ns >= self.shown_at_ns.saturating_add(SHOW_INTERVAL_NS) {
-            self.show_now(now_ns, core);
+            batches: BTreeMap::new(),
         }
     }
 
     fn show_now(&mut self, now_ns: i64, core: &Core) {
         self.shown_at_ns = now_ns;
         let (status, committed) = (core.status(), self.committed.clone());
+        self.progress.decisions.store(status.decisions, Ordering::Relaxed);
+        self.progress.waiting_rows.store(status.waiting_rows as i64, Ordering::Relaxed);
         if status.split_symbols.count > 0 && !self.has_told_split {
             self.has_told_split = true;
             tracing::warn!("{}", status.split_symbols);
@@ -77,7 +75,7 @@ impl Figures {
     }
 
     /// Keeps how a device fares.
-    pub(super) fn count_sample(&self, device: &str, sample: &Sample) {
+    fn count_sample(&self, device: &str, sample: &Sample) {
         self.progress.change_engine(|view| {
             *view.xids.entry(device.to_owned()).or_default() += u64::from(sample.xid.is_some());
             view.samples.insert(device.to_owned(), sample.clone());
@@ -86,31 +84,30 @@ impl Figures {
     }
 
     /// Counts records of ticks as they were read.
-    pub(super) fn count_read(&self, records: &[Record]) {
+    fn count_read(&self, records: &[Record]) {
         let bytes: usize = records.iter().map(|record| record.value.len()).sum();
         Progress::add(&self.progress.records_read, records.len() as u64);
         Progress::add(&self.progress.bytes_read, bytes as u64);
     }
 
     /// Partitions are no longer this process's: how far they were committed is somebody else's to tell.
-    pub(super) fn forget(&mut self, partition: i32) {
+    fn forget(&mut self, partition: i32) {
         self.committed.offsets.remove(&partition);
     }
 
-    /// Counts what a lane is told.
-    pub(super) fn command_lane(&self, lane: LaneId, command: &LaneCommand, core: &Core) {
-        if let LaneCommand::Run(batch) = command {
-            let rows = core.batch_rows(batch.batch);
-            self.progress.lanes[lane as usize].in_flight_rows.fetch_add(rows, Ordering::Relaxed);
-        }
+    /// Counts what a lane is to run.
+    fn begin_batch(&mut self, lane: LaneId, batch: &LaneBatch) {
+        let rows = batch.parts.iter().map(|part| part.input.rows.len() as i64).sum();
+        self.batches.insert(batch.batch, (lane, rows));
+        self.progress.lanes[lane as usize].in_flight_rows.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// Counts what a lane tells.
-    pub(super) fn count_lane(&self, lane: LaneId, news: &LaneNews, core: &Core) {
+    fn count_lane(&mut self, lane: LaneId, news: &LaneNews) {
         let figures = &self.progress.lanes[lane as usize];
         match news {
             LaneNews::Completed { batch, service_ns, .. } => {
-                let rows = core.batch_rows(*batch);
+                let (_, rows) = self.batches.remove(batch).unwrap_or_default();
                 figures.in_flight_rows.fetch_sub(rows, Ordering::Relaxed);
                 Progress::add(&figures.rows, rows as u64);
                 Progress::add(&figures.busy_ns, *service_ns as u64);
@@ -121,18 +118,19 @@ impl Figures {
     }
 
     /// Forgets what a lost lane had.
-    pub(super) fn end_lane(&self, lane: LaneId) {
+    fn end_lane(&mut self, lane: LaneId) {
+        self.batches.retain(|_, (owner, _)| *owner != lane);
         self.progress.lanes[lane as usize].in_flight_rows.store(0, Ordering::Relaxed);
     }
 
     /// Counts records that were accepted; `read_at_ns` is when they were read.
-    pub(super) fn count_accepted(&mut self, accepted: Accepted, read_at_ns: i64) {
+    fn count_accepted(&mut self, accepted: &Accepted, read_at_ns: i64) {
         self.first_read_ns.get_or_insert(read_at_ns);
         Progress::add(&self.progress.ticks, accepted.ticks);
         Progress::add(&self.progress.late, accepted.late);
         Progress::add(&self.progress.dead_letters, accepted.dead);
         Progress::add(&self.progress.dead_ticks, accepted.dead_rows);
-        let repeated = accepted.repeated;
+        let repeated = accepted.repeated.clone();
         if self.repeated.first.is_none() && repeated.first.is_some() {
             tracing::warn!("{repeated}");
         }
@@ -145,17 +143,16 @@ impl Figures {
         self.progress.latencies.risk_enqueue.observe(seconds(submitted_ns, now_ns));
     }
 
-    pub(super) fn count_requests(&self, count: usize) {
+    fn count_requests(&self, count: usize) {
         Progress::add(&self.progress.risk_requests, count as u64);
     }
 
     /// A request is about to be written, for the first time or again.
-    pub(super) fn begin_commit(&mut self, request: &CommitRequest, core: &Core) {
+    fn begin_commit(&mut self, request: &CommitRequest) {
         if request.sealed_at_ns > self.shown_ns {
             self.shown_ns = request.sealed_at_ns;
             self.progress.keep_latest(request.newest_signals());
         }
-        self.progress.waiting_rows.store(core.waiting_rows() as i64, Ordering::Relaxed);
     }
 
     /// It is durable and visible.
@@ -197,10 +194,10 @@ impl Figures {
     }
 
     /// It was aborted, for this reason.
-    pub(super) fn count_abort(&mut self, attempt: CommitAttempt, reason: String) {
+    fn count_abort(&mut self, attempt: CommitAttempt, reason: &str) {
         self.committed.aborts += 1;
         self.committed.looked_up += u64::from(attempt.looked_up);
-        self.committed.failing = Some(reason);
+        self.committed.failing = Some(reason.to_owned());
     }
 
     /// Says what the engine was at in the end.
@@ -222,9 +219,40 @@ impl Figures {
             signals: read(&self.progress.signals),
             decisions: read(&self.progress.decisions),
             commits: read(&self.progress.commits),
-            symbols: core.symbol_count() as u64,
+            symbols: status.symbols as u64,
             active_ns: self.first_read_ns.map_or(0, |first| (self.last_advance_ns - first).max(0)),
             latency_ns: self.latency_ns,
+        }
+    }
+}
+
+impl Observer for Figures {
+    fn on_event(&mut self, _: i64, event: &Event) {
+        match event {
+            Event::Records { records, .. } => self.count_read(records),
+            Event::Lane { lane, news, .. } => self.count_lane(*lane, news),
+            Event::Sample { device, sample } => self.count_sample(device, sample),
+            Event::Requests { requests, .. } => self.count_requests(requests.len()),
+            Event::Aborted { attempt, reason, .. } => self.count_abort(*attempt, reason),
+            _ => {}
+        }
+    }
+
+    fn on_command(&mut self, _: i64, command: &Command) {
+        match command {
+            Command::Accepted { read_at_ns, accepted, .. } => self.count_accepted(accepted, *read_at_ns),
+            Command::Lane(lane, LaneCommand::Run(batch)) => self.begin_batch(*lane, batch),
+            Command::EndLane { lane, .. } => self.end_lane(*lane),
+            Command::LetGo { partition } => self.forget(*partition),
+            Command::Commit(request) => self.begin_commit(request),
+            _ => {}
+        }
+    }
+
+    /// Says what the engine is at, unless it has just done so.
+    fn on_settled(&mut self, now_ns: i64, core: &Core) {
+        if now_ns >= self.shown_at_ns.saturating_add(SHOW_INTERVAL_NS) {
+            self.show_now(now_ns, core);
         }
     }
 }

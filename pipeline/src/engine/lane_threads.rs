@@ -1,19 +1,20 @@
 //! The threads of all lanes.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use warptape_engine::{Doing, LaneCommand, Slice};
+use warptape_engine::{Doing, Event, LaneCommand, Slice};
 use warptape_schemas::journal::LaneId;
 
 use super::lanes::{Lane, LaneEvent};
 use super::worker::Worker;
-use super::{Clock, EngineConfig};
+use super::{Clock, EngineConfig, process_log};
 
 /// The threads of each lane that was not ended.
 pub(super) struct LaneThreads {
     /// What lanes tell.
     pub(super) events: Receiver<LaneEvent>,
     sender: Sender<LaneEvent>,
-    lanes: Vec<Option<Lane>>,
+    /// Each with its life.
+    lanes: Vec<Option<(u32, Lane)>>,
     /// The lanes on devices.
     on_devices: Vec<LaneId>,
     /// Threads of lanes that were ended.
@@ -36,11 +37,11 @@ impl LaneThreads {
         let fault = config.lane_faults.iter().find(|fault| fault.lane == lane && life == 0);
         let after_batches = fault.map(|fault| fault.after_batches);
         let started = Lane::start(lane, life, config, clock, after_batches, self.sender.clone());
-        self.lanes[lane as usize] = Some(started);
+        self.lanes[lane as usize] = Some((life, started));
     }
 
     pub(super) fn end(&mut self, lane: LaneId, hangs: bool) {
-        let ended = self.lanes[lane as usize].take().map(Lane::end);
+        let ended = self.lanes[lane as usize].take().map(|(_, lane)| lane.end());
         if !hangs {
             self.leaving.extend(ended);
         }
@@ -48,21 +49,31 @@ impl LaneThreads {
 
     /// Tells a lane. One that was ended does no more.
     pub(super) fn command(&self, lane: LaneId, command: LaneCommand) {
-        if let Some(lane) = &self.lanes[lane as usize] {
+        if let Some((_, lane)) = &self.lanes[lane as usize] {
             lane.command(command);
         }
     }
 
     /// Has a slice done; likewise.
     pub(super) fn run_slice(&self, lane: LaneId, slice: Slice) {
-        if let Some(lane) = &self.lanes[lane as usize] {
+        if let Some((_, lane)) = &self.lanes[lane as usize] {
             lane.run_slice(slice);
         }
     }
 
+    /// What a lane tells, unless it was ended since, or has begun another life.
+    pub(super) fn heard(&self, LaneEvent { lane, life, news }: LaneEvent) -> Option<Event> {
+        let current = self.lanes[lane as usize].as_ref().map(|(life, _)| *life);
+        if current == Some(life) {
+            return Some(Event::Lane { lane, life, news });
+        }
+        process_log::lane_news(lane, life, &news);
+        None
+    }
+
     /// What the threads of lanes on devices are at.
     pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
-        let lane = |&lane: &LaneId| Some((lane, self.lanes[lane as usize].as_ref()?));
+        let lane = |&lane: &LaneId| Some((lane, &self.lanes[lane as usize].as_ref()?.1));
         let lanes = self.on_devices.iter().filter_map(lane);
         lanes.flat_map(|(number, lane)| lane.doing().map(move |doing| (number, doing))).collect()
     }
@@ -71,7 +82,7 @@ impl LaneThreads {
     pub(super) fn stop(self) {
         // A lane that has something to say finds nobody, and ends.
         drop(self.events);
-        let lanes = self.lanes.into_iter().flatten().map(Lane::end);
+        let lanes = self.lanes.into_iter().flatten().map(|(_, lane)| lane.end());
         Worker::join_all(lanes.chain(self.leaving).collect());
     }
 }

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warptape_engine::{Answered, Committed};
+use warptape_engine::{Answered, Committed, Event};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_risk_result;
 
-use super::requests::{RequestEvent, RequestNames};
+use super::requests::RequestNames;
 
 const RECORDS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 16 << 20;
@@ -70,7 +70,7 @@ impl Opening {
     }
 
     /// Reads for up to `wait`, or gives a partition that is read and opened by that.
-    pub(super) fn turn(&mut self, wait: Duration) -> Result<Option<RequestEvent>, LogError> {
+    pub(super) fn turn(&mut self, wait: Duration) -> Result<Option<Event>, LogError> {
         if self.is_empty() {
             self.begin_again();
             return Ok(None);
@@ -86,7 +86,7 @@ impl Opening {
             return Ok(None);
         };
         let (assignment, _) = self.assignments.remove(&partition).expect("what is read is to be opened");
-        Ok(Some(RequestEvent::Opened { partition, assignment, committed, found_before, answered }))
+        Ok(Some(Event::RequestsOpened { partition, assignment, committed, found_before, answered }))
     }
 }
 

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use tracing::{Level, debug, info, trace};
 use warptape_engine::{
-    Assigned, Command, CommitAttempt, CommitRequest, Config, LaneCommand, Receipt, Restored, Stop,
+    Assigned, Command, CommitAttempt, CommitRequest, Config, Event, LaneCommand, LaneNews, Observer, Receipt,
+    Restored, Stop,
 };
 use warptape_eventlog::TopicPartition;
 use warptape_schemas::Snapshot;
 use warptape_schemas::journal::LaneId;
 
-use super::lanes::LaneEvent;
-use super::requests::RequestEvent;
-use super::source::SourceEvent;
 use super::{EngineConfig, EngineError, Summary};
 
 /// The configuration that a process starts with.
@@ -36,8 +34,20 @@ pub(super) fn starting(config: &EngineConfig, log_url: &str) {
     );
 }
 
-/// The core gave a command.
-pub(super) fn command(command: &Command, config: &Config) {
+/// Logs what the core hears and commands.
+pub(super) struct ProcessLog<'a>(pub(super) &'a Config);
+
+impl Observer for ProcessLog<'_> {
+    fn on_event(&mut self, _: i64, event: &Event) {
+        log_event(event);
+    }
+
+    fn on_command(&mut self, _: i64, command: &Command) {
+        log_command(command, self.0);
+    }
+}
+
+fn log_command(command: &Command, config: &Config) {
     match command {
         &Command::StartLane { lane, life } => {
             let device = config.device_of(lane);
@@ -48,7 +58,7 @@ pub(super) fn command(command: &Command, config: &Config) {
         }
         &Command::EndLane { lane, hangs } => info!(lane, hangs, "a lane is ended"),
         Command::Lane(lane, command) => lane_command(*lane, command),
-        Command::Slice(lane, slice) => {
+        Command::Slice { lane, slice, .. } => {
             let (from, to) = (slice.units.start, slice.units.end);
             trace!(lane, slice = slice.slice, from, to, critical = slice.critical, "a slice is handed out");
         }
@@ -96,6 +106,15 @@ pub(super) fn command(command: &Command, config: &Config) {
             debug!(question = question.question, "prices of kinds of tasks are asked for")
         }
         Command::Commit(request) => sealed(request),
+        Command::PagesMissing { partition, missing } => {
+            debug!(
+                partition,
+                missing, "pages of a committed snapshot are not in the log yet: they stay in memory"
+            );
+        }
+        // It is how the process ends.
+        Command::GiveUp => {}
+        Command::Accepted { .. } => {}
         Command::Hurry => debug!("what is under way is waited for with less patience"),
         // People are told of these at any level.
         Command::NewSegment { .. } | Command::TicksRemoved { .. } | Command::Breaker(_) => {}
@@ -160,13 +179,12 @@ pub(super) fn committed(receipt: &Receipt, attempt: CommitAttempt) {
 }
 
 /// Nothing of a transaction was written.
-pub(super) fn aborted(request: &CommitRequest) {
+fn aborted(request: &CommitRequest) {
     info!(offsets = %Offsets(&request.offsets), "a transaction was aborted, and is sent again");
 }
 
 /// A lane told something.
-pub(super) fn lane_event(LaneEvent { lane, life, news }: &LaneEvent) {
-    use warptape_engine::LaneNews;
+pub(super) fn lane_news(lane: LaneId, life: u32, news: &LaneNews) {
     match news {
         LaneNews::Completed { batch, service_ns, .. } => {
             trace!(lane, batch, service_us = service_ns / 1_000, "a batch is done");
@@ -182,27 +200,22 @@ pub(super) fn lane_event(LaneEvent { lane, life, news }: &LaneEvent) {
     }
 }
 
-/// The source told something.
-pub(super) fn source_event(event: &SourceEvent) {
+fn log_event(event: &Event) {
     match event {
-        SourceEvent::Assigned(partitions) => {
+        Event::Stop(stop) => stopping(stop),
+        Event::Assigned(partitions) => {
             info!(partitions = %Assignment(partitions), "partitions are assigned")
         }
-        SourceEvent::Revoked(partitions) => info!(?partitions, "partitions are revoked"),
-        SourceEvent::Lost(partitions) => info!(?partitions, "partitions are lost: others own them already"),
-        SourceEvent::Positions(positions) => trace!(?positions, "partitions were read up to here"),
-        SourceEvent::Records { partition, records, .. } => {
+        Event::Revoked(partitions) => info!(?partitions, "partitions are revoked"),
+        Event::Lost(partitions) => info!(?partitions, "partitions are lost: others own them already"),
+        Event::Positions(positions) => trace!(?positions, "partitions were read up to here"),
+        Event::Records { partition, records, .. } => {
             let [first, last] =
                 [records.first(), records.last()].map(|record| record.map(|record| record.offset));
             trace!(partition, first, last, records = records.len(), "records were read");
         }
-    }
-}
-
-/// The thread of risk requests told something.
-pub(super) fn request_event(event: &RequestEvent) {
-    match event {
-        RequestEvent::Opened { partition, committed, found_before, .. } => {
+        Event::Lane { lane, life, news } => lane_news(*lane, *life, news),
+        Event::RequestsOpened { partition, committed, found_before, .. } => {
             debug!(
                 partition,
                 committed = committed.offset,
@@ -210,14 +223,14 @@ pub(super) fn request_event(event: &RequestEvent) {
                 "it is known which risk requests are answered"
             );
         }
-        RequestEvent::Requests { partition, requests, .. } => {
+        Event::Requests { partition, requests, .. } => {
             debug!(partition, requests = requests.len(), "risk requests were read");
         }
-        RequestEvent::Position { partition, position, .. } => {
+        Event::RequestsPosition { partition, position, .. } => {
             trace!(partition, position, "risk requests were read up to here");
         }
-        // It is how the process ends.
-        RequestEvent::Failed(_) => {}
+        Event::Aborted { request, .. } => aborted(request),
+        _ => {}
     }
 }
 
@@ -233,7 +246,7 @@ pub(super) fn restored(partition: i32, sealed_offset: i64, restored: &Restored, 
 }
 
 /// A stop was asked for.
-pub(super) fn stopping(stop: &Stop) {
+fn stopping(stop: &Stop) {
     match stop {
         Stop::Now => {
             info!("draining: what was accepted is processed and committed, and nothing more is read")

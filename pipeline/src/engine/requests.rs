@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use warptape_engine::{Answered, Committed, ReadRequest, payload_of};
+use warptape_engine::{Committed, Event, ReadRequest, payload_of};
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_risk_request;
 
@@ -41,18 +41,9 @@ pub(super) enum RequestCommand {
     Forget { partition: i32 },
 }
 
-/// What the thread tells the engine.
-pub(super) enum RequestEvent {
-    /// What of a partition is answered. It is read only after [`RequestCommand::Read`].
-    /// Requests before `found_before` lay there when it came.
-    Opened { partition: i32, assignment: u64, committed: Committed, found_before: i64, answered: Answered },
-    /// Requests of one partition.
-    Requests { partition: i32, generation: u64, requests: Vec<ReadRequest> },
-    /// Everything before this offset of a partition was given.
-    Position { partition: i32, generation: u64, position: i64 },
-    /// The log failed; the thread ended.
-    Failed(LogError),
-}
+/// What the core is to hear, or why the thread ended: the log failed. A partition whose requests are opened is read only after
+/// [`RequestCommand::Read`].
+pub(super) type RequestEvent = Result<Event, LogError>;
 
 /// Reads a record of the request topic.
 pub fn read_request(record: &Record) -> ReadRequest {
@@ -142,7 +133,7 @@ impl RequestReader {
                 }
                 Err(error) => {
                     // The engine may have gone before it could be told.
-                    drop(self.events.send(RequestEvent::Failed(error)));
+                    drop(self.events.send(Err(error)));
                     return;
                 }
             }
@@ -174,7 +165,7 @@ impl RequestReader {
             return Ok(!is_opening);
         }
         if let Some(event) = self.poll()? {
-            drop(self.events.send(event));
+            drop(self.events.send(Ok(event)));
         }
         Ok(false)
     }
@@ -184,7 +175,7 @@ impl RequestReader {
         // Where requests are read, that is where to wait.
         let wait = if self.partitions.is_empty() { POLL_TIMEOUT } else { Duration::ZERO };
         match self.opening.turn(wait) {
-            Ok(Some(event)) => drop(self.events.send(event)),
+            Ok(Some(event)) => drop(self.events.send(Ok(event))),
             Ok(None) if self.opening.is_empty() => return Ok(false),
             Ok(None) => {}
             Err(LogError::Unreachable { .. } | LogError::Stalled { .. }) => {
@@ -196,7 +187,7 @@ impl RequestReader {
         Ok(true)
     }
 
-    fn poll(&mut self) -> Result<Option<RequestEvent>, LogError> {
+    fn poll(&mut self) -> Result<Option<Event>, LogError> {
         let topic = &self.topic;
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
@@ -208,7 +199,7 @@ impl RequestReader {
                 let Some(reading) = self.partitions.get_mut(&partition) else { return Ok(None) };
                 reading.next = records.last().map_or(reading.next, |record| record.offset + 1);
                 let (generation, requests) = (reading.generation, records.iter().map(read_request).collect());
-                Ok(Some(RequestEvent::Requests { partition, generation, requests }))
+                Ok(Some(Event::Requests { partition, generation, requests }))
             }
             Fetched::Idle => {
                 for (&partition, reading) in &mut self.partitions {
@@ -216,7 +207,7 @@ impl RequestReader {
                     if position > reading.told {
                         reading.told = position;
                         let generation = reading.generation;
-                        return Ok(Some(RequestEvent::Position { partition, generation, position }));
+                        return Ok(Some(Event::RequestsPosition { partition, generation, position }));
                     }
                 }
                 Ok(None)

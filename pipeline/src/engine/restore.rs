@@ -5,12 +5,12 @@
 //!  engine's thread            restore thread
 //!  ───────────────            ──────────────
 //!  Command::Restore ────────► reads the topic of snapshots, builds the stages
-//!  Core::on_restored ◄─────── one state at a time: the next is read once this one is taken
+//!  Event::Restored ◄───────── one state at a time: the next is read once this one is taken
 //!  Command::LetGo ──────────► a restore that nobody awaits any more is broken off
 //!  Command::ReadPages ──────► reads pages of symbols that left memory
-//!  Core::on_pages_read ◄─────
+//!  Event::PagesRead ◄────────
 //!  Command::FindPages ──────► looks for pages that were committed a moment ago
-//!  Core::on_pages_found ◄────
+//!  Event::PagesFound ◄───────
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use warptape_engine::{Command, PageId, ReadPage, Restored, SnapshotPlace, restore_from};
+use warptape_engine::{Command, Event, PageId, Restored, SnapshotPlace, restore_from};
 use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
@@ -58,18 +58,8 @@ enum Job {
     },
 }
 
-/// A task that is done.
-pub(super) enum Done {
-    /// The state that the restore of this number gave.
-    Restored(u64, Box<Restored>),
-    /// The pages that the reading of this number gave.
-    Pages(u64, Vec<ReadPage>),
-    /// The pages of a partition that were sought, and those found in the log.
-    Found { partition: i32, sought: Vec<PageId>, found: Vec<PageId> },
-}
-
-/// A task that is done, or why it could not be.
-pub(super) type RestoreEvent = Result<Done, LogError>;
+/// What the core is to hear, or why a task could not be done.
+pub(super) type RestoreEvent = Result<Event, LogError>;
 
 /// Handle of the thread.
 pub(super) struct Restoring {
@@ -155,14 +145,15 @@ struct Restorer {
 }
 
 impl Restorer {
-    fn run(&mut self, job: Job) -> Result<Option<Done>, LogError> {
+    fn run(&mut self, job: Job) -> Result<Option<Event>, LogError> {
         Ok(match job {
             Job::Restore(restore, awaited) => {
                 let restored = self.restore(&restore, &awaited)?;
-                restored.map(|restored| Done::Restored(restore.number, Box::new(restored)))
+                restored
+                    .map(|restored| Event::Restored { number: restore.number, restored: Box::new(restored) })
             }
             Job::ReadPages { number, partition, pages } => {
-                Some(Done::Pages(number, self.pages.read(partition, &pages)?))
+                Some(Event::PagesRead { number, pages: self.pages.read(partition, &pages)? })
             }
             Job::FindPages { partition, pages } => {
                 // They are held as long as the log does not answer.
@@ -170,7 +161,7 @@ impl Restorer {
                     tracing::debug!(partition, %error, "pages could not be looked for");
                     Vec::new()
                 });
-                Some(Done::Found { partition, sought: pages, found })
+                Some(Event::PagesFound { partition, sought: pages, found })
             }
         })
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
-use warptape_engine::Assigned;
-use warptape_eventlog::{Consumer, Fetched, LogError, Record, TopicPartition};
+use warptape_engine::{Assigned, Event, Position};
+use warptape_eventlog::{Consumer, Fetched, LogError, TopicPartition};
 
 use super::fence::Fence;
 use super::holding::{Found, Held, Holder};
@@ -42,41 +42,12 @@ pub(super) enum SourceCommand {
     Release,
 }
 
-/// What the source tells the engine.
-pub(super) enum SourceEvent {
-    /// Partitions to own. They are read only after a seek.
-    Assigned(Vec<Assigned>),
-    /// Partitions to be given up: nothing is polled before [`SourceCommand::Release`].
-    Revoked(Vec<i32>),
-    /// Partitions that others own already; likewise.
-    Lost(Vec<i32>),
-    /// How far partitions were read, with the generation of each; where a log ends with offsets that have no records, more
-    /// than the records tell.
-    Positions(Vec<(i32, u64, i64)>),
-    /// Records of one partition.
-    Records { partition: i32, generation: u64, records: Vec<Record>, read_at_ns: i64 },
-}
-
-impl SourceEvent {
-    /// The span of what the engine does about it.
-    pub(super) fn span(&self) -> tracing::Span {
-        match self {
-            Self::Records { partition, records, .. } => {
-                let first = records.first().map(|record| record.offset);
-                tracing::debug_span!("read", partition, first, records = records.len())
-            }
-            Self::Assigned(_) => tracing::debug_span!("rebalance", change = "assigned"),
-            Self::Revoked(partitions) => tracing::debug_span!("rebalance", change = "revoked", ?partitions),
-            Self::Lost(partitions) => tracing::debug_span!("rebalance", change = "lost", ?partitions),
-            Self::Positions(_) => tracing::Span::none(),
-        }
-    }
-}
-
 /// Handle of the source thread.
 pub(super) struct SourceThread {
     pub(super) commands: Sender<SourceCommand>,
-    pub(super) events: Receiver<SourceEvent>,
+    /// What the core is to hear: partitions that come are read only after a seek, and after others have gone nothing is polled before
+    /// [`SourceCommand::Release`].
+    pub(super) events: Receiver<Event>,
     /// Why the thread has ended. It is heard also while the engine takes no events.
     pub(super) failed: Receiver<EngineError>,
     worker: Worker,
@@ -141,7 +112,7 @@ struct SourceReader {
     records_max: usize,
     bytes_max: usize,
     partitions: BTreeMap<i32, TicksRead>,
-    events: Sender<SourceEvent>,
+    events: Sender<Event>,
 }
 
 /// How far a partition is, from its first seek on.
@@ -192,10 +163,10 @@ impl SourceReader {
                 self.next_look = now;
                 Ok(true)
             }
-            Fetched::Revoked(partitions) => self.hand_over(SourceEvent::Revoked, &partitions, commands),
-            Fetched::Lost(partitions) => self.hand_over(SourceEvent::Lost, &partitions, commands),
+            Fetched::Revoked(partitions) => self.hand_over(Event::Revoked, &partitions, commands),
+            Fetched::Lost(partitions) => self.hand_over(Event::Lost, &partitions, commands),
             Fetched::Records { source, records } => {
-                let event = SourceEvent::Records {
+                let event = Event::Records {
                     partition: source.partition,
                     generation: self.generation(source.partition),
                     records,
@@ -219,25 +190,25 @@ impl SourceReader {
     /// False when the engine is gone.
     fn tell_positions(&mut self) -> Result<bool, EngineError> {
         let moved = self.positions()?;
-        Ok(moved.is_empty() || self.events.send(SourceEvent::Positions(moved)).is_ok())
+        Ok(moved.is_empty() || self.events.send(Event::Positions(moved)).is_ok())
     }
 
     /// Partitions that moved on since the engine was told.
-    fn positions(&mut self) -> Result<Vec<(i32, u64, i64)>, LogError> {
+    fn positions(&mut self) -> Result<Vec<Position>, LogError> {
         let mut moved = Vec::new();
         for (&partition, reading) in &mut self.partitions {
             let name = TopicPartition { topic: self.topic.clone(), partition };
-            let position = self.consumer.position(&name)?;
-            if position > reading.told {
-                reading.told = position;
-                moved.push((partition, reading.generation, position));
+            let offset = self.consumer.position(&name)?;
+            if offset > reading.told {
+                reading.told = offset;
+                moved.push(Position { partition, generation: reading.generation, offset });
             }
         }
         Ok(moved)
     }
 
     /// Tells the engine which of the waiting partitions all topics have by now, and where they go on.
-    fn look_for_waiting(&mut self) -> Result<Option<SourceEvent>, EngineError> {
+    fn look_for_waiting(&mut self) -> Result<Option<Event>, EngineError> {
         let now = Instant::now();
         if self.waiting.is_empty() || now < self.next_look {
             return Ok(None);
@@ -288,7 +259,7 @@ impl SourceReader {
             Err(error) => return Err(error),
         };
         self.waiting.retain(|partition, _| assigned.iter().all(|found| found.partition != *partition));
-        Ok((!assigned.is_empty()).then_some(SourceEvent::Assigned(assigned)))
+        Ok((!assigned.is_empty()).then_some(Event::Assigned(assigned)))
     }
 
     /// Where partitions go on; without those whose journals may have more to say, which are looked at again soon.
@@ -336,7 +307,7 @@ impl SourceReader {
     /// engine is gone.
     fn hand_over(
         &mut self,
-        event: fn(Vec<i32>) -> SourceEvent,
+        event: fn(Vec<i32>) -> Event,
         partitions: &[TopicPartition],
         commands: &Receiver<SourceCommand>,
     ) -> Result<bool, EngineError> {

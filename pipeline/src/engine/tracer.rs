@@ -13,8 +13,8 @@ mod open;
 use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_engine::{
-    Command, CommitAttempt, CommitRequest, Core, LaneBatch, LaneCommand, LaneNews, ReadRequest, SealedResult,
-    Topics,
+    Command, CommitAttempt, CommitRequest, Event, LaneBatch, LaneCommand, LaneNews, Observer, ReadRequest,
+    SealedResult, Topics,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::RowKind;
@@ -38,19 +38,40 @@ impl Tracer {
         let topics = &config.core.topics;
         Self(config.traces.clone().map(|sender| Box::new(Following::new(sender, topics))))
     }
+}
 
-    /// Whoever follows, if somebody does.
-    pub(super) fn following(&mut self) -> Option<&mut Following> {
-        self.0.as_deref_mut()
+impl Observer for Tracer {
+    fn on_event(&mut self, now_ns: i64, event: &Event) {
+        let Some(following) = &mut self.0 else { return };
+        match event {
+            Event::Records { partition, records, .. } => following.on_records(*partition, records),
+            Event::Requests { partition, requests, .. } => {
+                following.on_requests(now_ns, *partition, requests);
+            }
+            Event::Lane { news, .. } => following.on_lane(now_ns, news),
+            Event::Prepared(prepared) => following.on_prepared(now_ns, prepared.number()),
+            Event::Concluded(concluded) => following.on_concluded(now_ns, concluded.number()),
+            Event::Committed(attempt) => following.on_committed(*attempt),
+            Event::Aborted { attempt, .. } => following.on_aborted(*attempt),
+            _ => {}
+        }
+    }
+
+    fn on_command(&mut self, now_ns: i64, command: &Command) {
+        if let Some(following) = &mut self.0 {
+            following.on_command(now_ns, command);
+        }
     }
 }
 
 /// What is followed.
-pub(super) struct Following {
+struct Following {
     sender: TraceSender,
     ticks: String,
     requests_topic: String,
     records: BTreeMap<Place, OpenRecord>,
+    /// Records that the core has heard of and not said yet how many of them it takes.
+    heard: Vec<(Place, OpenRecord)>,
     requests: BTreeMap<Place, OpenRequest>,
     /// Batches in flight that have rows of records that are followed.
     batches: BTreeMap<i64, (LaneId, Vec<Place>)>,
@@ -73,6 +94,7 @@ impl Following {
             ticks: topics.ticks.clone(),
             requests_topic: topics.risk_requests.clone(),
             records: BTreeMap::new(),
+            heard: Vec::new(),
             requests: BTreeMap::new(),
             batches: BTreeMap::new(),
             slices: BTreeMap::new(),
@@ -83,37 +105,33 @@ impl Following {
         }
     }
 
-    /// Records were given to the core, which has taken them by now unless they are of no use.
-    pub(super) fn on_records(
-        &mut self,
-        now_ns: i64,
-        core: &Core,
-        partition: i32,
-        records: &[Record],
-        read_at_ns: i64,
-    ) {
+    /// The core hears of records.
+    fn on_records(&mut self, partition: i32, records: &[Record]) {
         let done_before = self.done_before.get(&partition).copied().unwrap_or(0);
-        for record in records {
-            let place = (partition, record.offset);
-            if record.offset >= done_before
-                && self.sender.samples_record(partition, record.offset)
-                && self.records.len() < OPEN_MAX
-                && core.is_read_to(partition, record.offset + 1)
-            {
-                let open = || OpenRecord {
-                    written_ns: record.timestamp_ns,
-                    bytes: record.value.len(),
-                    read_at_ns,
-                    accepted_ns: now_ns,
-                    ..OpenRecord::default()
-                };
+        let followed = records.iter().filter(|record| {
+            record.offset >= done_before && self.sender.samples_record(partition, record.offset)
+        });
+        let open = |record: &Record| OpenRecord {
+            written_ns: record.timestamp_ns,
+            bytes: record.value.len(),
+            ..OpenRecord::default()
+        };
+        let heard = followed.map(|record| ((partition, record.offset), open(record)));
+        self.heard = heard.take(OPEN_MAX).collect();
+    }
+
+    /// The core has taken records before an offset.
+    fn accept(&mut self, now_ns: i64, partition: i32, read_to: i64, read_at_ns: i64) {
+        for (place, open) in self.heard.drain(..) {
+            if place.0 == partition && place.1 < read_to && self.records.len() < OPEN_MAX {
+                let open = || OpenRecord { read_at_ns, accepted_ns: now_ns, ..open };
                 self.records.entry(place).or_insert_with(open);
             }
         }
     }
 
     /// Risk requests were read.
-    pub(super) fn on_requests(&mut self, now_ns: i64, partition: i32, requests: &[ReadRequest]) {
+    fn on_requests(&mut self, now_ns: i64, partition: i32, requests: &[ReadRequest]) {
         for read in requests {
             // One that cannot be read is answered at once.
             let Ok(request) = &read.request else { continue };
@@ -130,17 +148,18 @@ impl Following {
     }
 
     /// The core gave a command.
-    pub(super) fn on_command(&mut self, now_ns: i64, command: &Command, core: &Core) {
+    fn on_command(&mut self, now_ns: i64, command: &Command) {
         match command {
             Command::Lane(lane, LaneCommand::Run(batch)) => self.dispatch(now_ns, *lane, batch),
             Command::EndLane { lane, .. } => self.lose(now_ns, *lane),
-            Command::Slice(lane, slice) => {
-                let place = core.request_of_slice(slice.slice);
-                let open = place.and_then(|place| Some((place, self.requests.get_mut(&place)?)));
-                if let Some((place, open)) = open
+            Command::Accepted { partition, read_to, read_at_ns, .. } => {
+                self.accept(now_ns, *partition, *read_to, *read_at_ns);
+            }
+            Command::Slice { lane, slice, request, .. } => {
+                if let Some(open) = self.requests.get_mut(request)
                     && open.slices.len() < STEPS_MAX
                 {
-                    self.slices.insert(slice.slice, place);
+                    self.slices.insert(slice.slice, *request);
                     let units = (slice.units.start, slice.units.end);
                     open.slices.push(SliceRun {
                         slice: slice.slice,
@@ -178,7 +197,7 @@ impl Following {
     }
 
     /// A lane told something that counts.
-    pub(super) fn on_lane(&mut self, now_ns: i64, news: &LaneNews) {
+    fn on_lane(&mut self, now_ns: i64, news: &LaneNews) {
         match news {
             LaneNews::Completed { batch, service_ns, .. } => {
                 let (_, places) = self.batches.remove(batch).unwrap_or_default();
@@ -203,7 +222,7 @@ impl Following {
     }
 
     /// A preparation is done.
-    pub(super) fn on_prepared(&mut self, now_ns: i64, number: u64) {
+    fn on_prepared(&mut self, now_ns: i64, number: u64) {
         let open = self.preparing.remove(&number).and_then(|place| self.requests.get_mut(&place));
         if let Some(open) = open {
             open.prepare_ns[1] = now_ns;
@@ -211,7 +230,7 @@ impl Following {
     }
 
     /// A round that took long to conclude is concluded.
-    pub(super) fn on_concluded(&mut self, now_ns: i64, number: i64) {
+    fn on_concluded(&mut self, now_ns: i64, number: i64) {
         let open = self.concluding.remove(&number).and_then(|place| self.requests.get_mut(&place));
         if let Some(open) = open {
             open.conclude_ns[1] = now_ns;
@@ -219,7 +238,7 @@ impl Following {
     }
 
     /// The transaction under way is durable and visible.
-    pub(super) fn on_committed(&mut self, attempt: CommitAttempt) {
+    fn on_committed(&mut self, attempt: CommitAttempt) {
         for mut sealed in std::mem::take(&mut self.sealed) {
             sealed.attempts.push((attempt, true));
             self.sender.send(sealed.into_trace(None));
@@ -227,7 +246,7 @@ impl Following {
     }
 
     /// Nothing of the transaction under way was written.
-    pub(super) fn on_aborted(&mut self, attempt: CommitAttempt) {
+    fn on_aborted(&mut self, attempt: CommitAttempt) {
         for sealed in &mut self.sealed {
             sealed.attempts.push((attempt, false));
         }

@@ -1,27 +1,18 @@
 //! The commit thread of a simulated process: transactions that are written, refused, aborted, or of unknown outcome.
 
-use warptape_engine::{AfterAbort, CommitAttempt, CommitRequest};
+use warptape_engine::{CommitAttempt, CommitRequest, Event};
 use warptape_pipeline::engine::records_of;
 
-use super::process::Process;
+use super::process::{Around, Process};
 use super::snapshots::in_first_place;
 use super::{Failure, Plant, World};
 
 impl Process {
-    /// Whether the fence and the group let a request commit.
-    pub(super) fn is_allowed(&self, request: &CommitRequest, world: &World) -> bool {
-        world.plant == Plant::DoubleOwner
-            || request.sealed.iter().all(|sealed| {
-                self.fence.get(&sealed.partition) == Some(&sealed.assignment)
-                    && world.group.is_member(self.ordinal as usize, sealed.partition)
-            })
-    }
-
     /// The commit thread comes to an end with what it has.
     pub(super) fn finish_commit(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some((sent_ns, request)) = self.in_flight.take() else { return Ok(()) };
+        let Some((sent_ns, request)) = self.around.in_flight.take() else { return Ok(()) };
         let mut attempt = CommitAttempt { sent_ns, ended_ns: world.now_ns, looked_up: false };
-        if !self.is_allowed(&request, world) {
+        if !self.around.is_allowed(&request, world) {
             world.coverage.commits_refused += 1;
             return self.abort(attempt, request, world);
         }
@@ -36,12 +27,11 @@ impl Process {
         }
         if attempt.looked_up && world.plant == Plant::DoubleCommit {
             let again = request.clone();
-            self.write(*request, world);
+            self.around.write(*request, world);
             return self.abort(attempt, again, world);
         }
-        self.write(*request, world);
-        self.core.on_committed(world.now_ns, attempt)?;
-        Ok(())
+        self.around.write(*request, world);
+        self.tell(Event::Committed(attempt), world)
     }
 
     fn abort(
@@ -50,11 +40,18 @@ impl Process {
         request: Box<CommitRequest>,
         world: &mut World,
     ) -> Result<(), Failure> {
-        let after = self.core.on_aborted(world.now_ns, attempt, request, "simulated")?;
-        let gives_up = after == AfterAbort::GiveUp;
-        world.coverage.outages_given_up += usize::from(gives_up);
-        self.gave_up |= gives_up;
-        Ok(())
+        self.tell(Event::Aborted { attempt, request, reason: "simulated".to_owned() }, world)
+    }
+}
+
+impl Around {
+    /// Whether the fence and the group let a request commit.
+    pub(super) fn is_allowed(&self, request: &CommitRequest, world: &World) -> bool {
+        world.plant == Plant::DoubleOwner
+            || request.sealed.iter().all(|sealed| {
+                self.fence.get(&sealed.partition) == Some(&sealed.assignment)
+                    && world.group.is_member(self.ordinal as usize, sealed.partition)
+            })
     }
 
     pub(super) fn write(&self, request: CommitRequest, world: &mut World) {

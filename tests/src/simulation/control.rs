@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_engine::ReadControl;
+use warptape_engine::{Event, ReadControl};
 use warptape_scheduler::PLACEMENT_POLICIES;
 use warptape_schemas::control::{
     BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, DrainLane, Rebalance, SetBreaker,
@@ -26,12 +26,12 @@ pub(super) struct Controls {
 impl Process {
     /// The process reads its next command; where there is none, one is sent.
     pub(super) fn control(&mut self, world: &mut World) -> Result<(), Failure> {
-        if !self.core.takes_controls() {
+        if !self.core.wants().is_some_and(|wants| wants.controls) {
             return Ok(());
         }
-        let committed = world.controls.offsets.get(&self.ordinal).copied().unwrap_or(0);
-        let offset = self.control_next.unwrap_or(committed);
-        let log = world.controls.log.entry(self.ordinal).or_default();
+        let committed = world.controls.offsets.get(&self.around.ordinal).copied().unwrap_or(0);
+        let offset = self.around.control_next.unwrap_or(committed);
+        let log = world.controls.log.entry(self.around.ordinal).or_default();
         if log.len() as i64 == offset {
             if world.phase.healing {
                 return Ok(());
@@ -39,9 +39,9 @@ impl Process {
             log.push(command(&mut world.random, world.config.core.lanes.len(), world.now_ns));
         }
         let control = decode_control(&log[offset as usize]);
-        self.control_next = Some(offset + 1);
-        self.core.on_controls(world.now_ns, self.ordinal, vec![ReadControl { offset, control }])?;
-        self.obey(world)
+        self.around.control_next = Some(offset + 1);
+        let controls = vec![ReadControl { offset, control }];
+        self.tell(Event::Controls { ordinal: self.around.ordinal, controls }, world)
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use warptape_engine::Assigned;
+use warptape_engine::{Assigned, Event};
 
 use super::Simulation;
-use super::source::SourceEvent;
 
 /// Whose a partition is to the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,9 @@ impl Simulation {
     pub(super) fn assign(&mut self) {
         let Self { world, processes } = self;
         let listens = |index: &usize| {
-            processes[*index].as_ref().is_some_and(|process| !process.source.stands_still && !process.leaves)
+            processes[*index]
+                .as_ref()
+                .is_some_and(|process| !process.around.source.stands_still && !process.leaves)
         };
         let members: Vec<usize> = (0..processes.len()).filter(listens).collect();
         if members.is_empty() {
@@ -76,7 +77,7 @@ impl Simulation {
         for (member, assigned) in dealt {
             world.coverage.assigned_together += usize::from(assigned.len() > 1);
             let process = processes[member].as_mut().expect("it is a member");
-            process.source.tell(SourceEvent::Assigned(assigned));
+            process.around.source.tell(Event::Assigned(assigned));
         }
     }
 
@@ -86,7 +87,7 @@ impl Simulation {
         let first = world.random.index(world.group.0.len());
         let Owner::Process(index) = world.group.0[first] else { return };
         let process = processes[index].as_mut().expect("owners are there");
-        if process.source.stands_still {
+        if process.around.source.stands_still {
             return;
         }
         // That one, and some more of the same process.
@@ -100,10 +101,10 @@ impl Simulation {
         }
         if may_lose {
             world.coverage.partitions_lost += partitions.len();
-            process.source.tell(SourceEvent::Lost(partitions));
+            process.around.source.tell(Event::Lost(partitions));
         } else {
-            process.source.tell(SourceEvent::Revoked(partitions));
+            process.around.source.tell(Event::Revoked(partitions));
         }
-        process.source.stands_still = true;
+        process.around.source.stands_still = true;
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use warptape_engine::{Doing, LaneCommand, LaneNews, Slice};
+use warptape_engine::{Doing, Event, LaneCommand, LaneNews, Slice};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{DeviceError, Sample};
 use warptape_pipeline::engine::{DeviceSlices, EngineConfig, LaneResult, LaneStages};
 use warptape_schemas::journal::{LaneId, ServicePoint};
 use warptape_stages::risk::Partial;
 
-use super::process::{Process, any_of};
+use super::process::{Around, Process, any_of};
 use super::risk::POSITIONS;
 use super::{Failure, Plant, World, swap_prices};
 use crate::random::Random;
@@ -128,33 +128,26 @@ fn open<'a>(
 }
 
 impl Process {
-    /// A lane of those that have something.
-    fn any_lane(&self, world: &mut World, has: impl Fn(&SimulatedLane) -> bool) -> Option<usize> {
-        let lanes = self.lanes.iter().enumerate();
-        let have = lanes.filter(|(_, lane)| lane.as_ref().is_some_and(&has)).map(|(index, _)| index);
-        any_of(have.collect(), &mut world.random)
-    }
-
     /// A lane obeys a command, or fails.
     pub(super) fn work(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(index) = self.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
-        let lane = self.lanes[index].as_mut().expect("it was found");
+        let Some(index) = self.around.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
+        let lane = self.around.lanes[index].as_mut().expect("it was found");
         if !world.phase.healing && !world.random.one_in(lane.pace) {
             return Ok(());
         }
         if !lane.slices.is_empty() && (lane.commands.is_empty() || world.random.one_in(2)) {
-            let revalued = self.core.positions_revalued();
-            if let Err(error) = lane.open(&self.config, index) {
+            let revalued = self.core.status().positions_revalued;
+            if let Err(error) = lane.open(&self.around.config, index) {
                 return self.fail_device(index, &error, world);
             }
-            match lane.run_slice(self.config.isa) {
+            match lane.run_slice(self.around.config.isa) {
                 Ok(by_device) => world.coverage.device_slices += usize::from(by_device),
                 Err(error) => {
                     world.coverage.background_faults += 1;
                     return self.fail_device(index, &error, world);
                 }
             }
-            let revalued = self.core.positions_revalued() - revalued;
+            let revalued = self.core.status().positions_revalued - revalued;
             world.coverage.portfolios_followed += usize::from((1..POSITIONS as u64).contains(&revalued));
             return Ok(());
         }
@@ -162,8 +155,8 @@ impl Process {
         if world.plant == Plant::RowsSwapped {
             swap_prices(&mut command);
         }
-        world.coverage.device_commands += usize::from(self.config.core.is_on_device(index as LaneId));
-        match lane.obey(command, &self.config, index) {
+        world.coverage.device_commands += usize::from(self.around.config.core.is_on_device(index as LaneId));
+        match lane.obey(command, &self.around.config, index) {
             Ok(met) => {
                 world.coverage.batches_overlapped += usize::from(met.batch);
                 world.coverage.slices_passed += usize::from(met.slice);
@@ -177,92 +170,64 @@ impl Process {
     fn fail_device(&mut self, index: usize, error: &DeviceError, world: &mut World) -> Result<(), Failure> {
         world.coverage.device_faults += 1;
         if !matches!(error, DeviceError::OutOfMemory { .. }) {
-            let device = self.config.core.device_of(index as LaneId).to_owned();
-            world.coverage.devices_shared += usize::from(!self.broken_devices.insert(device));
+            let device = self.around.config.core.device_of(index as LaneId).to_owned();
+            world.coverage.devices_shared += usize::from(!self.around.broken_devices.insert(device));
         }
         self.lose_lane(index, world)
     }
 
-    /// The core learns of a finished batch.
+    /// The core learns of something that a lane has finished.
     pub(super) fn report(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(index) = self.any_lane(world, |lane| !lane.results.is_empty()) else { return Ok(()) };
-        let lane = self.lanes[index].as_mut().expect("it was found");
-        let result = lane.results.pop_front().expect("it has one");
-        let (life, service_ns) = (lane.life, world.random.between(1, 1_000_000));
-        let news = match result {
-            SimulatedResult::Lane(LaneResult::Batch { batch, parts }) => {
-                LaneNews::Completed { batch, service_ns, parts, memory_bytes: lane.memory_bytes() }
-            }
-            SimulatedResult::Lane(LaneResult::Released { group, epoch, stage }) => {
-                LaneNews::Released { group, epoch, stage }
-            }
-            SimulatedResult::Slice { slice, partial } => LaneNews::SliceDone { slice, service_ns, partial },
-        };
-        let told = self.core.on_lane(world.now_ns, index as LaneId, life, news);
-        self.told(told)
+        let news = self.around.lane_news(world);
+        news.map_or(Ok(()), |news| self.tell(news, world))
     }
 
     /// A lane is measured: slow to begin with, or slow for each row.
     pub(super) fn measure(&mut self, world: &mut World) -> Result<(), Failure> {
-        let index = world.random.index(self.lanes.len());
-        let Some(lane) = self.lanes[index].as_ref().filter(|_| self.config.routes()) else { return Ok(()) };
+        let index = world.random.index(self.around.lanes.len());
+        let Some(lane) = self.around.lanes[index].as_ref().filter(|_| self.around.config.routes()) else {
+            return Ok(());
+        };
         let (base_ns, row_ns) = (world.random.between(1, 100_000), world.random.between(1, 10_000));
         let points = [1, 16, 256].map(|rows| ServicePoint { rows, service_ns: base_ns + rows * row_ns });
         let news = LaneNews::Measured { points: points.into() };
-        let told = self.core.on_lane(world.now_ns, index as LaneId, lane.life, news);
-        self.told(told)
+        let life = lane.life;
+        self.tell(Event::Lane { lane: index as LaneId, life, news }, world)
     }
 
     /// A lane fails, with all that it has.
     pub(super) fn lose_lane(&mut self, index: usize, world: &mut World) -> Result<(), Failure> {
-        let Some(lane) = &self.lanes[index] else { return Ok(()) };
+        let Some(lane) = &self.around.lanes[index] else { return Ok(()) };
         let news = LaneNews::Lost { reason: "simulated".to_owned() };
-        let told = self.core.on_lane(world.now_ns, index as LaneId, lane.life, news);
-        self.told(told)?;
-        self.obey(world)
+        let life = lane.life;
+        self.tell(Event::Lane { lane: index as LaneId, life, news }, world)
     }
 
     /// A lane on a device hangs: in a batch, or in anything else, such as opening its device.
     pub(super) fn hang(&mut self, world: &mut World) {
-        let index = world.random.index(self.lanes.len());
+        let index = world.random.index(self.around.lanes.len());
         let since_ns = world.now_ns;
         let doing = match world.random.one_in(3) {
             true => Doing::Other { since_ns },
             false => Doing::Batch { since_ns },
         };
-        if let Some(lane) =
-            self.lanes[index].as_mut().filter(|_| self.config.core.is_on_device(index as LaneId))
+        if let Some(lane) = self.around.lanes[index]
+            .as_mut()
+            .filter(|_| self.around.config.core.is_on_device(index as LaneId))
         {
             lane.hangs.get_or_insert(doing);
         }
     }
 
-    /// The core looks how long lanes are at what they do.
-    pub(super) fn watch(&mut self, world: &mut World) -> Result<(), Failure> {
-        let of_lane = |(index, lane): (LaneId, &Option<SimulatedLane>)| Some((index, lane.as_ref()?.hangs?));
-        let doing: Vec<(LaneId, Doing)> = (0..).zip(&self.lanes).filter_map(of_lane).collect();
-        let lost_before = world.coverage.lanes_lost;
-        let told = self.core.on_watch(world.now_ns, &doing);
-        self.told(told)?;
-        self.obey(world)?;
-        let times = self.config.core.times;
-        let is_overdue = |(_, doing): &(LaneId, Doing)| match doing {
-            Doing::Batch { since_ns } => world.now_ns - since_ns > times.device_deadline_ns,
-            Doing::Other { since_ns } => world.now_ns - since_ns > times.device_open_deadline_ns,
-        };
-        let was_held_up = doing.iter().any(is_overdue) && world.coverage.lanes_lost == lost_before;
-        world.coverage.held_up += usize::from(was_held_up && !self.gave_up);
-        Ok(())
-    }
-
     /// How a device fares.
     pub(super) fn sample(&mut self, world: &mut World) -> Result<(), Failure> {
-        let index = world.random.index(self.lanes.len()) as LaneId;
-        if !self.config.core.is_on_device(index) {
+        let index = world.random.index(self.around.lanes.len()) as LaneId;
+        if !self.around.config.core.is_on_device(index) {
             return Ok(());
         }
         let xid = (!world.phase.healing && world.random.one_in(40)).then_some(79);
-        world.coverage.xid_errors += usize::from(xid.is_some() && self.lanes[index as usize].is_some());
+        world.coverage.xid_errors +=
+            usize::from(xid.is_some() && self.around.lanes[index as usize].is_some());
         let (temperature_c, slowdown_c) = (Some(world.random.between(60, 95) as u32), Some(90));
         let ecc_errors_uncorrected = Some(u64::from(world.random.one_in(20)));
         let memory_free_bytes = Some(world.random.between(0, 100) as u64);
@@ -276,17 +241,16 @@ impl Process {
             memory_free_bytes,
             ..Sample::default()
         };
-        let device = self.config.core.device_of(index).to_owned();
-        let on_device: Vec<usize> = (0..self.lanes.len())
+        let device = self.around.config.core.device_of(index).to_owned();
+        let on_device: Vec<usize> = (0..self.around.lanes.len())
             .filter(|&lane| {
-                self.config.core.device_of(lane as LaneId) == device && self.lanes[lane].is_some()
+                self.around.config.core.device_of(lane as LaneId) == device
+                    && self.around.lanes[lane].is_some()
             })
             .collect();
-        let told = self.core.on_sample(world.now_ns, &device, &sample);
-        self.told(told)?;
-        self.obey(world)?;
+        self.tell(Event::Sample { device, sample }, world)?;
         if xid.is_some() && !self.gave_up {
-            let is_left = |&&lane: &&usize| self.lanes[lane].is_some();
+            let is_left = |&&lane: &&usize| self.around.lanes[lane].is_some();
             assert_eq!(
                 on_device.iter().find(is_left),
                 None,
@@ -295,5 +259,48 @@ impl Process {
             world.coverage.devices_lost_whole += usize::from(on_device.len() > 1);
         }
         Ok(())
+    }
+}
+
+impl Around {
+    /// A lane of those that have something.
+    fn any_lane(&self, world: &mut World, has: impl Fn(&SimulatedLane) -> bool) -> Option<usize> {
+        let lanes = self.lanes.iter().enumerate();
+        let have = lanes.filter(|(_, lane)| lane.as_ref().is_some_and(&has)).map(|(index, _)| index);
+        any_of(have.collect(), &mut world.random)
+    }
+
+    /// Something that a lane has finished.
+    pub(super) fn lane_news(&mut self, world: &mut World) -> Option<Event> {
+        let index = self.any_lane(world, |lane| !lane.results.is_empty())?;
+        let lane = self.lanes[index].as_mut().expect("it was found");
+        let result = lane.results.pop_front().expect("it has one");
+        let (life, service_ns) = (lane.life, world.random.between(1, 1_000_000));
+        let news = match result {
+            SimulatedResult::Lane(LaneResult::Batch { batch, parts }) => {
+                LaneNews::Completed { batch, service_ns, parts, memory_bytes: lane.memory_bytes() }
+            }
+            SimulatedResult::Lane(LaneResult::Released { group, epoch, stage }) => {
+                LaneNews::Released { group, epoch, stage }
+            }
+            SimulatedResult::Slice { slice, partial } => LaneNews::SliceDone { slice, service_ns, partial },
+        };
+        Some(Event::Lane { lane: index as LaneId, life, news })
+    }
+
+    /// At what lanes hang.
+    pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
+        let of_lane = |(index, lane): (LaneId, &Option<SimulatedLane>)| Some((index, lane.as_ref()?.hangs?));
+        (0..).zip(&self.lanes).filter_map(of_lane).collect()
+    }
+
+    /// Whether a lane is at something for longer than it may be.
+    pub(super) fn is_any_overdue(&self, doing: &[(LaneId, Doing)], now_ns: i64) -> bool {
+        let times = self.config.core.times;
+        let is_overdue = |(_, doing): &(LaneId, Doing)| match doing {
+            Doing::Batch { since_ns } => now_ns - since_ns > times.device_deadline_ns,
+            Doing::Other { since_ns } => now_ns - since_ns > times.device_open_deadline_ns,
+        };
+        doing.iter().any(is_overdue)
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use warptape_engine::{
-    Command, CommitRequest, Conclusion, Core, CoreError, Doing, Preparation, Restored, Stop,
+    Command, CommitRequest, Conclusion, Core, CoreError, Doing, Event, Outside, Preparation, Restored, Stop,
+    settle, tell,
 };
 use warptape_pipeline::engine::EngineConfig;
-use warptape_schemas::journal::AskPrices;
+use warptape_schemas::journal::{AskPrices, LaneId};
 use warptape_schemas::{LifecycleEvent, TickDecoder, decode_journal_entry};
 
 use super::lane::SimulatedLane;
@@ -17,11 +18,22 @@ use super::{Failure, Plant, World};
 use crate::random::Random;
 
 pub(super) struct Process {
+    pub(super) core: Core,
+    pub(super) around: Around,
+    /// Rows waited when it was asked to end, if it was.
+    ending: Option<bool>,
+    /// It will not be started again.
+    pub(super) leaves: bool,
+    /// The core has ended with an error that a restart mends.
+    pub(super) gave_up: bool,
+}
+
+/// What is around the core of a process.
+pub(super) struct Around {
     pub(super) ordinal: i32,
     /// Next command to read; the committed one before the first.
     pub(super) control_next: Option<i64>,
     pub(super) config: EngineConfig,
-    pub(super) core: Core,
     pub(super) lanes: Vec<Option<SimulatedLane>>,
     /// Devices that a lane of this process has broken.
     pub(super) broken_devices: BTreeSet<String>,
@@ -32,18 +44,14 @@ pub(super) struct Process {
     pub(super) restored: VecDeque<(i32, u64, Restored)>,
     /// Pages of symbols that left memory, to be read or found.
     pub(super) page_jobs: VecDeque<PageJob>,
+    /// Pages that were to be found and are not in the log, of a partition that is still here.
+    pub(super) pages_missing: Option<i32>,
     pub(super) requests: RequestReader,
     pub(super) background: BackgroundWork,
     /// By partition for which transactions may commit: the assignment.
     pub(super) fence: BTreeMap<i32, u64>,
     /// What is being committed, and since when.
     pub(super) in_flight: Option<(i64, Box<CommitRequest>)>,
-    /// Rows waited when it was asked to end, if it was.
-    ending: Option<bool>,
-    /// It will not be started again.
-    pub(super) leaves: bool,
-    /// The core has ended with an error that a restart mends.
-    pub(super) gave_up: bool,
 }
 
 /// What threads beside the core have to do.
@@ -73,10 +81,9 @@ impl Process {
             .by_rows(config.core.stages.rejects_rows());
         let positions = world.positions(ordinal);
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;
-        let mut process = Self {
+        let around = Around {
             ordinal,
             control_next: None,
-            core,
             lanes: config.core.lanes.iter().map(|_| None).collect(),
             config,
             broken_devices: BTreeSet::new(),
@@ -84,34 +91,31 @@ impl Process {
             restores: VecDeque::new(),
             restored: VecDeque::new(),
             page_jobs: VecDeque::new(),
+            pages_missing: None,
             requests: RequestReader::default(),
             background: BackgroundWork::default(),
             fence: BTreeMap::new(),
             in_flight: None,
-            ending: None,
-            leaves: false,
-            gave_up: false,
         };
-        process.core.begin(world.now_ns)?;
-        process.obey(world)?;
+        let mut process = Self { core, around, ending: None, leaves: false, gave_up: false };
+        process.tell(Event::Begun, world)?;
         Ok(process)
     }
 
     /// What was being committed may have come through or not.
     pub(super) fn crash(&mut self, world: &mut World) {
         world.coverage.crashes += 1;
-        let Some((_, request)) = self.in_flight.take() else { return };
+        let Some((_, request)) = self.around.in_flight.take() else { return };
         world.coverage.commits_cut += 1;
-        if world.random.one_in(2) && self.is_allowed(&request, world) {
-            self.write(*request, world);
+        if world.random.one_in(2) && self.around.is_allowed(&request, world) {
+            self.around.write(*request, world);
         }
     }
 
     pub(super) fn stop_at_end(&mut self, world: &mut World) -> Result<(), Failure> {
         let ends = (0_i32..).zip(&world.source).map(|(partition, log)| (partition, log.len() as i64));
         let stop = Stop::At { ticks: ends.collect(), requests: world.requests.ends() };
-        self.core.on_stop(world.now_ns, stop)?;
-        self.obey(world)
+        self.tell(Event::Stop(stop), world)
     }
 
     /// The process is to end with what it has accepted.
@@ -120,31 +124,32 @@ impl Process {
         if self.ending.is_some() {
             return Ok(());
         }
-        self.ending = Some(self.core.waiting_rows() > 0);
-        self.core.on_stop(world.now_ns, Stop::Now)?;
-        self.obey(world)
+        self.ending = Some(self.core.status().waiting_rows > 0);
+        self.tell(Event::Stop(Stop::Now), world)
     }
 
     /// Where it stands, for the report of a seed that does not end.
     pub(super) fn describe(&self) -> String {
+        let (status, around) = (self.core.status(), &self.around);
         format!(
             "process {}: {} rows wait, has to commit {}, commits {}, stands still {}, ends {:?}, {} restores, {} source events, \
              lanes {:?}, reads {:?}, {} tasks",
-            self.ordinal,
-            self.core.waiting_rows(),
-            self.core.has_uncommitted(),
-            self.in_flight.is_some(),
-            self.source.stands_still,
+            around.ordinal,
+            status.waiting_rows,
+            status.has_uncommitted,
+            around.in_flight.is_some(),
+            around.source.stands_still,
             self.ending,
-            self.restores.len() + self.restored.len(),
-            self.source.events_waiting(),
-            self.lanes.iter().map(Option::is_some).collect::<Vec<_>>(),
-            self.source
+            around.restores.len() + around.restored.len(),
+            around.source.events_waiting(),
+            around.lanes.iter().map(Option::is_some).collect::<Vec<_>>(),
+            around
+                .source
                 .reading
                 .iter()
                 .map(|(partition, reading)| (partition, reading.next))
                 .collect::<Vec<_>>(),
-            self.core.risk_tasks(),
+            status.tasks,
         )
     }
 
@@ -156,35 +161,71 @@ impl Process {
     /// Whether it has ended as it was asked to.
     pub(super) fn has_ended(&self, world: &mut World) -> bool {
         let Some(had_backlog) = self.ending else { return false };
-        let has_ended = self.core.is_done();
+        let has_ended = self.core.wants().is_none();
         world.coverage.drains += usize::from(has_ended && had_backlog);
         has_ended
     }
 
+    /// The core hears of an event, and what it commands is executed.
+    pub(super) fn tell(&mut self, event: Event, world: &mut World) -> Result<(), Failure> {
+        let told = tell(&mut self.core, &mut Driven { around: &mut self.around, world }, event);
+        self.survive(told, world)
+    }
+
+    /// The core does what is due.
+    fn settle(&mut self, world: &mut World) -> Result<(), Failure> {
+        let (doing, lost_before) = (self.around.doing(), world.coverage.lanes_lost);
+        let settled = settle(&mut self.core, &mut Driven { around: &mut self.around, world });
+        self.survive(settled, world)?;
+        let was_held_up = self.around.is_any_overdue(&doing, world.now_ns);
+        let was_held_up = was_held_up && world.coverage.lanes_lost == lost_before && !self.gave_up;
+        world.coverage.held_up += usize::from(was_held_up);
+        Ok(())
+    }
+
     /// What the core gave up for is mended by a restart, if an operator would see it so.
-    pub(super) fn told(&mut self, result: Result<(), CoreError>) -> Result<(), Failure> {
+    fn survive(&mut self, result: Result<(), Ended>, world: &mut World) -> Result<(), Failure> {
         match result {
-            Ok(()) => Ok(()),
-            Err(CoreError::NoLanes { .. } | CoreError::CommitUnanswered { .. }) => {
-                self.gave_up = true;
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
+            Ok(()) => return Ok(()),
+            Err(Ended::GaveUp) => self.gave_up = true,
+            Err(Ended::Failed(failure)) => return Err(failure),
         }
+        // As the shell does: nobody waits for lanes that hang.
+        while let Some(command) = self.core.poll() {
+            if matches!(command, Command::EndLane { .. }) {
+                self.around.execute(command, &self.core, world).unwrap_or_default();
+            }
+        }
+        Ok(())
     }
 
-    /// Carries out what the core commanded.
-    pub(super) fn obey(&mut self, world: &mut World) -> Result<(), Failure> {
-        loop {
-            let commands = self.core.take_commands();
-            if commands.is_empty() {
-                return Ok(());
-            }
-            commands.into_iter().for_each(|command| self.obey_one(command, world));
+    /// An event of a process that works.
+    pub(super) fn event(&mut self, world: &mut World) -> Result<(), Failure> {
+        match world.random.index(17) {
+            16 if world.random.one_in(4) => self.control(world)?,
+            15 => self.sample(world)?,
+            14 => self.conclude(world)?,
+            13 => self.prepare(world)?,
+            12 => self.around.requests.read(world),
+            11 => self.deliver_requests(world)?,
+            10 => self.measure(world)?,
+            9 if !self.around.page_jobs.is_empty() && world.random.one_in(2) => self.do_page_job(world)?,
+            9 => self.restore(world)?,
+            0 => self.around.source.read(self.around.config.poll_records_max, world),
+            1 | 8 => self.deliver(world)?,
+            2 | 3 => self.work(world)?,
+            4 | 5 => self.report(world)?,
+            _ => self.finish_commit(world)?,
         }
+        if self.gave_up {
+            return Ok(());
+        }
+        self.settle(world)
     }
+}
 
-    fn obey_one(&mut self, command: Command, world: &mut World) {
+impl Around {
+    fn execute(&mut self, command: Command, core: &Core, world: &mut World) -> Result<(), Ended> {
         match command {
             Command::StartLane { lane, life } => {
                 world.coverage.lanes_restarted += usize::from(life > 0);
@@ -204,7 +245,7 @@ impl Process {
                     lane.commands.push_back(command);
                 }
             }
-            Command::Slice(lane, slice) => {
+            Command::Slice { lane, slice, .. } => {
                 if let Some(lane) = &mut self.lanes[lane as usize] {
                     lane.slices.push_back(slice);
                 }
@@ -254,14 +295,14 @@ impl Process {
                 self.requests.seek(partition, offset, generation);
             }
             Command::ForgetRequests { partition } => self.requests.forget(partition),
-            Command::Prepare(preparation) => self.begin_to_prepare(preparation, world),
+            Command::Prepare(preparation) => self.begin_to_prepare(preparation, core, world),
             Command::Abandon { number } => {
                 self.background.abandoned.insert(number);
             }
             Command::Conclude(conclusion) => self.background.concluding.push_back(conclusion),
             Command::AskPrices(question) => self.background.pricing.push_back(question),
             Command::Commit(mut request) => {
-                world.coverage.results_left += usize::from(self.core.has_risk_results());
+                world.coverage.results_left += usize::from(core.status().has_risk_results);
                 if world.plant == Plant::OffsetsFirst {
                     for (partition, offset) in request.offsets.drain(..) {
                         world.commit_offset(&partition, offset);
@@ -274,6 +315,15 @@ impl Process {
                 world.coverage.handed_over += usize::from(detail.ends_with(", committed"));
                 world.coverage.handed_over_late += usize::from(detail.ends_with("not committed in time"));
             }
+            Command::GiveUp => {
+                world.coverage.outages_given_up += 1;
+                return Err(Ended::GaveUp);
+            }
+            Command::Accepted { partition, read_to, .. } => self.source.accept(partition, read_to),
+            // A partition that has gone since may have been processed anew by another process.
+            Command::PagesMissing { partition, .. } => {
+                self.pages_missing = self.fence.contains_key(&partition).then_some(partition);
+            }
             Command::TicksRemoved { partition, first, .. } => {
                 let found =
                     format!("partition {partition} has no state for the ticks removed before {first}");
@@ -281,45 +331,64 @@ impl Process {
             }
             Command::Hurry | Command::NewSegment { .. } | Command::Breaker(_) | Command::Lifecycle(..) => {}
         }
+        Ok(())
+    }
+}
+
+/// What is around a core while it is driven.
+struct Driven<'a> {
+    around: &'a mut Around,
+    world: &'a mut World,
+}
+
+/// Why a core is driven no more.
+enum Ended {
+    /// It has given up, and a restart mends that.
+    GaveUp,
+    Failed(Failure),
+}
+
+impl From<CoreError> for Ended {
+    fn from(error: CoreError) -> Self {
+        match error {
+            CoreError::NoLanes { .. } | CoreError::CommitUnanswered { .. } => Self::GaveUp,
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl Outside for Driven<'_> {
+    type Error = Ended;
+
+    fn now_ns(&self) -> i64 {
+        self.world.now_ns
     }
 
-    /// An event of a process that works.
-    pub(super) fn event(&mut self, world: &mut World) -> Result<(), Failure> {
-        match world.random.index(17) {
-            16 if world.random.one_in(4) => self.control(world)?,
-            15 => self.sample(world)?,
-            14 => self.conclude(world)?,
-            13 => self.prepare(world)?,
-            12 => self.requests.read(world),
-            11 => self.deliver_requests(world)?,
-            10 => self.measure(world)?,
-            9 if !self.page_jobs.is_empty() && world.random.one_in(2) => self.do_page_job(world)?,
-            9 => self.restore(world)?,
-            0 => self.source.read(self.config.poll_records_max, world),
-            1 | 8 => self.deliver(world)?,
-            2 | 3 => self.work(world)?,
-            4 | 5 => self.report(world)?,
-            _ => self.finish_commit(world)?,
-        }
-        if self.gave_up {
-            return Ok(());
-        }
-        let woken = self.core.on_wake(world.now_ns);
-        self.told(woken)?;
-        self.obey(world)?;
-        if self.gave_up {
-            return Ok(());
-        }
-        self.watch(world)?;
-        self.obey(world)?;
-        if self.gave_up {
-            return Ok(());
-        }
-        let timed = self.core.on_time(world.now_ns);
-        self.told(timed)?;
-        self.obey(world)?;
-        self.core.write_entries();
-        Ok(())
+    fn execute(&mut self, command: Command, core: &Core) -> Result<(), Ended> {
+        self.around.execute(command, core, self.world)
+    }
+
+    /// Some of what lanes have finished, as the shell hears of it within a turn.
+    fn lane_news(&mut self) -> Option<Event> {
+        let news = if self.world.random.one_in(2) { self.around.lane_news(self.world) } else { None };
+        self.world.coverage.news_in_turns += usize::from(news.is_some());
+        news
+    }
+
+    fn doing(&mut self) -> Vec<(LaneId, Doing)> {
+        self.around.doing()
+    }
+
+    fn read_requests(&mut self) -> Result<Option<Event>, Ended> {
+        let read = if self.world.random.one_in(4) { self.around.requests.fetched() } else { None };
+        self.world.coverage.requests_in_turns += usize::from(read.is_some());
+        Ok(read)
+    }
+
+    fn prepared_request(&mut self) -> Option<Event> {
+        let prepared = if self.world.random.one_in(4) { self.around.background.prepare() } else { None };
+        self.world.coverage.prepared_in_turns += usize::from(prepared.is_some());
+        prepared
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
-use warptape_engine::{Answered, Committed, Preparation};
+use warptape_engine::{Answered, Committed, Core, Event, Position, Preparation};
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
 use warptape_pipeline::engine::read_request;
@@ -15,7 +15,8 @@ use warptape_schemas::{decode_risk_result, encode_risk_request, encode_risk_resu
 use warptape_stages::SymbolMarket;
 use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 
-use super::process::Process;
+use super::process::{Around, BackgroundWork, Process};
+use super::source::Reading;
 use super::{Failure, Plant, World};
 use crate::random::Random;
 use crate::sequential;
@@ -82,6 +83,13 @@ impl RequestReader {
     pub(super) fn forget(&mut self, partition: i32) {
         self.reading.remove(&partition);
         self.opening.retain(|&(opened, ..)| opened != partition);
+    }
+
+    /// Requests that were read.
+    pub(super) fn fetched(&mut self) -> Option<Event> {
+        let (partition, generation, records) = self.fetched.pop_front()?;
+        let requests = records.iter().map(read_request).collect();
+        Some(Event::Requests { partition, generation, requests })
     }
 
     /// Some requests of a partition are read.
@@ -171,27 +179,41 @@ fn symbol(random: &mut Random, partition: usize) -> String {
     format!("SIM:P{partition}S{}", random.index(5))
 }
 
+impl BackgroundWork {
+    /// Makes a task of a request, unless nobody waits for that any more.
+    pub(super) fn prepare(&mut self) -> Option<Event> {
+        let preparation = self.preparing.pop_front()?;
+        let prepared = match self.abandoned.remove(&preparation.number()) {
+            true => preparation.abandon(),
+            false => preparation.run(),
+        };
+        Some(Event::Prepared(prepared))
+    }
+}
+
 impl Process {
     /// What is answered of a partition is found out, or requests that were read reach the core.
     pub(super) fn deliver_requests(&mut self, world: &mut World) -> Result<(), Failure> {
-        if let Some(opening) = self.requests.opening.pop_front() {
-            self.tell_answered(opening, world);
-            return self.obey(world);
+        if let Some(opening) = self.around.requests.opening.pop_front() {
+            return self.tell_answered(opening, world);
         }
         if world.plant == Plant::MarketBehind && !world.phase.stopping {
-            for (&partition, reading) in &self.source.reading {
-                let position = self.source.delivered[partition as usize];
-                self.core.on_position(world.now_ns, partition, reading.generation, position)?;
-            }
+            let source = &self.around.source;
+            let position = |(&partition, reading): (&i32, &Reading)| {
+                let offset = source.delivered[partition as usize];
+                Position { partition, generation: reading.generation, offset }
+            };
+            let positions = source.reading.iter().map(position).collect();
+            self.tell(Event::Positions(positions), world)?;
         }
-        if !self.core.takes_requests() {
+        if !self.core.wants().is_some_and(|wants| wants.requests) {
             return Ok(());
         }
-        let Some((partition, generation, records)) = self.requests.fetched.pop_front() else { return Ok(()) };
-        let mut read = self.requests.reading.keys();
-        world.coverage.requests_held += usize::from(read.any(|&partition| !self.has_market(partition)));
-        let requests = records.iter().map(read_request).collect();
-        Ok(self.core.on_requests(world.now_ns, partition, generation, requests)?)
+        let Some(requests) = self.around.requests.fetched() else { return Ok(()) };
+        let has_market = self.around.markets(&self.core);
+        let mut read = self.around.requests.reading.keys();
+        world.coverage.requests_held += usize::from(read.any(|&partition| !has_market[partition as usize]));
+        self.tell(requests, world)
     }
 
     /// The requests of a partition are to be read, from where the results and the journals say.
@@ -199,7 +221,7 @@ impl Process {
         &mut self,
         (partition, assignment, committed): (i32, u64, Committed),
         world: &mut World,
-    ) {
+    ) -> Result<(), Failure> {
         let offset = committed.offset;
         let results = match world.plant {
             Plant::AnswersForgotten => Vec::new(),
@@ -208,16 +230,36 @@ impl Process {
         world.coverage.answers_found += results.iter().filter(|result| result.offset >= offset).count();
         let found_before = world.published(world.requests.log[partition as usize].len()) as i64;
         let answered = Answered::of(&results, offset);
-        self.core.on_requests_opened(partition, assignment, committed, found_before, answered);
+        self.tell(Event::RequestsOpened { partition, assignment, committed, found_before, answered }, world)
     }
 
+    /// A request is made a task.
+    pub(super) fn prepare(&mut self, world: &mut World) -> Result<(), Failure> {
+        let prepared = self.around.background.prepare();
+        prepared.map_or(Ok(()), |prepared| self.tell(prepared, world))
+    }
+
+    /// A round is concluded, or prices are found.
+    pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
+        if let Some(question) = self.around.background.pricing.pop_front() {
+            // Whatever they are, results are the same.
+            let prices = question.kinds.iter().map(|kind| kind.cost ^ question.question).collect();
+            let priced = Priced { question: question.question, prices };
+            self.tell(Event::Priced(priced), world)?;
+        }
+        let Some(conclusion) = self.around.background.concluding.pop_front() else { return Ok(()) };
+        world.coverage.rounds_in_background += 1;
+        let now_ns = world.now_ns;
+        self.tell(Event::Concluded(conclusion.run(|| now_ns)), world)
+    }
+}
+
+impl Around {
     /// The market was taken for a request.
-    pub(super) fn begin_to_prepare(&mut self, preparation: Preparation, world: &mut World) {
-        let seen = |partition: i32| match self.has_market(partition) {
-            true => self.source.delivered[partition as usize],
-            false => 0,
-        };
-        let market: Vec<i64> = (0..world.source.len() as i32).map(seen).collect();
+    pub(super) fn begin_to_prepare(&mut self, preparation: Preparation, core: &Core, world: &mut World) {
+        let seen = |(has_market, &delivered): (bool, &i64)| if has_market { delivered } else { 0 };
+        let markets = self.markets(core).into_iter();
+        let market: Vec<i64> = markets.zip(&self.source.delivered).map(seen).collect();
         world.coverage.markets_absent += usize::from(market != self.source.delivered);
         // A state that was lost in the same call, after the market was taken, was there then.
         let lost =
@@ -235,33 +277,14 @@ impl Process {
         self.background.preparing.push_back(preparation);
     }
 
-    /// A request is made a task, unless nobody waits for that any more.
-    pub(super) fn prepare(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(preparation) = self.background.preparing.pop_front() else { return Ok(()) };
-        let prepared = match self.background.abandoned.remove(&preparation.number()) {
-            true => preparation.abandon(),
-            false => preparation.run(),
+    /// By partition, whether the ticks were delivered as far as they ever were.
+    fn markets(&self, core: &Core) -> Vec<bool> {
+        let status = core.status();
+        let is_delivered = |(partition, &delivered): (i32, &i64)| {
+            let mut owned = status.partitions.iter().filter(|owned| owned.is_restored);
+            owned.any(|owned| owned.partition == partition && owned.read_to >= delivered)
         };
-        Ok(self.core.on_prepared(world.now_ns, prepared)?)
-    }
-
-    /// A round is concluded, or prices are found.
-    pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
-        if let Some(question) = self.background.pricing.pop_front() {
-            // Whatever they are, results are the same.
-            let prices = question.kinds.iter().map(|kind| kind.cost ^ question.question).collect();
-            let priced = Priced { question: question.question, prices };
-            self.core.on_priced(world.now_ns, priced)?;
-        }
-        let Some(conclusion) = self.background.concluding.pop_front() else { return Ok(()) };
-        world.coverage.rounds_in_background += 1;
-        let now_ns = world.now_ns;
-        Ok(self.core.on_concluded(now_ns, conclusion.run(|| now_ns))?)
-    }
-
-    /// Whether the ticks of a partition were delivered as far as they ever were.
-    fn has_market(&self, partition: i32) -> bool {
-        self.core.is_read_to(partition, self.source.delivered[partition as usize])
+        (0..).zip(&self.source.delivered).map(is_delivered).collect()
     }
 }
 

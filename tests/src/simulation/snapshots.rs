@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use warptape_engine::{PageId, Restored, SnapshotPlace, restore_from};
+use warptape_engine::{Event, PageId, Restored, SnapshotPlace, restore_from};
 use warptape_schemas::{Snapshot, decode_snapshot};
 
 use super::process::Process;
@@ -78,21 +78,23 @@ const RESTORED_MAX: usize = 2;
 impl Process {
     /// The thread of restores reads a state, and the core mostly takes one.
     pub(super) fn restore(&mut self, world: &mut World) -> Result<(), Failure> {
-        if self.restored.len() < RESTORED_MAX {
+        if self.around.restored.len() < RESTORED_MAX {
             self.read_state(world)?;
         }
         if world.random.one_in(4) {
             return Ok(());
         }
-        match self.restored.pop_front() {
-            Some((_, number, restored)) => Ok(self.core.on_restored(world.now_ns, number, restored)?),
+        match self.around.restored.pop_front() {
+            Some((_, number, restored)) => {
+                self.tell(Event::Restored { number, restored: Box::new(restored) }, world)
+            }
             None => Ok(()),
         }
     }
 
     /// The thread of restores reads pages, or finds them in the log.
     pub(super) fn do_page_job(&mut self, world: &mut World) -> Result<(), Failure> {
-        match self.page_jobs.pop_front() {
+        match self.around.page_jobs.pop_front() {
             None => {}
             Some(PageJob::Find { partition, pages }) => {
                 if world.random.one_in(2) {
@@ -101,9 +103,8 @@ impl Process {
                 let is_there = |id: &PageId| world.snapshots.page(partition, *id).is_some();
                 let found: Vec<PageId> = pages.iter().copied().filter(is_there).collect();
                 world.coverage.pages_found += found.len();
-                // A partition that has gone since may have been processed anew by another process.
-                let missing = self.core.on_pages_found(partition, &pages, &found);
-                if missing > 0 && self.fence.contains_key(&partition) {
+                self.tell(Event::PagesFound { partition, sought: pages, found }, world)?;
+                if let Some(partition) = self.around.pages_missing.take() {
                     let found =
                         format!("partition {partition}: pages of a committed snapshot are not in the log");
                     return Err(Failure::Outputs(found));
@@ -113,14 +114,14 @@ impl Process {
                 let read = |id: PageId| (id, world.snapshots.page(partition, id));
                 let read = pages.into_iter().map(read).collect();
                 world.coverage.pages_read += 1;
-                self.core.on_pages_read(number, read)?;
+                self.tell(Event::PagesRead { number, pages: read }, world)?;
             }
         }
         Ok(())
     }
 
     fn read_state(&mut self, world: &mut World) -> Result<(), Failure> {
-        let Some(restore) = self.restores.pop_front() else { return Ok(()) };
+        let Some(restore) = self.around.restores.pop_front() else { return Ok(()) };
         let Restore { number, partition, sealed_offset } = restore;
         let mut restored = self.restored(partition, sealed_offset, world);
         if world.random.one_in(2) && world.snapshots.compact(partition) {
@@ -137,7 +138,7 @@ impl Process {
         world.coverage.snapshots_used += usize::from(restored.offset > 0);
         world.coverage.snapshots_beside += usize::from(restored.place == SnapshotPlace::Second);
         world.coverage.tails_replayed += usize::from(restored.offset < sealed_offset);
-        self.restored.push_back((partition, number, restored));
+        self.around.restored.push_back((partition, number, restored));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use warptape_engine::Assigned;
+use warptape_engine::Event;
 use warptape_eventlog::Record;
 
 use super::process::{Process, any_of};
@@ -16,18 +16,10 @@ pub(super) struct Reading {
     paused: bool,
 }
 
-/// What the source's thread has put into its channel.
-pub(super) enum SourceEvent {
-    Assigned(Vec<Assigned>),
-    Revoked(Vec<i32>),
-    Lost(Vec<i32>),
-    Records { partition: i32, generation: u64, records: Vec<Record> },
-}
-
 /// What the thread of a source is, one step after the other.
 pub(super) struct SimulatedSource {
     pub(super) reading: BTreeMap<i32, Reading>,
-    events: VecDeque<SourceEvent>,
+    events: VecDeque<Event>,
     /// It polls nothing until the core has let go of partitions.
     pub(super) stands_still: bool,
     /// By partition, the offset before which the ticks were delivered and taken, by this process or by those before it.
@@ -44,7 +36,7 @@ impl SimulatedSource {
         }
     }
 
-    pub(super) fn tell(&mut self, event: SourceEvent) {
+    pub(super) fn tell(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
@@ -63,6 +55,12 @@ impl SimulatedSource {
             reading.paused = paused;
             world.coverage.pauses += usize::from(paused);
         }
+    }
+
+    /// The core has taken the ticks before an offset. What comes once a stop was asked for is left where it is.
+    pub(super) fn accept(&mut self, partition: i32, read_to: i64) {
+        let delivered = &mut self.delivered[partition as usize];
+        *delivered = (*delivered).max(read_to);
     }
 
     /// Some records of a partition are read.
@@ -91,37 +89,33 @@ impl SimulatedSource {
             value: world.source[partition][offset].clone(),
         };
         let (generation, records) = (reading.generation, range.map(record).collect());
-        self.tell(SourceEvent::Records { partition: partition as i32, generation, records });
+        self.tell(Event::Records {
+            partition: partition as i32,
+            generation,
+            records,
+            read_at_ns: world.now_ns,
+        });
     }
 }
 
 impl Process {
     /// What the source told first reaches the core.
     pub(super) fn deliver(&mut self, world: &mut World) -> Result<(), Failure> {
-        let now_ns = world.now_ns;
-        match self.source.events.pop_front() {
-            None => {}
-            Some(SourceEvent::Assigned(partitions)) => {
-                for assigned in &partitions {
-                    self.source.delivered[assigned.partition as usize] = assigned.committed.unwrap_or(0);
-                }
-                self.core.on_assigned(now_ns, partitions)?;
-            }
-            Some(SourceEvent::Revoked(partitions)) => self.core.on_revoking(now_ns, partitions)?,
-            Some(SourceEvent::Lost(partitions)) => self.core.on_lost(now_ns, &partitions)?,
-            Some(SourceEvent::Records { partition, generation, records }) => {
-                let current = self.source.reading.get(&partition).map(|reading| reading.generation);
-                world.coverage.stale_fetches += usize::from(current != Some(generation));
-                self.core.on_records(now_ns, partition, generation, &records, now_ns)?;
-                // What comes once a stop was asked for is left where it is.
-                let ends = records.iter().map(|record| record.offset + 1);
-                let accepted = ends.filter(|end| self.core.is_read_to(partition, *end)).max();
-                if let Some(end) = accepted.filter(|_| current == Some(generation)) {
-                    let delivered = &mut self.source.delivered[partition as usize];
-                    *delivered = (*delivered).max(end);
+        let Some(mut event) = self.around.source.events.pop_front() else { return Ok(()) };
+        match &mut event {
+            Event::Assigned(partitions) => {
+                for assigned in partitions {
+                    let delivered = &mut self.around.source.delivered[assigned.partition as usize];
+                    *delivered = assigned.committed.unwrap_or(0);
                 }
             }
+            Event::Records { partition, generation, read_at_ns, .. } => {
+                let current = self.around.source.reading.get(partition).map(|reading| reading.generation);
+                world.coverage.stale_fetches += usize::from(current != Some(*generation));
+                *read_at_ns = world.now_ns;
+            }
+            _ => {}
         }
-        Ok(())
+        self.tell(event, world)
     }
 }

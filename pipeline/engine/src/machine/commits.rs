@@ -5,7 +5,8 @@ use std::mem::take;
 use warptape_events::LifecycleEvent;
 use warptape_events::journal::{CommitEnded, CommitOutcome, Input, Sealed};
 
-use super::{Command, Core};
+use super::Core;
+use crate::command::Command;
 use crate::commit::CommitRequest;
 use crate::error::CoreError;
 use crate::outage::Outage;
@@ -17,16 +18,6 @@ use crate::snapshots::SnapshotPlace;
 
 /// How long a process that shall end waits for a commit and what it takes to learn its outcome.
 const COMMIT_STOPPING_NS_MAX: i64 = 60_000_000_000;
-
-/// What to do after a transaction was aborted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum AfterAbort {
-    /// Go on: it will be sent again.
-    Again,
-    /// End: the log has not taken it for too long.
-    GiveUp,
-}
 
 /// How an attempt to write a [`Command::Commit`] went, as who wrote it tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +104,7 @@ impl Core {
         if let Some(aborted) = self.commits.aborted.take_if(|aborted| aborted.again_at_ns <= now_ns) {
             let mut request = aborted.request;
             self.amend(&mut request);
-            self.commands.push(Command::Commit(request));
+            self.commands.push_back(Command::Commit(request));
             return Ok(());
         }
         if self.is_committing() || now_ns < self.commit_due_ns() || !self.has_uncommitted() {
@@ -123,7 +114,7 @@ impl Core {
         self.commits.last_ns = now_ns;
         let last_sequence = (!request.entries.is_empty()).then(|| self.recorder.next_sequence() - 1);
         self.commits.under_way = Some(CommitUnderWay { sealed_ns: now_ns, last_sequence, aborts: 0 });
-        self.commands.push(Command::Commit(Box::new(request)));
+        self.commands.push_back(Command::Commit(Box::new(request)));
         Ok(())
     }
 
@@ -140,7 +131,7 @@ impl Core {
     }
 
     /// The request of the last [`Command::Commit`] is durable and visible.
-    pub fn on_committed(&mut self, now_ns: i64, attempt: CommitAttempt) -> Result<(), RecordError> {
+    pub(super) fn on_committed(&mut self, now_ns: i64, attempt: CommitAttempt) -> Result<(), RecordError> {
         self.record_outcome(now_ns, attempt, CommitOutcome::Committed)?;
         self.commits.under_way = None;
         self.commits.outage = None;
@@ -150,24 +141,24 @@ impl Core {
 
     /// Nothing of the request of the last [`Command::Commit`] was written, for this reason. What records cause is a function of the
     /// log, so that the request stays right, but for what others own by now.
-    pub fn on_aborted(
+    pub(super) fn on_aborted(
         &mut self,
         now_ns: i64,
         attempt: CommitAttempt,
         request: Box<CommitRequest>,
-        reason: &str,
-    ) -> Result<AfterAbort, RecordError> {
+        reason: String,
+    ) -> Result<(), RecordError> {
         if self.commits.outage.is_none() {
-            self.commands.push(Command::Lifecycle(LifecycleEvent::CommitFailed, reason.to_owned()));
+            self.commands.push_back(Command::Lifecycle(LifecycleEvent::CommitFailed, reason));
         }
         let outage = self.commits.outage.get_or_insert_with(|| Outage::begin(now_ns));
         if outage.is_given_up(now_ns, self.stopping.since_ns) {
-            return Ok(AfterAbort::GiveUp);
+            self.commands.push_back(Command::GiveUp);
+            return Ok(());
         }
         let again_at_ns = now_ns + outage.next_pause_ns();
         self.commits.aborted = Some(AbortedCommit { request, again_at_ns });
-        self.record_outcome(now_ns, attempt, CommitOutcome::Aborted)?;
-        Ok(AfterAbort::Again)
+        self.record_outcome(now_ns, attempt, CommitOutcome::Aborted)
     }
 
     /// Has the journal say what became of an attempt. A transaction without journal entries has no name there.
@@ -187,7 +178,7 @@ impl Core {
     }
 
     /// Whether a commit would hold anything.
-    pub fn has_uncommitted(&self) -> bool {
+    pub(super) fn has_uncommitted(&self) -> bool {
         self.recorder.has_news()
             || self.partitions.values().any(Partition::has_unsealed)
             || self.risk.partitions.values().any(RequestPartition::has_uncommitted)

@@ -3,15 +3,13 @@
 use warptape_events::control::{Control, ControlOutcome, ControlResult};
 use warptape_events::journal::{Controlled, Input};
 
-use warptape_record::TopicPartition;
-
 use super::Core;
 use crate::RecordError;
 use crate::control::{ControlRefusal, ReadControl};
 
 impl Core {
     /// Commands were read from the partition of this process's number.
-    pub fn on_controls(
+    pub(super) fn on_controls(
         &mut self,
         now_ns: i64,
         ordinal: i32,
@@ -54,13 +52,8 @@ impl Core {
         self.control.answer(&self.config.topics.control, result);
     }
 
-    /// The group is to have committed that this is the next command, though none is answered.
-    pub fn commit_control(&mut self, commands: TopicPartition, next: i64) {
-        self.control.move_to(commands, next);
-    }
-
     /// Whether commands may come now. A process that ends leaves them to its next life.
-    pub fn takes_controls(&self) -> bool {
+    pub(super) fn takes_controls(&self) -> bool {
         !self.is_full() && self.control.has_room() && !self.stopping.draining
     }
 }

@@ -19,13 +19,13 @@ impl Core {
     }
 
     /// Whether records of ticks may come now.
-    pub fn takes_records(&self) -> bool {
+    pub(super) fn takes_records(&self) -> bool {
         !self.is_full()
     }
 
     /// True if risk requests may come now, be it to wait for their turn. What ticks have caused and no commit has taken is no reason to
     /// leave them: requests have a bound of their own.
-    pub fn takes_requests(&self) -> bool {
+    pub(crate) fn takes_requests(&self) -> bool {
         self.has_room_for_answers() && self.risk.arrivals.has_room()
     }
 

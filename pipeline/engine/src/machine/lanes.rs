@@ -1,6 +1,6 @@
 //! What lanes tell, when one is given up, and whether it is started again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use warptape_events::journal::{
     Arrived, Completed, DeviceSample, Input, LaneId, LaneLost, LaneReady, Measured, Released, Sampled,
@@ -9,7 +9,8 @@ use warptape_events::journal::{
 use warptape_kernels::device::Sample;
 use warptape_stages::GroupStage;
 
-use super::{Command, Core};
+use super::Core;
+use crate::command::Command;
 use crate::error::CoreError;
 use crate::lanes::{GroupId, LaneNews, PartOutput};
 use crate::recorder::RecordError;
@@ -40,8 +41,6 @@ pub enum Doing {
 pub(super) struct Lanes {
     /// By lane that is not lost: how often it was started before.
     lives: Vec<Option<u32>>,
-    /// Lane and rows of each batch in flight.
-    batches: BTreeMap<i64, (LaneId, i64)>,
     /// By lane on a device, what it said last of its own memory: slots, staging and workspace, in bytes.
     memory_bytes: Vec<[usize; 3]>,
     watched_ns: i64,
@@ -49,16 +48,7 @@ pub(super) struct Lanes {
 
 impl Lanes {
     pub(super) fn new(count: usize) -> Self {
-        Self {
-            lives: vec![None; count],
-            batches: BTreeMap::new(),
-            memory_bytes: vec![[0; 3]; count],
-            watched_ns: 0,
-        }
-    }
-
-    pub(super) fn begin_batch(&mut self, batch: i64, lane: LaneId, rows: i64) {
-        self.batches.insert(batch, (lane, rows));
+        Self { lives: vec![None; count], memory_bytes: vec![[0; 3]; count], watched_ns: 0 }
     }
 }
 
@@ -67,22 +57,23 @@ impl Core {
         self.lanes.watched_ns = now_ns;
         for (lane, life) in (0..).zip(&mut self.lanes.lives) {
             *life = Some(0);
-            self.commands.push(Command::StartLane { lane, life: 0 });
+            self.commands.push_back(Command::StartLane { lane, life: 0 });
         }
     }
 
-    /// Rows of a batch in flight.
-    pub fn batch_rows(&self, batch: i64) -> i64 {
-        self.lanes.batches.get(&batch).map_or(0, |&(_, rows)| rows)
-    }
-
     /// Whether what a lane tells in this life is of use.
-    pub fn is_alive(&self, lane: LaneId, life: u32) -> bool {
+    fn is_alive(&self, lane: LaneId, life: u32) -> bool {
         self.lanes.lives[lane as usize] == Some(life)
     }
 
     /// A lane tells something in one of its lives.
-    pub fn on_lane(&mut self, now_ns: i64, lane: LaneId, life: u32, news: LaneNews) -> Result<(), CoreError> {
+    pub(super) fn on_lane(
+        &mut self,
+        now_ns: i64,
+        lane: LaneId,
+        life: u32,
+        news: LaneNews,
+    ) -> Result<(), CoreError> {
         if !self.is_alive(lane, life) {
             return Ok(());
         }
@@ -107,7 +98,7 @@ impl Core {
 
     /// What threads of lanes on devices are at. Gives up lanes that take too long, unless the engine itself was held up and cannot
     /// tell.
-    pub fn on_watch(&mut self, now_ns: i64, doing: &[(LaneId, Doing)]) -> Result<(), CoreError> {
+    pub(crate) fn on_watch(&mut self, now_ns: i64, doing: &[(LaneId, Doing)]) -> Result<(), CoreError> {
         let was_held_up = now_ns - self.lanes.watched_ns >= TURN_NS_MAX;
         self.lanes.watched_ns = now_ns;
         if was_held_up {
@@ -130,7 +121,7 @@ impl Core {
     }
 
     /// How a device fares, which is recorded for each of its lanes. One that has met a critical error is given up.
-    pub fn on_sample(&mut self, now_ns: i64, device: &str, sample: &Sample) -> Result<(), CoreError> {
+    pub(super) fn on_sample(&mut self, now_ns: i64, device: &str, sample: &Sample) -> Result<(), CoreError> {
         // A process that has done everything commits, and records nothing more.
         let records = !self.is_drained();
         for lane in 0..self.config.lanes.len() as LaneId {
@@ -158,12 +149,12 @@ impl Core {
             false => reason,
         };
         tracing::error!(lane, device, reason, "lane lost");
-        self.commands.push(Command::EndLane { lane, hangs });
+        self.commands.push_back(Command::EndLane { lane, hangs });
         let life = self.lanes.lives[lane as usize].take().expect("a lane is lost once");
         let restart = !is_on_device && life < LANE_RESTARTS_MAX;
         if restart {
             self.lanes.lives[lane as usize] = Some(life + 1);
-            self.commands.push(Command::StartLane { lane, life: life + 1 });
+            self.commands.push_back(Command::StartLane { lane, life: life + 1 });
         } else if self.lanes.lives.iter().all(Option::is_none) {
             return Err(CoreError::NoLanes { reason });
         }
@@ -179,7 +170,6 @@ impl Core {
         service_ns: i64,
         parts: Vec<PartOutput>,
     ) -> Result<(), CoreError> {
-        self.lanes.batches.remove(&batch);
         let mut waiting = BTreeSet::new();
         for part in parts {
             if let Some(partition) = self.partitions.get_mut(&part.group.partition) {
@@ -230,7 +220,6 @@ impl Core {
         restarted: bool,
     ) -> Result<(), RecordError> {
         let reason = cut(reason, LOST_REASON_BYTES_MAX);
-        self.lanes.batches.retain(|_, (owner, _)| *owner != lane);
         self.risk.forget_lane(lane);
         let kept = self.config.is_on_device(lane)
             && self.partitions.values().all(|owned| owned.keeps_groups_of(lane));

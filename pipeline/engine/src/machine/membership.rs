@@ -6,7 +6,8 @@ use warptape_events::LifecycleEvent;
 use warptape_events::journal::{Input, PartitionAssigned, PartitionRevoked};
 use warptape_record::TopicPartition;
 
-use super::{Command, Committed, Core};
+use super::{Committed, Core};
+use crate::command::Command;
 use crate::error::{CoreError, RemovedTicks};
 use crate::partition::{Partition, Reached};
 use crate::recorder::RecordError;
@@ -174,12 +175,12 @@ impl Core {
     }
 
     /// Partitions are to become this process's: their states are asked for, and once all are there, they are taken over together.
-    pub fn on_assigned(&mut self, now_ns: i64, all: Vec<Assigned>) -> Result<(), CoreError> {
+    pub(super) fn on_assigned(&mut self, now_ns: i64, all: Vec<Assigned>) -> Result<(), CoreError> {
         let mut awaited = BTreeMap::new();
         for &Assigned { partition, committed, .. } in &all {
             let (number, sealed_offset) = (self.membership.next_restore(), committed.unwrap_or(0));
             awaited.insert(partition, number);
-            self.commands.push(Command::Restore { number, partition, sealed_offset, is_new: true });
+            self.commands.push_back(Command::Restore { number, partition, sealed_offset, is_new: true });
         }
         self.membership.assigning.push(Assigning { all, awaited, restored: BTreeMap::new() });
         self.take_over(now_ns)
@@ -189,11 +190,16 @@ impl Core {
     pub(super) fn restore_lost(&mut self, partition: i32, reached: Reached, sealed_offset: i64) {
         let number = self.membership.next_restore();
         self.membership.restoring.insert(partition, Restoring { number, reached, sealed_offset });
-        self.commands.push(Command::Restore { number, partition, sealed_offset, is_new: false });
+        self.commands.push_back(Command::Restore { number, partition, sealed_offset, is_new: false });
     }
 
     /// The restore of this number has ended. Ignores one that nobody awaits any more, because its partition has gone since.
-    pub fn on_restored(&mut self, now_ns: i64, number: u64, restored: Restored) -> Result<(), CoreError> {
+    pub(super) fn on_restored(
+        &mut self,
+        now_ns: i64,
+        number: u64,
+        restored: Restored,
+    ) -> Result<(), CoreError> {
         let partition_of = |awaited: &BTreeMap<i32, u64>| {
             awaited.iter().find(|&(_, awaited)| *awaited == number).map(|(&partition, _)| partition)
         };
@@ -231,7 +237,11 @@ impl Core {
                 self.membership.await_market(partition, committed.unwrap_or(0), end);
                 // They are read at once, however many ticks are to be caught up with.
                 if let Some(assignment) = self.membership.assignment(partition) {
-                    self.commands.push(Command::OpenRequests { partition, assignment, committed: requests });
+                    self.commands.push_back(Command::OpenRequests {
+                        partition,
+                        assignment,
+                        committed: requests,
+                    });
                 }
             }
         }
@@ -258,7 +268,7 @@ impl Core {
         if !self.config.new_segment {
             return Err(CoreError::OtherSegment { before, partitions, records });
         }
-        self.commands.push(Command::NewSegment { before, partitions, records });
+        self.commands.push_back(Command::NewSegment { before, partitions, records });
         Ok(())
     }
 
@@ -300,7 +310,7 @@ impl Core {
         }
         restored.offset = first;
         let Beginning { is_emptied, lost_from, .. } = beginning;
-        self.commands.push(Command::TicksRemoved {
+        self.commands.push_back(Command::TicksRemoved {
             partition,
             first,
             snapshot_offset,
@@ -322,7 +332,7 @@ impl Core {
             self.beginning(assigned, &mut restored);
         let offset = restored.offset;
         if let Some(assignment) = self.membership.begin(partition) {
-            self.commands.push(Command::Own { partition, assignment });
+            self.commands.push_back(Command::Own { partition, assignment });
         }
         self.generation += 1;
         let generation = self.generation;
@@ -339,7 +349,7 @@ impl Core {
         let detail = format!(
             "partition {partition} from snapshot at {snapshot_offset}, outputs from {committed_offset}"
         );
-        self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
+        self.commands.push_back(Command::Lifecycle(LifecycleEvent::Restored, detail));
         self.step(
             now_ns,
             Input::PartitionAssigned(PartitionAssigned {
@@ -355,14 +365,14 @@ impl Core {
             // The log may have lost the records of this state when it is asked for again.
             self.begin_snapshot(now_ns, partition, 0)?;
         }
-        self.commands.push(Command::Seek { partition, offset, generation });
+        self.commands.push_back(Command::Seek { partition, offset, generation });
         // A stop may have been asked for before there was anything to stop.
         self.drain_if_read(now_ns)
     }
 
     /// Partitions are about to be handed over, and their source stands still until [`Command::ReleaseSource`]. What they caused is
     /// committed first, if that does not take too long, with a last snapshot, which spares the next owner work.
-    pub fn on_revoking(&mut self, now_ns: i64, partitions: Vec<i32>) -> Result<(), CoreError> {
+    pub(super) fn on_revoking(&mut self, now_ns: i64, partitions: Vec<i32>) -> Result<(), CoreError> {
         for &partition in &partitions {
             self.close_requests(now_ns, partition)?;
             self.begin_snapshot(now_ns, partition, 1)?;
@@ -372,7 +382,7 @@ impl Core {
     }
 
     /// Partitions are others' already.
-    pub fn on_lost(&mut self, now_ns: i64, partitions: &[i32]) -> Result<(), CoreError> {
+    pub(super) fn on_lost(&mut self, now_ns: i64, partitions: &[i32]) -> Result<(), CoreError> {
         self.give_up(now_ns, partitions, "lost")
     }
 
@@ -398,9 +408,9 @@ impl Core {
         for &partition in partitions {
             self.let_go(now_ns, partition)?;
             let detail = format!("partition {partition}, {how}");
-            self.commands.push(Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail));
+            self.commands.push_back(Command::Lifecycle(LifecycleEvent::PartitionRevoked, detail));
         }
-        self.commands.push(Command::ReleaseSource);
+        self.commands.push_back(Command::ReleaseSource);
         // What came with them may have waited for their states, and the end for their last records.
         self.take_over(now_ns)?;
         Ok(self.drain_if_read(now_ns)?)
@@ -419,7 +429,7 @@ impl Core {
             assigning.awaited.remove(&partition);
             assigning.restored.remove(&partition);
         }
-        self.commands.push(Command::LetGo { partition });
+        self.commands.push_back(Command::LetGo { partition });
         self.close_requests(now_ns, partition)?;
         self.risk.partitions.remove(&partition);
         self.partitions.remove(&partition);
@@ -444,13 +454,8 @@ impl Core {
             && self.risk.partitions.get(&partition).is_none_or(|requests| !requests.has_results())
     }
 
-    /// Whether the records of an owned partition before an offset were accepted.
-    pub fn is_read_to(&self, partition: i32, offset: i64) -> bool {
-        self.partitions.get(&partition).is_some_and(|owned| owned.is_read_to(offset))
-    }
-
     /// Whether risk requests of some partition have results that no commit has.
-    pub fn has_risk_results(&self) -> bool {
+    pub(super) fn has_risk_results(&self) -> bool {
         self.risk.partitions.values().any(RequestPartition::has_results)
     }
 }

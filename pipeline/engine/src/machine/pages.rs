@@ -1,6 +1,7 @@
 //! Pages of symbols that left memory: when they are read, taken back, and let go.
 
-use super::{Command, Core};
+use super::Core;
+use crate::command::Command;
 use crate::error::CoreError;
 use crate::partition::{Need, PageId, ReadPage};
 
@@ -17,7 +18,7 @@ impl Core {
             Need::Read(pages) => {
                 let number = self.membership.next_restore();
                 owned.begin_reading(number);
-                self.commands.push(Command::ReadPages { number, partition, pages });
+                self.commands.push_back(Command::ReadPages { number, partition, pages });
             }
             Need::Here(pages) => {
                 owned.take_pages_back(&pages).map_err(|(page, error)| CoreError::Page {
@@ -28,10 +29,10 @@ impl Core {
                     reason: error.to_string(),
                 })?;
                 let (offset, generation) = (owned.next_offset, owned.generation);
-                self.commands.push(Command::Seek { partition, offset, generation });
+                self.commands.push_back(Command::Seek { partition, offset, generation });
                 let mut loads = self.recorder.scheduler().partition_loads();
                 if loads.any(|load| load.partition == partition && load.paused) {
-                    self.commands.push(Command::Pause(partition));
+                    self.commands.push_back(Command::Pause(partition));
                 }
             }
         }
@@ -39,7 +40,7 @@ impl Core {
     }
 
     /// The reading of this number has ended: each page with its bytes, where it is in the log. Ignores one that nobody awaits any more.
-    pub fn on_pages_read(&mut self, number: u64, pages: Vec<ReadPage>) -> Result<(), CoreError> {
+    pub(super) fn on_pages_read(&mut self, number: u64, pages: Vec<ReadPage>) -> Result<(), CoreError> {
         let awaiting = self.partitions.iter_mut().find(|(_, owned)| owned.awaits_pages(number));
         let Some((&partition, owned)) = awaiting else { return Ok(()) };
         let read = pages.into_iter().map(|(id, bytes)| bytes.map(|bytes| (id, bytes)).ok_or(id));
@@ -54,20 +55,14 @@ impl Core {
         self.see_to_pages(partition)
     }
 
-    /// Lets go of pages that were found in the log. Pages that were sought and not found stay here; returns how many of them still have
-    /// symbols.
-    pub fn on_pages_found(&mut self, partition: i32, sought: &[PageId], found: &[PageId]) -> usize {
-        let Some(owned) = self.partitions.get_mut(&partition) else { return 0 };
+    /// Lets go of pages that were found in the log. Pages that were sought and not found stay here.
+    pub(super) fn on_pages_found(&mut self, partition: i32, sought: &[PageId], found: &[PageId]) {
+        let Some(owned) = self.partitions.get_mut(&partition) else { return };
         owned.let_pages_go(sought, found);
         let missing = sought.iter().filter(|id| !found.contains(id) && owned.has_page(**id)).count();
         if missing > 0 {
-            tracing::debug!(
-                partition,
-                missing,
-                "pages of a committed snapshot are not in the log yet: they stay in memory"
-            );
+            self.commands.push_back(Command::PagesMissing { partition, missing });
         }
-        missing
     }
 
     /// A commit is in the log: pages of its snapshots are looked for there.
@@ -75,7 +70,7 @@ impl Core {
         for (&partition, owned) in &mut self.partitions {
             let pages = owned.begin_to_seek_pages();
             if !pages.is_empty() {
-                self.commands.push(Command::FindPages { partition, pages });
+                self.commands.push_back(Command::FindPages { partition, pages });
             }
         }
     }

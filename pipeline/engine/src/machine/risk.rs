@@ -9,13 +9,14 @@ use warptape_events::{DecodeError, LifecycleEvent};
 use warptape_record::TopicPartition;
 use warptape_stages::risk::{Partial, TakenMarket, refusals};
 
-use super::{Command, Core};
+use super::Core;
 use crate::RecordError;
 use crate::answered::Answered;
+use crate::command::Command;
 use crate::lanes::Slice;
 use crate::risk::{
-    Asked, Awaited, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Needs, Preparation, Prepared, Queue,
-    RequestPartition, Turn,
+    Asked, Awaited, BegunSlice, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Needs, Preparation,
+    Prepared, Queue, RequestPartition, Turn,
 };
 
 /// A request as it was read.
@@ -43,7 +44,7 @@ pub struct Committed {
 impl Core {
     /// The requests of a partition are to be read, from the committed offset on; those before `found_before` lay there when it
     /// came. One that is not this process's any more, or is again under another assignment, is ignored.
-    pub fn on_requests_opened(
+    pub(super) fn on_requests_opened(
         &mut self,
         partition: i32,
         assignment: u64,
@@ -62,11 +63,11 @@ impl Core {
         requests.offset_due = is_uncommitted;
         self.membership.requests_opened(partition);
         self.risk.partitions.insert(partition, requests);
-        self.commands.push(Command::ReadRequests { partition, offset, generation });
+        self.commands.push_back(Command::ReadRequests { partition, offset, generation });
     }
 
     /// Requests of a partition were read up to an offset, after which the log may have no more records.
-    pub fn on_requests_position(&mut self, partition: i32, generation: u64, position: i64) {
+    pub(super) fn on_requests_position(&mut self, partition: i32, generation: u64, position: i64) {
         if let Some(requests) = self.risk.partitions.get_mut(&partition)
             && requests.generation == generation
         {
@@ -80,12 +81,12 @@ impl Core {
         let requests = self.risk.partitions.get_mut(&partition);
         if let Some(detail) = requests.and_then(RequestPartition::take_found) {
             tracing::warn!("{detail}");
-            self.commands.push(Command::Lifecycle(LifecycleEvent::Restored, detail));
+            self.commands.push_back(Command::Lifecycle(LifecycleEvent::Restored, detail));
         }
     }
 
     /// Requests of a partition were read.
-    pub fn on_requests(
+    pub(super) fn on_requests(
         &mut self,
         now_ns: i64,
         partition: i32,
@@ -167,7 +168,7 @@ impl Core {
     /// Takes the market for the requests whose turn has come, and has them made tasks. Who asks the market waits while that of a partition
     /// whose requests are read is older than it has been: its ticks are read again from a snapshot on, whatever is asked about. While ticks
     /// are caught up with, the market is that of the offset reached, unless the request says that it waits.
-    pub fn prepare_requests(&mut self) {
+    pub(crate) fn prepare_requests(&mut self) {
         if !self.has_room_for_answers() || !self.risk.arrivals.is_waiting() {
             return;
         }
@@ -205,12 +206,12 @@ impl Core {
             // Devices revalue everything, and what that costs must not be taken for what it costs to follow.
             let kept = follows.then(|| self.risk.kept.clone());
             let preparation = Preparation { partition, offset, haste, number, request, market, kept };
-            self.commands.push(Command::Prepare(preparation));
+            self.commands.push_back(Command::Prepare(preparation));
         }
     }
 
     /// A request is prepared. Those of one process come in the order in which they were to be prepared.
-    pub fn on_prepared(&mut self, now_ns: i64, prepared: Prepared) -> Result<(), RecordError> {
+    pub(super) fn on_prepared(&mut self, now_ns: i64, prepared: Prepared) -> Result<(), RecordError> {
         let asked = self.risk.arrivals.take_prepared(prepared.number);
         let (Some(mut asked), Some(task)) = (asked, prepared.task) else { return Ok(()) };
         match task {
@@ -266,16 +267,6 @@ impl Core {
         self.step(now_ns, input)
     }
 
-    /// Requests that the scheduler knows.
-    pub fn risk_tasks(&self) -> usize {
-        self.risk.tasks.len()
-    }
-
-    /// Positions of portfolios that lanes on the processor revalued so far, where anything was kept of earlier requests.
-    pub fn positions_revalued(&self) -> u64 {
-        self.risk.kept.revalued()
-    }
-
     /// A lane has done a slice.
     pub(super) fn on_slice_done(
         &mut self,
@@ -302,25 +293,15 @@ impl Core {
 
     /// No more requests of a partition are read, and what is not answered yet is left to who owns it next.
     pub(super) fn close_requests(&mut self, now_ns: i64, partition: i32) -> Result<(), RecordError> {
-        self.commands.push(Command::ForgetRequests { partition });
+        self.commands.push_back(Command::ForgetRequests { partition });
         self.withdraw_tasks(now_ns, Some(partition))
     }
 
     pub(super) fn run_slice(&mut self, now_ns: i64, run: &RunSlice) {
-        let task = self.risk.begin_slice(now_ns, run);
+        let BegunSlice { task, request, begun_at_once_ns } = self.risk.begin_slice(now_ns, run);
         let critical = run.class == TaskClass::Critical;
         let slice = Slice { slice: run.slice, task, units: run.from..run.to, critical };
-        self.commands.push(Command::Slice(run.lane, slice));
-    }
-
-    /// Partition and offset of the request that a slice is of, which a lane has.
-    pub fn request_of_slice(&self, slice: i64) -> Option<(i32, i64)> {
-        self.risk.request_of_slice(slice)
-    }
-
-    /// When the scheduler was given the round of a task of which a lane has this slice, if it is the round's first one and began in the same step.
-    pub fn begun_at_once_ns(&self, slice: i64) -> Option<i64> {
-        self.risk.begun_at_once_ns(slice)
+        self.commands.push_back(Command::Slice { lane: run.lane, slice, request, begun_at_once_ns });
     }
 
     pub(super) fn reject(&mut self, now_ns: i64, reject: &Reject) {
@@ -345,7 +326,7 @@ impl Core {
         let open = self.risk.conclude(number);
         let conclusion = Conclusion { number, open, config };
         match conclusion.is_long() {
-            true => self.commands.push(Command::Conclude(conclusion)),
+            true => self.commands.push_back(Command::Conclude(conclusion)),
             false => self.concluded.push(conclusion.run(|| now_ns)),
         }
     }
@@ -359,12 +340,12 @@ impl Core {
     }
 
     /// Prices of kinds of tasks have been found.
-    pub fn on_priced(&mut self, now_ns: i64, priced: Priced) -> Result<(), RecordError> {
+    pub(super) fn on_priced(&mut self, now_ns: i64, priced: Priced) -> Result<(), RecordError> {
         self.step(now_ns, Input::Priced(priced))
     }
 
     /// A round is concluded: either that is the answer, or another round follows.
-    pub fn on_concluded(&mut self, now_ns: i64, concluded: Concluded) -> Result<(), RecordError> {
+    pub(super) fn on_concluded(&mut self, now_ns: i64, concluded: Concluded) -> Result<(), RecordError> {
         let Concluded { number, outcome } = concluded;
         let Some(Awaited { cancelled_by }) = self.risk.take_concluded(number) else { return Ok(()) };
         match (outcome, cancelled_by) {

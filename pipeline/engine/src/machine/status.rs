@@ -18,6 +18,10 @@ pub struct Status {
     pub lanes: Vec<LaneStatus>,
     /// What the journal of this life amounts to.
     pub tally: Tally,
+    /// Decisions made.
+    pub decisions: u64,
+    /// Rows that wait on the host.
+    pub waiting_rows: usize,
     /// Symbols seen in the partitions owned.
     pub symbols: usize,
     /// Symbols among them that left memory.
@@ -34,6 +38,12 @@ pub struct Status {
     pub quotas: Vec<(String, i64, i64)>,
     /// How many lanes are wanted since the last window of autoscaling, and what that was judged on; `None` where that is not known.
     pub wish: Option<Wish>,
+    /// Positions of portfolios that lanes on the processor revalued, where anything was kept of earlier requests.
+    pub positions_revalued: u64,
+    /// Whether something waits for the next commit.
+    pub has_uncommitted: bool,
+    /// Whether risk results do.
+    pub has_risk_results: bool,
     /// When the commit that is under way was sealed; `None` where none is.
     pub committing_since_ns: Option<i64>,
     /// Since when every attempt to commit has been aborted; `None` where none has.
@@ -110,7 +120,9 @@ impl Core {
             partitions: partitions.collect(),
             lanes: lanes.map(|(load, breaker)| LaneStatus { load, breaker }).collect(),
             tally: self.recorder.tally(),
-            symbols: self.symbol_count(),
+            decisions: self.recorder.decisions_total(),
+            waiting_rows: self.partitions.values().map(Partition::waiting_rows).sum(),
+            symbols: self.partitions.values().map(Partition::symbol_count).sum(),
             evicted: self.partitions.values().map(Partition::evicted_count).sum(),
             open_bars: self.partitions.values().map(Partition::open_bars).sum(),
             split_symbols: self.split_symbols.clone(),
@@ -118,6 +130,9 @@ impl Core {
             tasks_waiting: scheduler.tasks_waiting(),
             quotas: scheduler.quota_loads().map(|of| (of.name.to_owned(), of.tasks, of.limit)).collect(),
             wish: scheduler.wish().copied(),
+            positions_revalued: self.risk.kept.revalued(),
+            has_uncommitted: self.has_uncommitted(),
+            has_risk_results: self.has_risk_results(),
             committing_since_ns: self.committing_since_ns(),
             aborting_since_ns: self.aborting_since_ns(),
             is_stopping: self.stopping.at.is_some(),

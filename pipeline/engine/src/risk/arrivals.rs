@@ -3,7 +3,7 @@
 //! The scheduler does not know of them. So their deadlines are looked at here, and the one that passes is given to it as it is.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use warptape_events::journal::{AsOf, Input, TaskArrived, TaskId};
 use warptape_events::risk::{RiskRequest, TaskClass};
@@ -180,7 +180,7 @@ pub(crate) struct Arrivals {
     /// Of both.
     deadlines: BTreeSet<(i64, TaskClass, u64)>,
     /// Those that are being prepared and that nobody waits for any more, until that is told.
-    abandoned: Vec<u64>,
+    abandoned: VecDeque<u64>,
 }
 
 impl Arrivals {
@@ -298,13 +298,13 @@ impl Arrivals {
     /// Nobody waits for a request any more that is being prepared.
     fn abandon(&mut self, number: u64) -> Option<Asked> {
         let asked = self.preparing.get_mut(&number)?.asked.take()?;
-        self.abandoned.push(number);
+        self.abandoned.push_back(number);
         Some(asked)
     }
 
-    /// Takes the numbers of those that need not be prepared any more.
-    pub(crate) fn take_abandoned(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.abandoned)
+    /// Takes the number of one that need not be prepared any more.
+    pub(crate) fn pop_abandoned(&mut self) -> Option<u64> {
+        self.abandoned.pop_front()
     }
 
     /// Forgets the requests of a partition, or all.

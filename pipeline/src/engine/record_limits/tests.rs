@@ -1,12 +1,12 @@
 //! Nothing too large can be made: all kinds of records, with the largest fields there are, and the engine under configurations that
 //! `config check` allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use warptape_engine::{
-    Assigned, Command, CommitAttempt, CommitRequest, Core, JournalPositions, LOST_REASON_BYTES_MAX, LaneNews,
-    PendingSnapshot, Restored, cut, snapshot_records,
+    Assigned, Command, CommitAttempt, CommitRequest, Core, CoreError, Event, JournalPositions,
+    LOST_REASON_BYTES_MAX, LaneNews, Outside, PendingSnapshot, Restored, cut, settle, snapshot_records, tell,
 };
 use warptape_eventlog::{NewRecord, Record};
 use warptape_kernels::Indicator;
@@ -307,52 +307,51 @@ const PARTITIONS: i32 = 3;
 
 struct Driven {
     core: Core,
+    around: Around,
+}
+
+struct Around {
     config: EngineConfig,
     now_ns: i64,
+    /// What the core is to hear.
+    events: VecDeque<Event>,
     generations: BTreeMap<i32, u64>,
     lives: Vec<u32>,
     largest_entry: usize,
 }
 
-impl Driven {
-    /// Obeys what was commanded, does what is due, and looks at what would be written.
-    fn settle(&mut self) {
-        loop {
-            let commands = self.core.take_commands();
-            let is_idle = commands.is_empty();
-            for command in commands {
-                match command {
-                    Command::Seek { partition, generation, .. } => {
-                        self.generations.insert(partition, generation);
-                    }
-                    Command::StartLane { lane, life } => self.lives[lane as usize] = life,
-                    Command::Commit(request) => {
-                        self.look_at(&request);
-                        let (sent_ns, ended_ns) = (self.now_ns, self.now_ns);
-                        let attempt = CommitAttempt { sent_ns, ended_ns, looked_up: false };
-                        self.core.on_committed(self.now_ns, attempt).expect("the core takes it");
-                    }
-                    Command::Restore { number, .. } => self.restore(number),
-                    Command::Lifecycle(_, detail) => assert!(detail.len() <= LOST_REASON_BYTES_MAX + 100),
-                    _ => {}
-                }
+impl Outside for Around {
+    type Error = CoreError;
+
+    fn now_ns(&self) -> i64 {
+        self.now_ns
+    }
+
+    /// Looks at what would be written.
+    fn execute(&mut self, command: Command, _: &Core) -> Result<(), CoreError> {
+        match command {
+            Command::Seek { partition, generation, .. } => {
+                self.generations.insert(partition, generation);
             }
-            match self.core.wake_at_ns() {
-                Some(at_ns) if at_ns <= self.now_ns + 1 => {
-                    self.now_ns += 1;
-                    self.core.on_time(self.now_ns).expect("the scheduler takes it");
-                }
-                _ if is_idle => return,
-                _ => {}
+            Command::StartLane { lane, life } => self.lives[lane as usize] = life,
+            Command::Commit(request) => {
+                self.look_at(&request);
+                let (sent_ns, ended_ns) = (self.now_ns, self.now_ns);
+                let attempt = CommitAttempt { sent_ns, ended_ns, looked_up: false };
+                self.events.push_back(Event::Committed(attempt));
             }
+            Command::Restore { number, .. } => {
+                let restored = Box::new(Restored::beginning(&self.config.core.stages, self.config.isa));
+                self.events.push_back(Event::Restored { number, restored });
+            }
+            Command::Lifecycle(_, detail) => assert!(detail.len() <= LOST_REASON_BYTES_MAX + 100),
+            _ => {}
         }
+        Ok(())
     }
+}
 
-    fn restore(&mut self, number: u64) {
-        let beginning = Restored::beginning(&self.config.core.stages, self.config.isa);
-        self.core.on_restored(self.now_ns, number, beginning).expect("it is taken");
-    }
-
+impl Around {
     fn look_at(&mut self, request: &CommitRequest) {
         let topics = &self.config.core.topics;
         for record in records_of(request, topics, &self.config.core.node, self.config.ordinal) {
@@ -362,13 +361,35 @@ impl Driven {
             }
         }
     }
+}
+
+impl Driven {
+    fn tell(&mut self, event: Event) -> Result<(), CoreError> {
+        tell(&mut self.core, &mut self.around, event)
+    }
+
+    /// Does what is due, until there is nothing.
+    fn settle(&mut self) {
+        loop {
+            settle(&mut self.core, &mut self.around).expect("the scheduler takes it");
+            let is_idle = self.around.events.is_empty();
+            while let Some(event) = self.around.events.pop_front() {
+                self.tell(event).expect("the core takes it");
+            }
+            match self.core.wants().and_then(|wants| wants.wake_at_ns) {
+                Some(at_ns) if at_ns <= self.around.now_ns + 1 => self.around.now_ns += 1,
+                _ if is_idle => return,
+                _ => {}
+            }
+        }
+    }
 
     fn records(&mut self, partition: i32, offset: i64, values: Vec<(Option<Vec<u8>>, Vec<u8>)>) {
-        let generation = self.generations[&partition];
+        let (generation, read_at_ns) = (self.around.generations[&partition], self.around.now_ns);
         let record = |(offset, (key, value))| Record { offset, key, headers: vec![], timestamp_ns: 0, value };
         let records: Vec<Record> = (offset..).zip(values).map(record).collect();
-        let accepted = self.core.on_records(self.now_ns, partition, generation, &records, self.now_ns);
-        accepted.expect("the scheduler takes it");
+        let told = self.tell(Event::Records { partition, generation, records, read_at_ns });
+        told.expect("the scheduler takes it");
         self.settle();
     }
 }
@@ -381,11 +402,13 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
     let lanes = config.core.lanes.len() as u64;
     let lives = vec![0; config.core.lanes.len()];
     let now_ns = 1 << 60;
-    let mut driven = Driven { core, config, now_ns, generations: BTreeMap::new(), lives, largest_entry: 0 };
-    driven.core.begin(now_ns).expect("the scheduler takes it");
+    let (events, generations) = (VecDeque::new(), BTreeMap::new());
+    let around = Around { config, now_ns, events, generations, lives, largest_entry: 0 };
+    let mut driven = Driven { core, around };
+    driven.tell(Event::Begun).expect("the scheduler takes it");
     driven.settle();
     let assigned = (0..PARTITIONS).map(|partition| Assigned { partition, ..Assigned::default() });
-    driven.core.on_assigned(now_ns, assigned.collect()).expect("nothing was processed before");
+    driven.tell(Event::Assigned(assigned.collect())).expect("nothing was processed before");
     driven.settle();
     // So many symbols that all groups have rows; then records that cannot be read, larger than any topic takes.
     let mut batch = Vec::new();
@@ -407,18 +430,17 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
         let lane = draws.below(lanes) as i32;
         let reason = "\u{20ac}".repeat(draws.below(1 << 20) as usize);
         // A lane that is not started again is not lost again; where it was the last, that is the end.
-        let life = driven.lives[lane as usize];
-        let lost = driven.core.on_lane(driven.now_ns, lane, life, LaneNews::Lost { reason });
+        let life = driven.around.lives[lane as usize];
+        let lost = driven.tell(Event::Lane { lane, life, news: LaneNews::Lost { reason } });
         driven.settle();
         if lost.is_err() {
             return;
         }
     }
     // A checkpoint has the whole configuration, and the state beside it.
-    driven.now_ns += driven.config.core.times.checkpoint_interval_ns;
-    driven.core.on_time(driven.now_ns).expect("the scheduler takes it");
+    driven.around.now_ns += driven.around.config.core.times.checkpoint_interval_ns;
     driven.settle();
-    driven.core.on_stop(driven.now_ns, Stop::Now).expect("the scheduler takes it");
+    driven.tell(Event::Stop(Stop::Now)).expect("the scheduler takes it");
     driven.settle();
-    assert!(driven.largest_entry > 0);
+    assert!(driven.around.largest_entry > 0);
 }

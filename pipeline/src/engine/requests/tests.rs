@@ -132,24 +132,25 @@ fn a_transaction_that_does_not_end_holds_up_no_other_partition() {
     let names = RequestNames { requests: REQUESTS.to_owned(), results: RESULTS.to_owned() };
     let source = RequestSource::start(log.clone(), names);
     let tell = |command| source.commands.send(command).expect("the thread runs");
-    let next = || source.events.recv_timeout(ANSWER_MAX).expect("the thread tells it");
+    let next =
+        || source.events.recv_timeout(ANSWER_MAX).expect("the thread tells it").expect("the log works");
 
     tell(RequestCommand::Open { partition: HELD, assignment: 1, committed: Committed::default() });
     tell(RequestCommand::Open { partition: OTHER, assignment: 2, committed: Committed::default() });
     let opened = next();
     assert!(matches!(
         opened,
-        RequestEvent::Opened { partition: OTHER, assignment: 2, committed: Committed { offset: 0, .. }, .. }
+        Event::RequestsOpened { partition: OTHER, assignment: 2, committed: Committed { offset: 0, .. }, .. }
     ));
     let expect = |partition: i32, generation: u64, offset: i64| loop {
         match next() {
-            RequestEvent::Position { .. } => {}
-            RequestEvent::Requests { partition: of, generation: under, requests } => {
+            Event::RequestsPosition { .. } => {}
+            Event::Requests { partition: of, generation: under, requests } => {
                 let offsets: Vec<i64> = requests.iter().map(|request| request.offset).collect();
                 assert_eq!((of, under, offsets), (partition, generation, vec![offset]));
                 return;
             }
-            RequestEvent::Opened { .. } | RequestEvent::Failed(_) => panic!("neither is to be told"),
+            _ => panic!("nothing else is to be told"),
         }
     };
     tell(RequestCommand::Read { partition: OTHER, offset: 0, generation: 7 });
@@ -162,10 +163,10 @@ fn a_transaction_that_does_not_end_holds_up_no_other_partition() {
 
     has_ended.store(true, Ordering::Relaxed);
     let mut opened = next();
-    while matches!(opened, RequestEvent::Position { .. }) {
+    while matches!(opened, Event::RequestsPosition { .. }) {
         opened = next();
     }
-    assert!(matches!(opened, RequestEvent::Opened { partition: HELD, assignment: 3, .. }));
+    assert!(matches!(opened, Event::RequestsOpened { partition: HELD, assignment: 3, .. }));
     tell(RequestCommand::Read { partition: HELD, offset: 0, generation: 8 });
     expect(HELD, 8, 0);
     source.stop();

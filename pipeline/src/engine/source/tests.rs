@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use warptape_engine::{AcceptedLoss, Topics};
-use warptape_eventlog::{Durability, EventLog, OffsetRange, SqliteLog};
+use warptape_eventlog::{Durability, EventLog, OffsetRange, Record, SqliteLog};
 
 use super::*;
 use crate::engine::journals::Journals;
@@ -97,8 +97,8 @@ fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
     loop {
         assert!(begun.elapsed() < ANSWER_MAX, "it is not told");
         let event = source.events.recv_timeout(ANSWER_MAX).expect("records come without end");
-        if let SourceEvent::Positions(moved) = event {
-            assert!(moved.contains(&(0, 3, POSITION)), "{moved:?}");
+        if let Event::Positions(moved) = event {
+            assert!(moved.contains(&Position { partition: 0, generation: 3, offset: POSITION }), "{moved:?}");
             break;
         }
     }

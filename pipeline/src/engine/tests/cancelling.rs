@@ -54,17 +54,16 @@ fn a_request_is_cancelled_wherever_it_is() {
         let asked = request(0, Some(9_000_000_000), &json!({"from": "market"}));
         shell.read(now_ns, vec![asked]);
         if stage > 0 {
-            shell.core.on_time(now_ns).expect(TOLD);
+            shell.settle(now_ns);
         }
         if stage == 2 {
-            for command in shell.core.take_commands() {
-                if let Command::Prepare(preparation) = command {
-                    shell.core.on_prepared(now_ns, preparation.run()).expect(TOLD);
-                }
-            }
-            assert_eq!(shell.core.risk_tasks(), 1);
+            shell.around.held_slices = Some(Vec::new());
+            let prepared = shell.around.preparations.remove(0).run();
+            shell.tell(now_ns, Event::Prepared(prepared));
+            assert_eq!(shell.core.status().tasks, 1);
         }
         shell.read(now_ns, vec![cancels(1, "0")]);
+        shell.around.news.extend(shell.around.held_slices.take().into_iter().flatten());
         let results = shell.results(now_ns);
         let expected = [("0", Some(RiskErrorCode::Expired), None), ("1", None, Some("0"))];
         assert_eq!(told(&results), expected, "{stage}");
@@ -74,12 +73,12 @@ fn a_request_is_cancelled_wherever_it_is() {
         assert_eq!(dropped.count(), usize::from(stage == 2), "{stage}");
         // What was under way for it is for nothing.
         shell.turn(now_ns);
-        while !shell.preparations.is_empty() {
+        while !shell.around.preparations.is_empty() {
             shell.prepare(now_ns);
         }
         assert!(shell.results(10_000_000_000).is_empty());
-        assert_eq!(shell.core.risk_tasks(), 0);
-        assert_eq!(shell.core.wake_at_ns(), None);
+        assert_eq!(shell.core.status().tasks, 0);
+        assert_eq!(shell.wants().wake_at_ns, None);
     }
 }
 
@@ -127,10 +126,9 @@ fn what_would_take_too_long_is_refused() {
 fn what_had_no_answer_when_its_partition_came_is_told() {
     let mut shell = Shell::begin_with(0, 20);
     let mut read = |offsets: std::ops::Range<i64>| {
-        shell.told.clear();
+        shell.around.told.clear();
         shell.read(0, offsets.map(|offset| request(offset, None, &json!(100.0))).collect());
-        shell.obey(0);
-        let told = shell.told.iter().filter(|(event, _)| *event == LifecycleEvent::Restored);
+        let told = shell.around.told.iter().filter(|(event, _)| *event == LifecycleEvent::Restored);
         told.map(|(_, detail)| detail.clone()).collect::<Vec<_>>()
     };
     assert_eq!(read(0..19), [""; 0], "not all of them are read");

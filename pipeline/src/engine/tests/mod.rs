@@ -1,13 +1,18 @@
 //! The core under a shell that does everything at once: what it decides about records, requests and commits.
 
 mod cancelling;
+mod driving;
 mod risk;
 mod segments;
 
+use std::collections::VecDeque;
+use std::mem::take;
+
 use serde_json::{Value, json};
 use warptape_engine::{
-    AfterAbort, Answered, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Config, Core, Haste,
-    JournalPositions, LaneCommand, LaneNews, Preparation, ReadRequest, Restored, Slice,
+    Answered, Assigned, Command, CommitAttempt, CommitRequest, Conclusion, Config, Core, CoreError, Event,
+    Haste, JournalPositions, LaneCommand, LaneNews, Outside, Preparation, ReadRequest, Restored, Slice,
+    Wants, settle, tell,
 };
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
@@ -24,10 +29,20 @@ use crate::settings::{Sources, load};
 const TOLD: &str = "the core takes it";
 const PARTITION: i32 = 0;
 
-/// A core with one lane, and what it commanded that is still to be done.
+/// A core with one lane.
 struct Shell {
     core: Core,
+    around: Around,
+}
+
+/// What is around the core, and what it commanded that is still to be done.
+struct Around {
     config: EngineConfig,
+    now_ns: i64,
+    /// What the lane is to tell.
+    news: VecDeque<Event>,
+    /// What others are to tell.
+    events: VecDeque<Event>,
     /// Of ticks, and of requests.
     generations: [u64; 2],
     lane: LaneStages,
@@ -40,12 +55,101 @@ struct Shell {
     batches: usize,
     /// Whether lanes never finish a batch.
     holds_batches: bool,
-    /// True if lanes never finish a slice.
-    holds_slices: bool,
+    /// What lanes are to tell of slices only when they are let; `None` where they tell it at once.
+    held_slices: Option<Vec<Event>>,
+    /// Whether commits have no end; if so, the one that is under way.
+    held_commit: Option<Option<Box<CommitRequest>>>,
     /// Slices that lanes were told to do: when, and whether they were of critical tasks.
     slices: Vec<(i64, bool)>,
     /// Requests that lay there when the partition came.
     requests_before: i64,
+}
+
+impl Outside for Around {
+    type Error = CoreError;
+
+    fn now_ns(&self) -> i64 {
+        self.now_ns
+    }
+
+    /// The lane is done at once with all that it is told.
+    fn execute(&mut self, command: Command, _: &Core) -> Result<(), CoreError> {
+        match command {
+            Command::Prepare(preparation) => self.preparations.push(preparation),
+            Command::Abandon { number } => self.abandoned.push(number),
+            Command::Conclude(conclusion) => self.conclusions.push(conclusion),
+            Command::Slice { lane, slice: Slice { slice, task, units, critical }, .. } => {
+                self.slices.push((self.now_ns, critical));
+                let partial = task.run(Isa::Baseline, units);
+                let news = LaneNews::SliceDone { slice, service_ns: 1, partial };
+                let done = Event::Lane { lane, life: 0, news };
+                match &mut self.held_slices {
+                    Some(held) => held.push(done),
+                    None => self.news.push_back(done),
+                }
+            }
+            Command::Lane(_, LaneCommand::Run(_)) if self.holds_batches => {}
+            Command::Lane(lane, command) => match self.lane.obey(command).expect("it is on the host") {
+                Some(LaneResult::Batch { batch, parts }) => {
+                    self.batches += 1;
+                    let news = LaneNews::Completed { batch, service_ns: 1, parts, memory_bytes: None };
+                    self.news.push_back(Event::Lane { lane, life: 0, news });
+                }
+                Some(LaneResult::Released { .. }) | None => {}
+            },
+            Command::Commit(request) => match &mut self.held_commit {
+                Some(held) => *held = Some(request),
+                None => {
+                    self.events.push_back(Event::Committed(written(self.now_ns)));
+                    self.commits.push(*request);
+                }
+            },
+            Command::GiveUp => panic!("the log takes what is committed"),
+            Command::Restore { number, .. } => {
+                let restored = Box::new(Restored::beginning(&self.config.core.stages, Isa::Baseline));
+                self.events.push_back(Event::Restored { number, restored });
+            }
+            Command::Seek { generation, .. } => self.generations[0] = generation,
+            Command::OpenRequests { partition, assignment, committed } => {
+                let (found_before, answered) = (self.requests_before, Answered::default());
+                self.events.push_back(Event::RequestsOpened {
+                    partition,
+                    assignment,
+                    committed,
+                    found_before,
+                    answered,
+                });
+            }
+            Command::ReadRequests { generation, .. } => self.generations[1] = generation,
+            Command::Lifecycle(event, detail) => self.told.push((event, detail)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn lane_news(&mut self) -> Option<Event> {
+        self.news.pop_front()
+    }
+}
+
+/// An outside that executes nothing.
+#[derive(Default)]
+struct Collected {
+    now_ns: i64,
+    commands: Vec<Command>,
+}
+
+impl Outside for Collected {
+    type Error = CoreError;
+
+    fn now_ns(&self) -> i64 {
+        self.now_ns
+    }
+
+    fn execute(&mut self, command: Command, _: &Core) -> Result<(), CoreError> {
+        self.commands.push(command);
+        Ok(())
+    }
 }
 
 impl Shell {
@@ -77,9 +181,11 @@ impl Shell {
         let core = Core::new(core_config, Box::new(TickDecoder::new()), None, JournalPositions::beginning())
             .expect("a new journal can be begun");
         let lane = LaneStages::on_host(&config.core.stages, Isa::Baseline);
-        let mut shell = Self {
-            core,
+        let around = Around {
             config,
+            now_ns: 0,
+            news: VecDeque::new(),
+            events: VecDeque::new(),
             generations: [0; 2],
             lane,
             preparations: Vec::new(),
@@ -89,103 +195,67 @@ impl Shell {
             commits: Vec::new(),
             batches: 0,
             holds_batches: false,
-            holds_slices: false,
+            held_slices: None,
+            held_commit: None,
             slices: Vec::new(),
             requests_before,
         };
-        shell.core.begin(0).expect(TOLD);
-        shell.core.on_assigned(0, vec![assigned]).expect(TOLD);
-        shell.obey(0);
+        let mut shell = Self { core, around };
+        shell.tell(0, Event::Begun);
+        shell.tell(0, Event::Assigned(vec![assigned]));
         shell.turn(0);
-        shell.commits.clear();
+        shell.around.commits.clear();
         shell
     }
 
-    /// What the engine's loop does after each event; the lane is done at once with all that it is told.
+    fn tell(&mut self, now_ns: i64, event: Event) {
+        self.around.now_ns = now_ns;
+        tell(&mut self.core, &mut self.around, event).expect(TOLD);
+    }
+
+    /// The engine does what is due, once.
+    fn settle(&mut self, now_ns: i64) {
+        self.around.now_ns = now_ns;
+        settle(&mut self.core, &mut self.around).expect(TOLD);
+    }
+
+    /// The same, until nothing is left to be told or committed.
     fn turn(&mut self, now_ns: i64) {
         loop {
-            self.core.on_wake(now_ns).expect(TOLD);
-            self.obey(now_ns);
-            self.core.on_time(now_ns).expect(TOLD);
-            self.obey(now_ns);
-            self.core.write_entries();
-            if !self.core.has_uncommitted() {
+            self.settle(now_ns);
+            while let Some(event) = self.around.events.pop_front() {
+                self.tell(now_ns, event);
+            }
+            if !self.core.status().has_uncommitted && self.around.news.is_empty() {
                 return;
             }
         }
     }
 
-    fn obey(&mut self, now_ns: i64) {
-        loop {
-            let commands = self.core.take_commands();
-            if commands.is_empty() {
-                return;
-            }
-            for command in commands {
-                match command {
-                    Command::Prepare(preparation) => self.preparations.push(preparation),
-                    Command::Abandon { number } => self.abandoned.push(number),
-                    Command::Conclude(conclusion) => self.conclusions.push(conclusion),
-                    Command::Slice(lane, Slice { slice, task, units, critical }) => {
-                        self.slices.push((now_ns, critical));
-                        if self.holds_slices {
-                            continue;
-                        }
-                        let partial = task.run(Isa::Baseline, units);
-                        let done = LaneNews::SliceDone { slice, service_ns: 1, partial };
-                        self.core.on_lane(now_ns, lane, 0, done).expect(TOLD);
-                    }
-                    Command::Lane(_, LaneCommand::Run(_)) if self.holds_batches => {}
-                    Command::Lane(lane, command) => match self.lane.obey(command).expect("it is on the host")
-                    {
-                        Some(LaneResult::Batch { batch, parts }) => {
-                            self.batches += 1;
-                            let done =
-                                LaneNews::Completed { batch, service_ns: 1, parts, memory_bytes: None };
-                            self.core.on_lane(now_ns, lane, 0, done).expect(TOLD);
-                        }
-                        Some(LaneResult::Released { .. }) | None => {}
-                    },
-                    Command::Commit(request) => {
-                        self.core.on_committed(now_ns, written(now_ns)).expect(TOLD);
-                        self.commits.push(*request);
-                    }
-                    Command::Restore { number, .. } => {
-                        let beginning = Restored::beginning(&self.config.core.stages, Isa::Baseline);
-                        self.core.on_restored(now_ns, number, beginning).expect(TOLD);
-                    }
-                    Command::Seek { generation, .. } => self.generations[0] = generation,
-                    Command::OpenRequests { partition, assignment, committed } => {
-                        let answered = Answered::default();
-                        self.core.on_requests_opened(
-                            partition,
-                            assignment,
-                            committed,
-                            self.requests_before,
-                            answered,
-                        );
-                    }
-                    Command::ReadRequests { generation, .. } => self.generations[1] = generation,
-                    Command::Lifecycle(event, detail) => self.told.push((event, detail)),
-                    _ => {}
-                }
-            }
-        }
+    fn wants(&self) -> Wants {
+        self.core.wants().expect("nobody asked it to stop")
     }
 
     /// A trade comes; whether a batch is run for it, at once or when it has waited long enough.
     fn tick(&mut self, now_ns: i64, offset: i64) -> bool {
-        let before = self.batches;
-        self.core.on_records(now_ns, PARTITION, self.generations[0], &[trade(offset)], now_ns).expect(TOLD);
+        let before = self.around.batches;
+        self.records(now_ns, vec![trade(offset)]);
         self.turn(now_ns);
-        let due_ns = now_ns + self.config.core.scheduler.row_deadline_ns;
+        let due_ns = now_ns + self.around.config.core.scheduler.row_deadline_ns;
         self.turn(due_ns);
-        self.batches > before
+        self.around.batches > before
+    }
+
+    /// Records come.
+    fn records(&mut self, now_ns: i64, records: Vec<Record>) {
+        let generation = self.around.generations[0];
+        self.tell(now_ns, Event::Records { partition: PARTITION, generation, records, read_at_ns: now_ns });
     }
 
     /// Requests come.
     fn read(&mut self, now_ns: i64, requests: Vec<ReadRequest>) {
-        self.core.on_requests(now_ns, PARTITION, self.generations[1], requests).expect(TOLD);
+        let generation = self.around.generations[1];
+        self.tell(now_ns, Event::Requests { partition: PARTITION, generation, requests });
     }
 
     fn ask(&mut self, now_ns: i64, offset: i64, deadline_ns: Option<i64>) {
@@ -194,26 +264,27 @@ impl Shell {
     }
 
     fn prepare(&mut self, now_ns: i64) {
-        let preparation = self.preparations.remove(0);
-        let prepared = match self.abandoned.contains(&preparation.number()) {
+        let preparation = self.around.preparations.remove(0);
+        let prepared = match self.around.abandoned.contains(&preparation.number()) {
             true => preparation.abandon(),
             false => preparation.run(),
         };
-        self.core.on_prepared(now_ns, prepared).expect(TOLD);
+        self.tell(now_ns, Event::Prepared(prepared));
         self.turn(now_ns);
     }
 
     fn conclude(&mut self, now_ns: i64) {
-        let conclusion = self.conclusions.remove(0);
-        self.core.on_concluded(now_ns, conclusion.run(|| now_ns)).expect(TOLD);
+        let conclusion = self.around.conclusions.remove(0);
+        self.tell(now_ns, Event::Concluded(conclusion.run(|| now_ns)));
         self.turn(now_ns);
     }
 
     /// Takes the results that were committed until now.
     fn results(&mut self, now_ns: i64) -> Vec<RiskResult> {
         self.turn(now_ns);
-        let results: Vec<RiskResult> = self.commits.iter().flat_map(results).collect();
-        self.commits
+        let results: Vec<RiskResult> = self.around.commits.iter().flat_map(results).collect();
+        self.around
+            .commits
             .iter_mut()
             .flat_map(|commit| &mut commit.sealed)
             .for_each(|sealed| sealed.risk_results.clear());
@@ -222,7 +293,7 @@ impl Shell {
 
     /// The journal entries that were committed until now.
     fn entries(&self) -> Vec<warptape_schemas::journal::JournalEntry> {
-        let entries = self.commits.iter().flat_map(|commit| &commit.entries);
+        let entries = self.around.commits.iter().flat_map(|commit| &commit.entries);
         entries.map(|(_, entry)| decode_journal_entry(entry).expect("an entry")).collect()
     }
 }
@@ -281,19 +352,20 @@ fn no_ticks_are_read_while_too_much_waits_for_a_commit_and_requests_are() {
     let mut shell = Shell::begin(0);
     // Each is a dead letter with half of the record. The commit with the first is under way.
     let records: Vec<Record> = (0..35).map(|offset| unreadable(offset, 1 << 20)).collect();
-    let core = &mut shell.core;
-    core.on_records(0, PARTITION, shell.generations[0], &records[..1], 0).expect(TOLD);
-    core.on_time(0).expect(TOLD);
-    assert!(core.take_commands().iter().any(|command| matches!(command, Command::Commit(_))));
-    core.on_records(0, PARTITION, shell.generations[0], &records[1..], 0).expect(TOLD);
-    assert!(!core.takes_records() && core.takes_requests());
+    let mut records = records.into_iter();
+    shell.around.held_commit = Some(None);
+    shell.records(0, records.by_ref().take(1).collect());
+    shell.settle(0);
+    assert!(matches!(shell.around.held_commit.take(), Some(Some(_))));
+    shell.records(0, records.collect());
+    assert!(!shell.wants().records && shell.wants().requests);
     // It asks nothing of the market, and becomes a task as well.
-    core.on_requests(0, PARTITION, shell.generations[1], vec![request(0, None, &json!(100.0))]).expect(TOLD);
-    core.on_time(0).expect(TOLD);
-    assert!(core.take_commands().iter().any(|command| matches!(command, Command::Prepare(_))));
-    core.on_committed(0, written(0)).expect(TOLD);
+    shell.read(0, vec![request(0, None, &json!(100.0))]);
+    shell.settle(0);
+    assert_eq!(shell.around.preparations.len(), 1);
+    shell.tell(0, Event::Committed(written(0)));
     shell.turn(0);
-    assert!(shell.core.takes_records() && shell.core.takes_requests());
+    assert!(shell.wants().records && shell.wants().requests);
 }
 
 /// An attempt that took no time.
@@ -315,20 +387,22 @@ fn outcomes(entries: &[(i64, Vec<u8>)]) -> Vec<CommitEnded> {
 fn the_outcome_of_a_commit_is_told_in_the_next_one_and_causes_none() {
     let mut shell = Shell::begin(0);
     shell.tick(0, 0);
-    let last = shell.commits.last().expect("the tick is committed").last_entry().expect("it has entries");
+    let last =
+        shell.around.commits.last().expect("the tick is committed").last_entry().expect("it has entries");
     let sealed = decode_journal_entry(last).expect("an entry").sequence;
-    let commits = shell.commits.len();
+    let commits = shell.around.commits.len();
     // A process that has nothing to do stays silent: it writes no checkpoint for the sake of an outcome either.
     let hour_ns = 3_600_000_000_000;
     for now_ns in [hour_ns, 2 * hour_ns, 3 * hour_ns] {
         shell.turn(now_ns);
     }
-    let silent = shell.commits.len();
+    let silent = shell.around.commits.len();
     shell.turn(4 * hour_ns);
-    assert_eq!(shell.commits.len(), silent, "outcomes alone are no reason to commit");
+    assert_eq!(shell.around.commits.len(), silent, "outcomes alone are no reason to commit");
     assert!(silent <= commits + 1, "a checkpoint at most");
     shell.tick(5 * hour_ns, 1);
-    let entries: Vec<_> = shell.commits[commits..].iter().flat_map(|commit| commit.entries.clone()).collect();
+    let entries: Vec<_> =
+        shell.around.commits[commits..].iter().flat_map(|commit| commit.entries.clone()).collect();
     let ended = outcomes(&entries);
     let CommitAttempt { sent_ns, ended_ns, looked_up } = written(0);
     let expected =
@@ -339,28 +413,25 @@ fn the_outcome_of_a_commit_is_told_in_the_next_one_and_causes_none() {
 #[test]
 fn each_attempt_of_a_commit_is_told() {
     let mut shell = Shell::begin(0);
-    let core = &mut shell.core;
-    core.on_records(0, PARTITION, shell.generations[0], &[unreadable(0, 10)], 0).expect(TOLD);
-    let commit = |core: &mut Core, now_ns| {
-        core.on_time(now_ns).expect(TOLD);
-        let commits = core.take_commands().into_iter().filter_map(|command| match command {
-            Command::Commit(request) => Some(request),
-            _ => None,
-        });
-        commits.last().expect("it is time for a commit")
+    shell.around.held_commit = Some(None);
+    shell.records(0, vec![unreadable(0, 10)]);
+    let commit = |shell: &mut Shell, now_ns| {
+        shell.settle(now_ns);
+        let held = shell.around.held_commit.as_mut().and_then(Option::take);
+        held.expect("it is time for a commit")
     };
-    let request = commit(core, 0);
+    let request = commit(&mut shell, 0);
     let sealed =
         decode_journal_entry(request.last_entry().expect("it has entries")).expect("an entry").sequence;
     let entries = request.entries.clone();
-    let again = core.on_aborted(5, CommitAttempt { looked_up: true, ..written(4) }, request, "refused");
-    assert_eq!(again.expect(TOLD), AfterAbort::Again);
+    let attempt = CommitAttempt { looked_up: true, ..written(4) };
+    shell.tell(5, Event::Aborted { attempt, request, reason: "refused".to_owned() });
     let later_ns = 1_000_000_000;
-    let request = commit(core, later_ns);
+    let request = commit(&mut shell, later_ns);
     assert_eq!(request.entries, entries, "it is sent again as it was");
-    core.on_committed(later_ns, written(later_ns)).expect(TOLD);
-    core.on_records(later_ns, PARTITION, shell.generations[0], &[unreadable(1, 10)], 0).expect(TOLD);
-    let ended = outcomes(&commit(core, 2 * later_ns).entries);
+    shell.tell(later_ns, Event::Committed(written(later_ns)));
+    shell.records(later_ns, vec![unreadable(1, 10)]);
+    let ended = outcomes(&commit(&mut shell, 2 * later_ns).entries);
     let told: Vec<_> =
         ended.iter().map(|ended| (ended.attempt, ended.outcome, ended.sent_ns, ended.looked_up)).collect();
     assert_eq!(told, [(1, CommitOutcome::Aborted, 4, true), (2, CommitOutcome::Committed, later_ns, false)]);
@@ -373,10 +444,10 @@ fn each_transaction_says_how_far_the_journal_reaches() {
     for offset in 0..3 {
         shell.tick(offset * 1_000_000_000, offset);
     }
-    shell.core.on_lost(4_000_000_000, &[PARTITION]).expect(TOLD);
+    shell.tell(4_000_000_000, Event::Lost(vec![PARTITION]));
     shell.turn(4_000_000_000);
     let (mut sealed, mut others) = (0, 0);
-    for commit in shell.commits.iter().filter(|commit| !commit.entries.is_empty()) {
+    for commit in shell.around.commits.iter().filter(|commit| !commit.entries.is_empty()) {
         let last = decode_journal_entry(commit.last_entry().expect("there are some")).expect("an entry");
         if matches!(last.input, Input::Sealed(_)) {
             assert_eq!(commit.journal_end, None, "what it accounts for tells");

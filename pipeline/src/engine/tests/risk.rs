@@ -1,5 +1,6 @@
 //! Requests that are prepared and concluded while ticks go on.
 
+use warptape_engine::Position;
 use warptape_schemas::journal::{Decision, Input};
 
 use super::*;
@@ -9,10 +10,10 @@ fn ticks_go_on_while_a_request_is_prepared_and_concluded() {
     let mut shell = Shell::begin(0);
     assert!(shell.tick(0, 0));
     shell.ask(1_000_000_000, 0, None);
-    assert_eq!(shell.preparations.len(), 1);
+    assert_eq!(shell.around.preparations.len(), 1);
     assert!(shell.tick(1_000_000_000, 1), "while it is prepared");
     shell.prepare(2_000_000_000);
-    assert_eq!(shell.conclusions.len(), 1, "the lane was done at once");
+    assert_eq!(shell.around.conclusions.len(), 1, "the lane was done at once");
     assert!(shell.tick(2_000_000_000, 2), "while it is concluded");
     assert!(shell.results(2_000_000_000).is_empty());
     shell.conclude(3_000_000_000);
@@ -30,10 +31,11 @@ fn a_market_is_as_new_as_it_was_though_no_records_stand_before_the_offset() {
     shell.ask(0, 0, None);
     shell.tick(0, 0);
     shell.tick(1_000_000_000, 1);
-    assert!(shell.preparations.is_empty(), "more is to be read");
-    shell.core.on_position(2_000_000_000, PARTITION, shell.generations[0], 3).expect(TOLD);
+    assert!(shell.around.preparations.is_empty(), "more is to be read");
+    let position = Position { partition: PARTITION, generation: shell.around.generations[0], offset: 3 };
+    shell.tell(2_000_000_000, Event::Positions(vec![position]));
     shell.turn(2_000_000_000);
-    assert_eq!(shell.preparations.len(), 1);
+    assert_eq!(shell.around.preparations.len(), 1);
 }
 
 #[test]
@@ -41,8 +43,8 @@ fn a_deadline_passes_whatever_a_request_waits_for() {
     for is_prepared in [false, true] {
         let mut shell = Shell::begin(i64::from(!is_prepared));
         shell.ask(5, 0, Some(70));
-        assert_eq!(shell.preparations.len(), usize::from(is_prepared));
-        assert_eq!(shell.core.wake_at_ns(), Some(70));
+        assert_eq!(shell.around.preparations.len(), usize::from(is_prepared));
+        assert_eq!(shell.wants().wake_at_ns, Some(70));
         assert!(shell.results(69).is_empty());
         let [result] = &shell.results(70)[..] else { panic!("there is one request") };
         assert_eq!((code(result), result.finished_ns), (Some(RiskErrorCode::Expired), 70));
@@ -57,8 +59,8 @@ fn a_deadline_passes_whatever_a_request_waits_for() {
         if is_prepared {
             shell.prepare(80);
         }
-        assert!(shell.core.take_commands().is_empty() && shell.results(90).is_empty());
-        assert_eq!(shell.core.wake_at_ns(), None);
+        assert!(shell.core.poll().is_none() && shell.results(90).is_empty());
+        assert_eq!(shell.wants().wake_at_ns, None);
     }
 }
 
@@ -81,15 +83,15 @@ fn what_is_done_for_a_partition_that_has_gone_is_for_nothing() {
         if is_concluded {
             shell.prepare(1_000_000_000);
         }
-        shell.core.on_lost(2_000_000_000, &[PARTITION]).expect(TOLD);
+        shell.tell(2_000_000_000, Event::Lost(vec![PARTITION]));
         shell.turn(2_000_000_000);
         match is_concluded {
             true => shell.conclude(3_000_000_000),
             false => shell.prepare(3_000_000_000),
         }
         shell.turn(10_000_000_000);
-        assert!(shell.conclusions.is_empty() && shell.results(10_000_000_000).is_empty());
-        assert_eq!(shell.core.risk_tasks(), 0);
+        assert!(shell.around.conclusions.is_empty() && shell.results(10_000_000_000).is_empty());
+        assert_eq!(shell.core.status().tasks, 0);
     }
 }
 
@@ -110,7 +112,7 @@ fn requests_begin_though_a_lane_is_never_without_ticks() {
             config.scheduler.risk.critical_percent = critical_percent;
         });
         assert!(shell.tick(0, 0));
-        shell.holds_batches = true;
+        shell.around.holds_batches = true;
         shell.tick(10 * MILLISECOND, 1);
         let asked_ns = 20 * MILLISECOND;
         shell.read(
@@ -128,7 +130,7 @@ fn requests_begin_though_a_lane_is_never_without_ticks() {
             shell.turn(at_ns);
         }
         let first_ns = |is_critical| {
-            let mut slices = shell.slices.iter().filter(|(_, critical)| *critical == is_critical);
+            let mut slices = shell.around.slices.iter().filter(|(_, critical)| *critical == is_critical);
             slices.next().map(|(at_ns, _)| (at_ns - asked_ns) / MILLISECOND)
         };
         [first_ns(true), first_ns(false)]
@@ -146,10 +148,10 @@ fn the_most_urgent_request_is_prepared_first() {
     for (class, offset) in classes.into_iter().zip(0..) {
         shell.read(0, vec![request_of(class, offset, &json!({"from": "market"}))]);
     }
-    assert!(shell.preparations.is_empty());
+    assert!(shell.around.preparations.is_empty());
     shell.tick(1, 0);
     let mut offsets = Vec::new();
-    while let Some(preparation) = shell.preparations.first() {
+    while let Some(preparation) = shell.around.preparations.first() {
         offsets.push(preparation.offset);
         shell.prepare(2);
     }
@@ -162,17 +164,21 @@ fn what_is_prepared_in_vain_makes_room_only_when_it_is_done() {
     assert!(shell.tick(0, 0));
     let (now_ns, deadline_ns) = (1_000_000_000, 1_050_000_000);
     (0..100).for_each(|offset| shell.ask(now_ns, offset, Some(deadline_ns)));
-    let under_way = shell.preparations.len();
+    let under_way = shell.around.preparations.len();
     assert!(under_way < 100, "{under_way} are prepared at once");
     shell.turn(deadline_ns);
     let results = shell.results(deadline_ns);
     assert_eq!(results.len(), 100);
     assert!(results.iter().all(|result| code(result) == Some(RiskErrorCode::Expired)));
     (100..200).for_each(|offset| shell.ask(deadline_ns, offset, None));
-    assert_eq!(shell.preparations.len(), under_way, "nobody wants them, but they are still to be done");
-    assert_eq!(shell.abandoned.len(), under_way, "so they may be left out");
+    assert_eq!(
+        shell.around.preparations.len(),
+        under_way,
+        "nobody wants them, but they are still to be done"
+    );
+    assert_eq!(shell.around.abandoned.len(), under_way, "so they may be left out");
     shell.prepare(deadline_ns);
-    assert_eq!(shell.preparations.len(), under_way, "one has gone, and one come");
+    assert_eq!(shell.around.preparations.len(), under_way, "one has gone, and one come");
 }
 
 /// Ticks lie there when a partition comes: two that were processed, of which the state lacks both, and three that were not.
@@ -188,7 +194,7 @@ fn requests_are_answered_while_ticks_are_caught_up_with() {
     let mut begun = Vec::new();
     for offset in 0..=5 {
         shell.turn(offset);
-        begun.extend(shell.preparations.drain(..).map(|preparation| (offset, preparation.offset)));
+        begun.extend(shell.around.preparations.drain(..).map(|preparation| (offset, preparation.offset)));
         shell.tick(offset, offset);
     }
     // What asks nothing of the market at once, what asks it as of the processed ticks, and what says so once all ticks are accepted.
@@ -210,7 +216,7 @@ fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
     shell.read(2, vec![request_of("CRITICAL", 3, &json!(100.0)), request_of("BATCH", 4, &json!(100.0))]);
     shell.turn(2);
     let begun: Vec<_> =
-        shell.preparations.iter().map(|preparation| (preparation.offset, preparation.haste)).collect();
+        shell.around.preparations.iter().map(|preparation| (preparation.offset, preparation.haste)).collect();
     assert_eq!(begun, [(0, Haste::Yields), (1, Haste::Yields), (3, Haste::AtOnce), (4, Haste::Soon)]);
 }
 
@@ -219,12 +225,12 @@ fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
 fn a_critical_task_passes_a_slice_that_is_put_off() {
     let mut shell = Shell::begin_changed(0, 0, |config| config.lanes.truncate(1));
     shell.tick(0, 0);
-    shell.holds_slices = true;
+    shell.around.held_slices = Some(Vec::new());
     for (class, offset) in [("BATCH", 0), ("BATCH", 1), ("CRITICAL", 2), ("CRITICAL", 3)] {
         shell.read(offset, vec![request_of(class, offset, &json!(100.0))]);
         shell.turn(offset);
         shell.prepare(offset);
     }
     // The second one of each waits for the first.
-    assert_eq!(shell.slices, [(0, false), (2, true)]);
+    assert_eq!(shell.around.slices, [(0, false), (2, true)]);
 }

@@ -1,0 +1,140 @@
+//! The loop around a core, written once: in which order the core hears of what, and when its commands are executed.
+//!
+//! ```text
+//!  urgent requests ─► next event ─┬─► wakes of the scheduler ─► news of lanes ─► watch on lanes ─► urgent requests ─► time ─► entries
+//!  └──────────── drive ───────────┘   └──────────────────────────────────── settle ──────────────────────────────────────────────┘
+//! ```
+//!
+//! Every command is executed before the core hears of anything else. Production calls [`drive`]. The simulation, whose events come from a
+//! seed, calls [`tell`] and [`settle`].
+
+use warptape_events::journal::LaneId;
+
+use crate::command::Command;
+use crate::error::CoreError;
+use crate::event::Event;
+use crate::machine::{Core, Doing, Wants};
+use crate::observer::Observer;
+
+/// Requests, or fetches of them, that are taken before others are looked at.
+const URGENT_MAX: usize = 16;
+
+/// The surroundings of a core: they execute its commands, and hold what has happened meanwhile.
+pub trait Outside {
+    /// The error that ends the loop.
+    type Error: From<CoreError>;
+
+    /// The time, in nanoseconds since the epoch.
+    fn now_ns(&self) -> i64;
+
+    /// The observer of all events and commands.
+    fn observer(&mut self) -> impl Observer {}
+
+    /// Executes a command.
+    fn execute(&mut self, command: Command, core: &Core) -> Result<(), Self::Error>;
+
+    /// The next news of a lane that the core has not heard.
+    fn lane_news(&mut self) -> Option<Event> {
+        None
+    }
+
+    /// Activities of the threads of lanes on devices.
+    fn doing(&mut self) -> Vec<(LaneId, Doing)> {
+        Vec::new()
+    }
+
+    /// The next fetch of risk requests. It is asked for only while the core takes them.
+    fn read_requests(&mut self) -> Result<Option<Event>, Self::Error> {
+        Ok(None)
+    }
+
+    /// The next request that is prepared.
+    fn prepared_request(&mut self) -> Option<Event> {
+        None
+    }
+}
+
+/// An outside that can wait for events.
+pub trait Waits: Outside {
+    /// Waits for the next event that the core wants; `None` once the time of its wake has come.
+    fn next(&mut self, core: &Core, wants: Wants) -> Result<Option<Event>, Self::Error>;
+}
+
+/// Drives a core until everything before the stop that was asked for is processed and committed.
+pub fn drive<O: Waits>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
+    tell(core, outside, Event::Begun)?;
+    while !core.is_done() {
+        // What critical tasks wait for goes before ticks, whatever of these waits; each turn takes some of both.
+        let was_urgent = take_requests(core, outside)?;
+        let mut wants = core.wants_now();
+        if was_urgent {
+            wants.wake_at_ns = Some(i64::MIN);
+        }
+        if let Some(event) = outside.next(core, wants)? {
+            tell(core, outside, event)?;
+        }
+        settle(core, outside)?;
+    }
+    Ok(())
+}
+
+/// Tells a core of an event, and executes what it commands.
+pub fn tell<O: Outside>(core: &mut Core, outside: &mut O, event: Event) -> Result<(), O::Error> {
+    let now_ns = outside.now_ns();
+    let _span = event.span().entered();
+    outside.observer().on_event(now_ns, &event);
+    core.handle(event, now_ns)?;
+    execute(core, outside)
+}
+
+/// Has a core do what is due, with what has happened meanwhile. Wanted after each event: much of what events make possible is begun here.
+pub fn settle<O: Outside>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
+    // What was decided goes to the lanes now: not after its entry is encoded, or a commit that is due is sealed.
+    core.on_wake(outside.now_ns())?;
+    execute(core, outside)?;
+    // Whatever lanes have done meanwhile goes into the next commit.
+    while let Some(event) = outside.lane_news() {
+        tell(core, outside, event)?;
+    }
+    let now_ns = outside.now_ns();
+    core.on_watch(now_ns, &outside.doing())?;
+    execute(core, outside)?;
+    take_requests(core, outside)?;
+    core.on_time(outside.now_ns())?;
+    execute(core, outside)?;
+    // Lanes have what they are to do, so that nobody waits for this.
+    core.write_entries();
+    let now_ns = outside.now_ns();
+    outside.observer().on_settled(now_ns, core);
+    Ok(())
+}
+
+/// Takes requests that were read or prepared, up to so many of each as may wait. Whether there were any.
+fn take_requests<O: Outside>(core: &mut Core, outside: &mut O) -> Result<bool, O::Error> {
+    let mut were_there = false;
+    for _ in 0..URGENT_MAX {
+        // What is read goes first: among it may be what is more urgent than all that is prepared.
+        let read = if core.takes_requests() { outside.read_requests()? } else { None };
+        let prepared = outside.prepared_request();
+        if read.is_none() && prepared.is_none() {
+            break;
+        }
+        for event in [read, prepared].into_iter().flatten() {
+            tell(core, outside, event)?;
+        }
+        core.prepare_requests();
+        execute(core, outside)?;
+        were_there = true;
+    }
+    Ok(were_there)
+}
+
+/// Executes what the core has commanded.
+fn execute<O: Outside>(core: &mut Core, outside: &mut O) -> Result<(), O::Error> {
+    while let Some(command) = core.poll() {
+        let now_ns = outside.now_ns();
+        outside.observer().on_command(now_ns, &command);
+        outside.execute(command, core)?;
+    }
+    Ok(())
+}

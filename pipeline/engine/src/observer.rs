@@ -1,0 +1,51 @@
+//! Observers of a core: figures, logs and traces are made of what passes between it and its outside, and nothing is decided by them.
+
+use crate::command::Command;
+use crate::event::Event;
+use crate::machine::Core;
+
+/// A listener to what passes between a core and its outside.
+pub trait Observer {
+    /// The core is about to hear of an event.
+    fn on_event(&mut self, _now_ns: i64, _event: &Event) {}
+
+    /// The core has given a command, which is about to be executed.
+    fn on_command(&mut self, _now_ns: i64, _command: &Command) {}
+
+    /// The core has done what was due.
+    fn on_settled(&mut self, _now_ns: i64, _core: &Core) {}
+}
+
+impl Observer for () {}
+
+impl<O: Observer> Observer for &mut O {
+    fn on_event(&mut self, now_ns: i64, event: &Event) {
+        (**self).on_event(now_ns, event);
+    }
+
+    fn on_command(&mut self, now_ns: i64, command: &Command) {
+        (**self).on_command(now_ns, command);
+    }
+
+    fn on_settled(&mut self, now_ns: i64, core: &Core) {
+        (**self).on_settled(now_ns, core);
+    }
+}
+
+/// Both, one after the other.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn on_event(&mut self, now_ns: i64, event: &Event) {
+        self.0.on_event(now_ns, event);
+        self.1.on_event(now_ns, event);
+    }
+
+    fn on_command(&mut self, now_ns: i64, command: &Command) {
+        self.0.on_command(now_ns, command);
+        self.1.on_command(now_ns, command);
+    }
+
+    fn on_settled(&mut self, now_ns: i64, core: &Core) {
+        self.0.on_settled(now_ns, core);
+        self.1.on_settled(now_ns, core);
+    }
+}
