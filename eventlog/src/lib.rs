@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+pub mod background;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;

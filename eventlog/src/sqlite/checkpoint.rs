@@ -25,9 +25,9 @@ use super::disk;
 use super::file::LogFile;
 use super::format::PAGE_BYTES;
 use super::wake::lock;
-use warptape_background::BackgroundThread;
 
 use crate::LogError;
+use crate::background::BackgroundThread;
 
 /// What waits in the write-ahead log before it is folded back while commits go on, bytes. Each time costs the disk
 /// some waiting that commits may notice, so it is not small.

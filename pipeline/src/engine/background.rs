@@ -1,8 +1,8 @@
 //! Threads in the background for jobs that take so long that ticks should not wait for them. Each does one after the other.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use warptape_background::BackgroundThread;
 use warptape_engine::Haste;
+use warptape_eventlog::background::BackgroundThread;
 
 use super::EngineError;
 use super::worker::{Worker, report};

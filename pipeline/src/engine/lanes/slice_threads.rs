@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use warptape_background::{BackgroundThread, run_at_once};
+use warptape_eventlog::background::{BackgroundThread, run_at_once};
 use warptape_kernels::Isa;
 use warptape_kernels::device::DeviceError;
 use warptape_schemas::journal::LaneId;

@@ -1,6 +1,6 @@
 //! Threads in the background: they yield the processor to those that ticks go through.
 //!
-//! A crate of its own, because the lowest layer that needs it is the log and the highest is the shell.
+//! The lowest layer that needs them is the log, for checkpoints, and the highest is the engine's shell.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
