@@ -9,8 +9,6 @@ use warptape_schemas::journal::{
     Input, JournalEntry, PartitionAssigned, PartitionRevoked, Sealed, SealedPartition,
 };
 
-use crate::life::{ACCOUNTS_SINCE, version_of};
-
 /// Ranges of a partition that are kept apart; of more, neighbours are taken together.
 const RANGES_MAX: usize = 65_536;
 
@@ -55,9 +53,6 @@ pub(crate) struct Accounts {
     results_in_flight: Vec<i32>,
     /// Partitions that were assigned, and have no results since.
     assigned: BTreeSet<i32>,
-    /// Whether the process life that is read is of a version that accounts for nothing, and whether any life so far was.
-    is_older: bool,
-    has_older: bool,
     /// Whether neighbours were taken together.
     is_thinned: bool,
     /// Number of partitions of the journal: of processes.
@@ -91,18 +86,13 @@ impl Accounts {
     /// Another partition of the journal begins.
     pub(crate) fn begin(&mut self) {
         self.clear_in_flight();
-        self.is_older = false;
         self.journals += 1;
     }
 
-    /// The next entry, which `record` holds.
-    pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry) {
+    /// The next entry.
+    pub(crate) fn add(&mut self, entry: &JournalEntry) {
         match &entry.input {
-            Input::Started(_) => {
-                self.is_older = accounts_for_nothing(record);
-                self.has_older |= self.is_older;
-                self.clear_in_flight();
-            }
+            Input::Started(_) => self.clear_in_flight(),
             Input::Sealed(sealed) => self.seal(sealed),
             Input::PartitionAssigned(assigned) => {
                 self.assigned.insert(assigned.partition);
@@ -157,11 +147,6 @@ impl Accounts {
         }
     }
 
-    /// Whether any process life so far was of a version that accounts for nothing.
-    pub(crate) fn has_older(&self) -> bool {
-        self.has_older
-    }
-
     /// Forgets all ranges, where whoever reads the journal keeps those that it needs.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
@@ -170,15 +155,14 @@ impl Accounts {
 
     /// Transactions with results of a partition, in the order of the journals; `None` where some may be missing.
     pub(crate) fn results(&self, partition: i32) -> Option<&[SealedResults]> {
-        let is_whole = !self.has_older && !self.is_trimmed;
-        is_whole.then(|| self.results.get(&partition).map_or(&[][..], Vec::as_slice))
+        (!self.is_trimmed).then(|| self.results.get(&partition).map_or(&[][..], Vec::as_slice))
     }
 
     /// What is accounted for of a partition, of which the group has committed an offset.
     pub(crate) fn covered(&self, partition: i32, committed: i64) -> Covered {
         let mut ranges = self.partitions.get(&partition).cloned().unwrap_or_default();
         ranges.sort_by_key(|range| (range.first, range.may_be_void));
-        let is_whole = !self.has_older && !self.is_trimmed;
+        let is_whole = !self.is_trimmed;
         let first = ranges.first().map_or(committed, |range| range.first);
         let mut covered = Covered { to: if is_whole { 0 } else { first }, is_whole, ..Covered::default() };
         let mut is_left = vec![true; ranges.len()];
@@ -201,7 +185,7 @@ impl Accounts {
             let mut left =
                 ranges.iter().zip(&is_left).filter(|(range, is_left)| **is_left && !range.may_be_void);
             match left.find(|(range, _)| is_whole || range.first > at) {
-                // A process of an older version was the owner in between, or one whose journal has lost its beginning.
+                // A process was the owner in between whose journal has lost its beginning.
                 Some((later, _)) if !is_whole => covered.to = later.first,
                 other => {
                     covered.resumed = other.map(|(range, _)| range.first);
@@ -223,7 +207,7 @@ impl Accounts {
 
     /// Offsets at which transactions of a partition ended or began, of which the group has committed one; `None` where not all are known.
     pub(crate) fn ends(&self, partition: i32, committed: i64) -> Option<BTreeSet<i64>> {
-        if self.is_thinned || self.has_older || self.is_trimmed {
+        if self.is_thinned || self.is_trimmed {
             return None;
         }
         let ranges = self.covered(partition, committed).ranges;
@@ -234,21 +218,15 @@ impl Accounts {
     /// Whether what is accounted for agrees with the offset that the group has committed.
     pub(crate) fn agrees(&self, covered: &Covered, committed: i64) -> bool {
         // Records count as missing only where no other process can have gone on whose entries are unknown.
-        let is_alone = self.journals <= 1 && !self.is_older && !covered.ranges.is_empty();
+        let is_alone = self.journals <= 1 && !covered.ranges.is_empty();
         let is_behind = covered.to < committed && (covered.is_whole || is_alone);
         covered.resumed.is_none() && !is_behind && covered.to <= committed
     }
 
     /// First risk request of a partition without a result according to the entries; `None` where some entries may be missing.
     pub(crate) fn next_request(&self, partition: i32) -> Option<i64> {
-        let is_whole = !self.has_older && !self.is_trimmed;
-        is_whole.then(|| self.next_requests.get(&partition).copied().unwrap_or(0))
+        (!self.is_trimmed).then(|| self.next_requests.get(&partition).copied().unwrap_or(0))
     }
-}
-
-/// True if the record's version of the journal's entries accounts for nothing.
-pub(crate) fn accounts_for_nothing(record: &Record) -> bool {
-    (1..ACCOUNTS_SINCE).contains(&version_of(record))
 }
 
 /// Takes neighbours together, two by two.
@@ -367,8 +345,7 @@ mod tests {
     fn add(accounts: &mut Accounts, input: Input) {
         let (state_hash, hash, decisions) = (Digits::zeros(), Digits::zeros(), Vec::new());
         let entry = JournalEntry { sequence: 0, at_ns: 0, input, decisions, state_hash, hash };
-        let (key, headers, value) = (None, Vec::new(), Vec::new());
-        accounts.add(&Record { offset: 0, key, headers, timestamp_ns: 0, value }, &entry);
+        accounts.add(&entry);
     }
 
     fn seal(accounts: &mut Accounts, first_offset: i64, next_offset: i64) {
@@ -492,19 +469,6 @@ mod tests {
         check(&alone, 14, 14, true);
         check(&alone, 16, 14, true);
         check(&alone, 13, 14, false);
-    }
-
-    #[test]
-    fn beside_a_process_that_accounts_for_nothing_only_its_own_is_known() {
-        let mut accounts = Accounts { has_older: true, ..Accounts::default() };
-        accounts.begin();
-        seal(&mut accounts, 3, 6);
-        check(&accounts, 6, 6, true);
-        check(&accounts, 8, 6, false);
-        // A life of an older version has gone on.
-        accounts.is_older = true;
-        check(&accounts, 8, 6, true);
-        check(&accounts, 5, 6, false);
     }
 
     #[test]

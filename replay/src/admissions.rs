@@ -8,7 +8,6 @@ use warptape_schemas::journal::{
 };
 
 use crate::difference::{Difference, differences};
-use crate::life::version_of;
 use crate::segments::ConfigId;
 
 /// A request that was given to the scheduler.
@@ -22,8 +21,6 @@ pub(crate) struct Admission {
     pub(crate) at_ns: i64,
     /// Partition and offset of the entry.
     pub(crate) place: (i32, i64),
-    /// Version of the journal's entries that its process wrote.
-    pub(crate) version: u32,
     /// The task's first round as the scheduler was told of it, but for the market.
     pub(crate) arrived: Box<TaskArrived>,
     /// Behind its last unit so far.
@@ -65,9 +62,8 @@ pub(crate) struct Admissions {
     /// Index of the first admission of the process life that is read. The tasks of a life are numbered in order.
     life: usize,
     node: Arc<str>,
-    /// The partition of the journal that is read, and the version of entries that its process writes.
+    /// The partition of the journal that is read.
     journal: i32,
-    version: u32,
     /// The first later round that is not one of its task, as an admission of its own, with what speaks against it.
     pub(crate) misstated: Option<Box<(Admission, Vec<Difference>)>>,
 }
@@ -77,8 +73,6 @@ impl Admissions {
     pub(crate) fn begin(&mut self, journal: i32) {
         self.life = self.all.len();
         self.journal = journal;
-        // Not known where the beginning was removed.
-        self.version = 0;
     }
 
     /// The next entry, which `record` holds, of a process with this stage configuration.
@@ -86,7 +80,6 @@ impl Admissions {
         match &entry.input {
             Input::Started(started) => {
                 self.life = self.all.len();
-                self.version = version_of(record);
                 self.node = started.node.as_str().into();
                 self.starts.push(Start { node: self.node.clone(), at_ns: entry.at_ns, config });
             }
@@ -155,7 +148,6 @@ impl Admissions {
             sequence: entry.sequence,
             at_ns: entry.at_ns,
             place: (self.journal, record.offset),
-            version: self.version,
             units_end: arrived.units,
             arrived,
             as_of: as_of.into(),

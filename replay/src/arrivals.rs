@@ -13,19 +13,15 @@ use crate::{Difference, JournalDivergence};
 
 /// Arrivals of a partition that are kept apart; of more, neighbours are taken together.
 const RANGES_MAX: usize = 65_536;
-/// The first version of the journal's entries whose rows are dealt as they are now.
-const ROWS_SINCE: u32 = 10;
 
 /// All arrivals of a log.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     partitions: BTreeMap<i32, Vec<Arrival>>,
-    /// Where the next arrival of each partition begins in the life that is read, and which fold of its records it is of; empty in one of an
-    /// older version.
+    /// Where the next arrival of each partition begins in the life that is read, and which fold of its records it is of.
     positions: BTreeMap<i32, (i64, i64)>,
     /// The first record that the newest state of a partition under a configuration is made of.
     folds: BTreeMap<(i32, ConfigId), i64>,
-    is_older: bool,
     /// Rows and bytes of the life's first arrival: a row takes as many bytes in the whole life.
     row: Option<(i64, i64)>,
     /// Whether a lane was lost, and rows that were in flight arrive again.
@@ -68,24 +64,16 @@ impl Arrivals {
     /// Another partition of the journal begins.
     pub(crate) fn begin(&mut self) {
         self.positions.clear();
-        (self.is_older, self.again, self.row) = (false, false, None);
+        (self.again, self.row) = (false, None);
     }
 
-    /// The next entry, at an offset of a partition of the journal, of a process with this stage configuration. `version` is that of a start.
-    pub(crate) fn add(
-        &mut self,
-        journal: i32,
-        offset: i64,
-        entry: &JournalEntry,
-        version: u32,
-        config: ConfigId,
-    ) {
+    /// The next entry, at an offset of a partition of the journal, of a process with this stage configuration.
+    pub(crate) fn add(&mut self, journal: i32, offset: i64, entry: &JournalEntry, config: ConfigId) {
         let is_again = std::mem::take(&mut self.again);
         match &entry.input {
             Input::Started(_) => {
                 self.positions.clear();
                 self.row = None;
-                self.is_older = version < ROWS_SINCE;
             }
             Input::PartitionAssigned(assigned) => {
                 let &PartitionAssigned { partition, snapshot_offset, is_emptied, .. } = assigned;
@@ -103,7 +91,7 @@ impl Arrivals {
                 position.0 = arrived.next_offset;
                 // Rows of before arrive behind the loss of their lane, a partition at a time.
                 self.again = is_again && first == arrived.next_offset;
-                if !self.again && !self.is_older {
+                if !self.again {
                     let &JournalEntry { sequence, at_ns, .. } = entry;
                     self.push(first, arrived, Place { journal, offset, sequence, at_ns }, (config, fold));
                 }
@@ -211,7 +199,7 @@ mod tests {
     fn add(arrivals: &mut Arrivals, input: Input) {
         let (state_hash, hash, decisions) = (Digits::zeros(), Digits::zeros(), Vec::new());
         let entry = JournalEntry { sequence: 0, at_ns: 0, input, decisions, state_hash, hash };
-        arrivals.add(0, 0, &entry, ROWS_SINCE, 0);
+        arrivals.add(0, 0, &entry, 0);
     }
 
     fn arrive(arrivals: &mut Arrivals, next_offset: i64, rows: [i64; 2]) {

@@ -118,19 +118,8 @@ impl Comparison {
         self.identical
     }
 
-    /// The next record as the rerun gives it.
+    /// Compares with the next record as the rerun gives it.
     pub(crate) fn expect(&mut self, key: Option<&[u8]>, value: &[u8]) -> Result<(), LogError> {
-        self.expect_or(key, value, |_| false)
-    }
-
-    /// Compares with the next record as the rerun gives it; a record that `is_older` takes for what an older version wrote in its place
-    /// is identical as well.
-    pub(crate) fn expect_or(
-        &mut self,
-        key: Option<&[u8]>,
-        value: &[u8],
-        is_older: impl FnOnce(&Record) -> bool,
-    ) -> Result<(), LogError> {
         if self.is_before {
             return Ok(());
         }
@@ -143,7 +132,7 @@ impl Comparison {
             return Ok(());
         }
         let found = match self.recorded.next()? {
-            Some(found) if (found.key.as_deref() == key && found.value == value) || is_older(&found) => {
+            Some(found) if found.key.as_deref() == key && found.value == value => {
                 self.identical += 1;
                 self.next = found.offset + 1;
                 return Ok(());

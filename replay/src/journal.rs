@@ -11,13 +11,13 @@ use warptape_schemas::{ChainError, GENESIS_HASH, check_chain, decode_journal_ent
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::JournalDivergence;
-use crate::accounts::{Accounts, accounts_for_nothing};
+use crate::accounts::Accounts;
 use crate::admissions::Admissions;
 use crate::arrivals::Arrivals;
 use crate::assignments::Assignments;
 use crate::controls::Controls;
 use crate::difference::{Difference, differences};
-use crate::life::{LifeCheck, version_of};
+use crate::life::LifeCheck;
 use crate::segments::Segments;
 use crate::tenures::Tenures;
 
@@ -151,9 +151,6 @@ impl JournalCheck {
         };
         if let Input::Started(started) = &entry.input {
             self.chain.software = Some(started.software.clone());
-            if accounts_for_nothing(record) {
-                self.chain.positions.lose_track();
-            }
             if self.chain.is_headless {
                 self.begin_at(entry.sequence);
             }
@@ -255,10 +252,10 @@ impl JournalCheck {
         self.identical.decisions += entry.decisions.len() as u64;
         self.identical.processes += u64::from(matches!(entry.input, Input::Started(_)));
         self.segments.add(entry);
-        self.accounts.add(record, entry);
+        self.accounts.add(entry);
         self.tenures.add(entry);
         let (journal, config) = (self.chain.partition, self.segments.current());
-        self.arrivals.add(journal, record.offset, entry, version_of(record), config);
+        self.arrivals.add(journal, record.offset, entry, config);
         self.controls.add(entry);
         if let Some(admissions) = &mut self.admissions {
             admissions.add(record, entry, self.segments.current());

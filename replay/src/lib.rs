@@ -18,7 +18,6 @@ mod accounts;
 mod admissions;
 pub mod anchor;
 mod arrivals;
-mod asides;
 mod assignments;
 mod cause;
 pub mod chain;

@@ -10,16 +10,11 @@ use warptape_eventlog::Record;
 use warptape_schemas::journal::{
     Checkpoint, Input, JournalEntry, PartitionAssigned, Sealed, SealedPartition, Started, TaskArrived, TaskId,
 };
-use warptape_schemas::{fingerprint_of, known};
 use warptape_stages::StageConfig;
 
 use self::commits::CommitCheck;
 use crate::difference::{Difference, differences};
 
-/// The first version of the journal's entries that accounts for what is in the log.
-pub(crate) const ACCOUNTS_SINCE: u32 = 6;
-/// The first version of which all journals are of processes, which number their tasks without gaps.
-const TASKS_NUMBERED_SINCE: u32 = 11;
 const COMMITTED_OFFSET: &str = "input.PartitionAssigned.committed_offset";
 
 /// Compares the entries of one partition of the journal, in order.
@@ -33,12 +28,12 @@ pub(crate) struct LifeCheck {
     groups: Option<i32>,
     /// Partitions of this life, with how far each is sealed.
     sealed: BTreeMap<i32, Position>,
-    /// The same of all lives so far, where each of them accounts for what it did.
+    /// The same of all lives so far.
     journal: BTreeMap<i32, Position>,
     commits: CommitCheck,
     /// Number of the newest part of a checkpoint, and how many parts it is to have.
     part: Option<(i32, i32)>,
-    /// Number of the next request that becomes a task; `None` where the entries before were removed, or are of older software.
+    /// Number of the next request that becomes a task; `None` where the entries before were removed.
     task_next: Option<TaskId>,
 }
 
@@ -64,11 +59,9 @@ impl LifeCheck {
         let mut found = Vec::new();
         if let Input::Started(started) = &entry.input {
             found.extend(self.end());
-            let version = version_of(record);
-            let accounts = version >= ACCOUNTS_SINCE;
-            let journal = if accounts { std::mem::take(&mut self.journal) } else { BTreeMap::new() };
-            let task_next = (version >= TASKS_NUMBERED_SINCE).then_some(0);
-            *self = Self { journal, commits: CommitCheck::of(version), task_next, ..Self::default() };
+            let journal = std::mem::take(&mut self.journal);
+            let (commits, task_next) = (CommitCheck::whole(), Some(0));
+            *self = Self { journal, commits, task_next, ..Self::default() };
             self.begin(record, started);
         }
         found.extend(self.check_key(record));
@@ -198,10 +191,4 @@ impl LifeCheck {
 /// The end of the transactions behind which a partition is assigned: the records between it and the committed offset are given up.
 fn goes_on_at(assigned: &PartitionAssigned) -> i64 {
     assigned.lost_from.unwrap_or(assigned.committed_offset)
-}
-
-/// The version of the journal's entries that a record is of.
-pub(crate) fn version_of(record: &Record) -> u32 {
-    let schema = fingerprint_of(&record.value).and_then(known::by_fingerprint);
-    schema.map_or(0, |schema| schema.version)
 }

@@ -15,7 +15,6 @@ use warptape_stages::{
 
 use crate::OutputOptions;
 use crate::arrivals::weight;
-use crate::asides::is_older_dead_letter;
 use crate::comparison::Comparison;
 use crate::tally::{Counted, Tally};
 
@@ -223,8 +222,7 @@ impl Rerun {
                 self.bytes.clear();
                 outputs.tally.add(Counted::DeadLetters, record.offset, 1);
                 encode_dead_letter_of(&self.source, record, &error, &mut self.bytes);
-                let is_older = |found: &Record| is_older_dead_letter(found, &self.source, record, &error);
-                outputs.dead_letter.expect_or(None, &self.bytes, is_older)
+                outputs.dead_letter.expect(None, &self.bytes)
             }
         }
     }

@@ -24,10 +24,7 @@ use warptape_engine::payload_of;
 use warptape_eventlog::{EventLog, Record, TopicPartition};
 use warptape_schemas::journal::{AsOf, Input, TaskArrived};
 use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
-use warptape_schemas::{
-    DecodeError, Describer, decode_risk_request, decode_risk_result, encode_risk_result, fingerprint_of,
-    known,
-};
+use warptape_schemas::{DecodeError, Describer, decode_risk_request, decode_risk_result};
 use warptape_stages::risk::refusals::{self, RequestIds};
 
 use self::answers::{Answers, Missing, ResultsEnd};
@@ -62,8 +59,6 @@ pub(crate) struct RiskCheck<'a> {
     describer: Describer,
     /// Results found identical.
     pub(crate) identical: u64,
-    /// How many of these were made by earlier rules.
-    earlier: u64,
 }
 
 /// A result that is compared when the market has come to where its request met it.
@@ -128,7 +123,6 @@ impl<'a> RiskCheck<'a> {
             admissions,
             describer: Describer::new(),
             identical: 0,
-            earlier: 0,
         }
     }
 
@@ -147,12 +141,7 @@ impl<'a> RiskCheck<'a> {
                 return Ok(divergence);
             }
         }
-        let divergence = self.check_waiting(waiting, progress)?;
-        if self.earlier > 0 {
-            let results = self.earlier;
-            tracing::warn!(results, "risk results of earlier versions: their numbers are taken as they are");
-        }
-        Ok(divergence)
+        self.check_waiting(waiting, progress)
     }
 
     fn check_partition(
@@ -211,7 +200,6 @@ impl<'a> RiskCheck<'a> {
                         continue;
                     }
                     let divergence = self.compare(&end.source, &asked, &found, verdict, cancelled, None);
-                    self.earlier += u64::from(found.is_earlier());
                     if divergence.is_some() {
                         return Ok(divergence);
                     }
@@ -287,7 +275,6 @@ impl<'a> RiskCheck<'a> {
             let (_, source) = self.sources(partition);
             let fold = market.as_ref().map(|(_, market)| market);
             let divergence = self.compare(&source, &asked, &found, verdict, cancelled, fold);
-            self.earlier += u64::from(found.is_earlier());
             if divergence.is_some() {
                 return Ok(divergence);
             }
@@ -381,12 +368,6 @@ impl RiskCheck<'_> {
         let request = &asked.request;
         let problem = match verdict {
             Verdict::Not(differences) => OutputProblem::Changed { differences },
-            _ if found.is_earlier() => {
-                let mut value = Vec::new();
-                encode_risk_result(result, &mut value);
-                let record = Record { value, ..(*record).clone() };
-                self.difference(rerun::by_earlier_rules(result, request), i64::MAX, &record)?
-            }
             // Refusals are short.
             Verdict::Is(expected) => self.difference(*expected, i64::MAX, record)?,
             Verdict::Judged(_) => {
@@ -459,12 +440,6 @@ impl<'a> Found<'a> {
     fn of(record: &'a Record) -> Self {
         let result = decode_risk_result(&record.value).expect("what cannot be decoded is no answer");
         Self { record, result }
-    }
-
-    /// Whether it was made by earlier rules, by which nobody computes any more: then its numbers are taken as they are.
-    fn is_earlier(&self) -> bool {
-        let fingerprint = fingerprint_of(&self.record.value);
-        known::written(known::RISK_RESULT).all(|schema| Some(schema.fingerprint) != fingerprint)
     }
 }
 

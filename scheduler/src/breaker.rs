@@ -25,7 +25,6 @@ use warptape_events::journal::{
 };
 
 use crate::lanes::Lane;
-use crate::learnt::Rules;
 use crate::life::Life;
 use crate::service::{self, Change, Serving};
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -75,7 +74,7 @@ struct LaneBreaker {
     memory_errors: Option<i64>,
     heat: Heat,
     contribution: u64,
-    /// When its last batch that was held against a prediction was done; 0 where there was none, and by earlier rules. Checkpoints have it
+    /// When its last batch that was held against a prediction was done; 0 where there was none. Checkpoints have it
     /// behind the rest.
     #[serde(skip)]
     measured_ns: i64,
@@ -190,9 +189,7 @@ impl Breakers {
     /// measured as lately as a lane has to be slow for.
     fn others_percent(&self, life: &Life, at_ns: i64, lane: LaneId) -> Option<i64> {
         let slow_ns = life.config.breakers.map_or(0, |config| config.slow_ns);
-        let is_fresh = |breaker: &LaneBreaker| {
-            !life.learnt.later.rules.judge_by_most() || at_ns - breaker.measured_ns <= slow_ns
-        };
+        let is_fresh = |breaker: &LaneBreaker| at_ns - breaker.measured_ns <= slow_ns;
         let known = life.lanes.iter().zip(&self.lanes).filter(|(other, breaker)| {
             let serves = other.id != lane && other.ready && other.service.is_full();
             serves && breaker.slowness_percent > 0 && is_fresh(breaker)
@@ -227,27 +224,23 @@ pub(crate) fn batch_done(life: &mut Life, lane: LaneId, took: Took, decisions: &
     let limit = i64::from(config.slow_percent);
     let percent = (service_ns.saturating_mul(100) / predicted_ns.max(1)).clamp(1, PERCENT_MAX);
     let known = life.breakers.lanes[lane as usize].slowness_percent;
-    let by_most = life.learnt.later.rules.judge_by_most();
-    let counted = if by_most { percent.min(known.max(100) * OUTLIER) } else { percent };
+    let counted = percent.min(known.max(100) * OUTLIER);
     let smoothed = if known == 0 { counted } else { known + (counted - known) / SMOOTHING };
     let state = life.lanes[lane as usize].service.breaker();
     // Nothing tempers the first batch of a size: were it one of a lane that has just become slow, it would be what such a batch takes.
-    let alone = is_first && life.learnt.later.rules != Rules(1);
-    let teaching = if alone { smoothed.max(percent) } else { smoothed };
+    let teaching = if is_first { smoothed.max(percent) } else { smoothed };
     // A lane that is as fast as predicted is not slow beside others: most batches end here.
     let is_suspect = state == BreakerState::HalfOpen || teaching * 2 >= limit;
     let at_ns = life.clock.at_ns;
     let others = if is_suspect { life.breakers.others_percent(life, at_ns, lane) } else { None };
     let beside = |percent: i64, others: Option<i64>| others.map_or(0, |others| percent * 100 / others);
     // Where others are slow as well, it is the machine.
-    let judges = others.filter(|others| !by_most || others * 2 < limit);
+    let judges = others.filter(|others| others * 2 < limit);
     let slow_percent = if smoothed * 2 >= limit { beside(smoothed, judges) } else { 0 };
     let is_slow = slow_percent >= limit;
     life.breakers.change(lane, &mut life.hash, |breaker| {
         breaker.slowness_percent = smoothed;
-        if by_most {
-            breaker.measured_ns = at_ns;
-        }
+        breaker.measured_ns = at_ns;
         breaker.slow = match (is_slow && state == BreakerState::Closed, breaker.slow) {
             (false, _) => None,
             (true, slow) => {

@@ -1,11 +1,8 @@
 //! Checkpoints: the whole state as bytes, so that a replay may begin where they were written.
 //!
 //! ```text
-//!   1, the state                          nothing is known beyond it
-//!   2, the state, Learnt                  a policy has learnt something
-//!   3, the state, Learnt, Later           something is known that version 2 does not have
-//!   4, the state, Learnt, Later, Rules    decisions are made by other rules than the first ones
-//!   5, likewise, Newest                   something is known that rules 3 note, such as slices that others have passed
+//!   4, the state, Learnt, Later, Rules
+//!   5, likewise, Newest                   something is known that version 4 does not have, such as slices that others have passed
 //! ```
 //!
 //! The bytes begin with their version; the rest is postcard. All are read; the first that says everything is written, so that states without what came
@@ -19,7 +16,7 @@ use thiserror::Error;
 use warptape_events::journal::{LaneId, LaneSpec, SchedulerConfig, Started};
 
 use crate::audit;
-use crate::config::RULES;
+use crate::config::{FIRST_RULES, RULES};
 use crate::lanes::Slice;
 use crate::learnt::{Later, Learnt, Rules};
 use crate::life::Life;
@@ -27,13 +24,7 @@ use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
 use crate::risk::Shadows;
 
-/// Version of the bytes of a state that knows nothing beyond it.
-const PLAIN: u8 = 1;
-/// Version of the bytes of a state with [`Learnt`] behind it.
-const LEARNT: u8 = 2;
-/// Version of the bytes of a state with [`Later`] behind [`Learnt`].
-const LATER: u8 = 3;
-/// Version of the bytes of a state with [`Rules`] behind [`Later`].
+/// Version of the bytes of a state with [`Learnt`], [`Later`] and [`Rules`] behind it: the first that was released.
 const RULED: u8 = 4;
 /// Version of the bytes of a state with [`Newest`] behind [`Rules`].
 const NEWEST: u8 = 5;
@@ -58,9 +49,6 @@ impl Newest {
     /// Puts it into a state that lacks it; false where that cannot be.
     fn put_into(self, life: &mut Life) -> bool {
         life.learnt.later.owes_aged = self.owes_aged;
-        if life.learnt.later.rules.have_priors() {
-            life.risk.have_priors();
-        }
         life.breakers.restore_measured(&self.measured_ns)
             && self.passed.into_iter().all(|(lane, slice)| {
                 let index = usize::try_from(lane).unwrap_or(usize::MAX);
@@ -80,7 +68,7 @@ impl Newest {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// It was written by another version of the scheduler.
-    #[error("the state is of version {found}, and this software reads versions {PLAIN} to {NEWEST}")]
+    #[error("the state is of version {found}, and this software reads versions {RULED} to {NEWEST}")]
     Version {
         /// Its version.
         found: u8,
@@ -96,7 +84,7 @@ pub enum CheckpointError {
         known: String,
     },
     /// It was reached by rules that this software does not know.
-    #[error("the state was reached by rules {found}, and this software knows rules 1 to {RULES}")]
+    #[error("the state was reached by rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
         /// Their number.
         found: i32,
@@ -108,30 +96,18 @@ pub enum CheckpointError {
 
 impl Scheduler {
     /// Versions of states that are read and written.
-    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = PLAIN..=NEWEST;
+    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = RULED..=NEWEST;
 
     /// The whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
         let nothing = Learnt::default();
         let learnt = self.life.as_ref().map_or(&nothing, |life| &life.learnt);
         let newest = self.life.as_ref().map(Newest::of).unwrap_or_default();
-        let version = match () {
-            () if newest != Newest::default() => NEWEST,
-            () if learnt.later.rules != Rules::default() => RULED,
-            () if learnt.later != Later::default() => LATER,
-            () if *learnt != nothing => LEARNT,
-            () => PLAIN,
-        };
-        let mut bytes = postcard::to_extend(self, vec![version]);
-        if version >= LEARNT {
-            bytes = bytes.and_then(|bytes| postcard::to_extend(learnt, bytes));
-        }
-        if version >= LATER {
-            bytes = bytes.and_then(|bytes| postcard::to_extend(&learnt.later, bytes));
-        }
-        if version >= RULED {
-            bytes = bytes.and_then(|bytes| postcard::to_extend(&learnt.later.rules, bytes));
-        }
+        let version = if newest == Newest::default() { RULED } else { NEWEST };
+        let mut bytes = postcard::to_extend(self, vec![version])
+            .and_then(|bytes| postcard::to_extend(learnt, bytes))
+            .and_then(|bytes| postcard::to_extend(&learnt.later, bytes))
+            .and_then(|bytes| postcard::to_extend(&learnt.later.rules, bytes));
         if version >= NEWEST {
             bytes = bytes.and_then(|bytes| postcard::to_extend(&newest, bytes));
         }
@@ -147,33 +123,28 @@ impl Scheduler {
         if !Self::CHECKPOINT_VERSIONS.contains(&version) {
             return Err(CheckpointError::Version { found: version });
         }
-        let (mut scheduler, mut rest) = postcard::take_from_bytes::<Self>(state).map_err(damaged)?;
-        if version >= LEARNT {
-            let life =
-                scheduler.life.as_mut().ok_or_else(|| damaged("something is learnt before the start"))?;
-            (life.learnt, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-            if version >= LATER {
-                (life.learnt.later, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-            }
-            if version >= RULED {
-                (life.learnt.later.rules, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-            }
-            let mut newest = Newest::default();
-            if version >= NEWEST {
-                (newest, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-            }
-            let is_of_before = match version {
-                NEWEST => newest == Newest::default(),
-                RULED => life.learnt.later.rules == Rules::default(),
-                LATER => life.learnt.later == Later::default(),
-                _ => life.learnt == Learnt::default(),
-            };
-            if !newest.put_into(life) {
-                return Err(damaged("it says more of lanes than there is"));
-            }
-            if is_of_before {
+        let (mut scheduler, rest) = postcard::take_from_bytes::<Self>(state).map_err(damaged)?;
+        let (learnt, rest) = postcard::take_from_bytes::<Learnt>(rest).map_err(damaged)?;
+        let (later, rest) = postcard::take_from_bytes::<Later>(rest).map_err(damaged)?;
+        let (rules, mut rest) = postcard::take_from_bytes::<Rules>(rest).map_err(damaged)?;
+        let mut newest = Newest::default();
+        if version >= NEWEST {
+            (newest, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+            if newest == Newest::default() {
                 return Err(damaged(format!("it says nothing that version {} does not say", version - 1)));
             }
+        }
+        let learnt = Learnt { later: Later { rules, ..later }, ..learnt };
+        match &mut scheduler.life {
+            Some(life) => {
+                life.learnt = learnt;
+                life.risk.restore_totals();
+                if !newest.put_into(life) {
+                    return Err(damaged("it says more of lanes than there is"));
+                }
+            }
+            None if (&learnt, &newest) == (&Learnt::default(), &Newest::default()) => {}
+            None => return Err(damaged("something is learnt before the start")),
         }
         if !rest.is_empty() {
             return Err(damaged(format!("{} bytes too many", rest.len())));
@@ -183,7 +154,7 @@ impl Scheduler {
         }
         if let Some(life) = &scheduler.life {
             let Rules(found) = life.learnt.later.rules;
-            if !(1..=RULES).contains(&found) {
+            if !(FIRST_RULES..=RULES).contains(&found) {
                 return Err(CheckpointError::Rules { found });
             }
             let shadows = life.learnt.later.shadows.iter().flat_map(Shadows::names);

@@ -34,13 +34,13 @@ pub const TIME_NS_MAX: i64 = i64::MAX / 2;
 pub const WEIGHT_MAX: i32 = 1_000_000;
 /// Risk tasks that may be known at a time, later rounds included.
 pub const TASKS_MAX: i32 = 1 << 20;
+/// The first rules of a version that was released: what was decided by any since then can be replayed.
+pub(crate) const FIRST_RULES: i32 = 3;
 /// The rules that the scheduler decides by; it knows those before as well, so that what was decided by them can be replayed.
 ///
 /// | rules | what changed |
 /// | --- | --- |
-/// | 1 | |
-/// | 2 | The first batch of a size teaches what such batches take only where it took less than half of `slow_percent` of what was predicted, beside the median of the other lanes. Before, it did until the lane was known to be slow. |
-/// | 3 | A slice of a critical task passes that of a less urgent one on the same lane (`risk/slices.rs`). Work whose rate is not known is expected to take what other kinds take on the lane's class (`risk/rates.rs`). A breaker opens where most batches of a lane are slow beside what others took as lately, and never where these are slow too (`breaker.rs`). A command that is refused because no other lane is in service is told what keeps each from it (`control.rs`). |
+/// | 3 | |
 pub const RULES: i32 = 3;
 /// Last unit of a task.
 pub const UNITS_MAX: i64 = 1 << 36;

@@ -67,7 +67,7 @@ fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
     let mut others = life.lanes.iter().filter(|other| other.id != lane);
     match !life.lanes[lane as usize].ready || others.any(|other| other.ready && other.service.is_full()) {
         true => Ok(()),
-        false if life.learnt.later.rules.name_breakers() => {
+        false => {
             let others = life.lanes.iter().filter(|other| other.id != lane);
             let kept: Vec<String> = others.clone().take(LANES_NAMED).map(what_keeps).collect();
             let more = match others.count() - kept.len() {
@@ -77,7 +77,6 @@ fn dispensable(life: &Life, lane: LaneId) -> Result<(), String> {
             let kept = if kept.is_empty() { "there is none".to_owned() } else { kept.join(", ") };
             Err(format!("no other lane than {lane} is ready and in service: {kept}{more}"))
         }
-        false => Err(format!("no other lane than {lane} is ready and in service: bring one back first")),
     }
 }
 

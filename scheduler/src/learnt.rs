@@ -1,18 +1,19 @@
-//! What the scheduler knows beyond the first version of its state: one field for each feature that has a memory of its own.
+//! What the scheduler knows beside its lanes, partitions and tasks: one field for each feature that has a memory of its own.
 //!
-//! It is no part of the bytes of checkpoint version 1; later versions have it behind them ([`crate::checkpoint`]). A field that is its default adds
+//! In the bytes of a checkpoint it stands behind the rest of the state ([`crate::checkpoint`]). A field that is its default adds
 //! nothing to the state hash, so that states without the feature have the hash that they had before it was there.
 
 use serde::{Deserialize, Serialize};
 
 use crate::autoscale;
+use crate::config::FIRST_RULES;
 use crate::networks::Networks;
 use crate::policy::task::{Push, TaskPolicy};
 use crate::risk::Shadows;
 use crate::risk::bandit::Bandit;
 use crate::state_hash::{Component, StateHash, hash_component};
 
-/// State that came after checkpoint version 1: that of version 2, and behind it what came later still.
+/// What policies have learnt, and behind it what stands apart in a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Learnt {
     /// Networks that policies may name.
@@ -23,7 +24,7 @@ pub(crate) struct Learnt {
     pub(crate) later: Later,
 }
 
-/// State that came after checkpoint version 2.
+/// What stands behind [`Learnt`] in a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Later {
     /// How many lanes are wanted; none where that is not judged.
@@ -39,35 +40,13 @@ pub(crate) struct Later {
     pub(crate) owes_aged: bool,
 }
 
-/// A number of [`crate::RULES`]. It came after checkpoint version 3.
+/// A number of [`crate::RULES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rules(pub(crate) i32);
 
 impl Default for Rules {
     fn default() -> Self {
-        Self(1)
-    }
-}
-
-impl Rules {
-    /// True if slices of critical tasks pass others.
-    pub(crate) fn let_pass(self) -> bool {
-        self.0 >= 3
-    }
-
-    /// True if a rate that is not known is its class's prior.
-    pub(crate) fn have_priors(self) -> bool {
-        self.0 >= 3
-    }
-
-    /// True if breakers judge a lane by most of its batches, beside what others took as lately.
-    pub(crate) fn judge_by_most(self) -> bool {
-        self.0 >= 3
-    }
-
-    /// True if a refusal says what keeps lanes from service.
-    pub(crate) fn name_breakers(self) -> bool {
-        self.0 >= 3
+        Self(FIRST_RULES)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::autoscale::{self, check_autoscale};
 use crate::balance::{self, Balance};
 use crate::breaker::Breakers;
 use crate::classes::classes_of;
-use crate::config::{RULES, check_config, check_lanes, mistake, routes};
+use crate::config::{FIRST_RULES, RULES, check_config, check_lanes, mistake, routes};
 use crate::error::StepError;
 use crate::lanes::{Lane, Lanes, QueueHead};
 use crate::learnt::{Learnt, Rules};
@@ -102,8 +102,11 @@ impl Life {
         mistakes.extend(check_lanes(&started.lanes));
         mistakes.extend(started.autoscale.iter().flat_map(check_autoscale));
         mistakes.extend(started.shadow.iter().flat_map(check_shadow));
-        if !(1..=RULES).contains(&started.rules) {
-            mistakes.push(mistake("rules", started.rules, format!("it must be from 1 to {RULES}")));
+        if !(FIRST_RULES..=RULES).contains(&started.rules) {
+            let allowed = format!(
+                "it must be from {FIRST_RULES} to {RULES}, by which this version decides; replay others by the version of warptape that wrote them"
+            );
+            mistakes.push(mistake("rules", started.rules, allowed));
         }
         let placement = PlacementPolicy::parse(&started.scheduler.placement_policy);
         let task_policy = TaskPolicy::parse(&started.scheduler.risk.policy);
@@ -136,9 +139,6 @@ impl Life {
                 steered: None,
             },
         };
-        if life.learnt.later.rules.have_priors() {
-            life.risk.have_priors();
-        }
         life.refresh_config();
         for index in 0..life.lanes.len() {
             life.lanes[index].refresh(&mut life.hash);
@@ -168,10 +168,8 @@ impl Life {
             0 => 0,
             interval_ns => hash_component(Component::Balance, [interval_ns]),
         };
-        let rules = match self.learnt.later.rules {
-            Rules(1) => 0,
-            Rules(rules) => hash_component(Component::Rules, [i64::from(rules)]),
-        };
+        let Rules(rules) = self.learnt.later.rules;
+        let rules = hash_component(Component::Rules, [i64::from(rules)]);
         let risk = risk::config_hash(&config.risk);
         let breakers = config.breakers.map_or(0, |breakers| {
             let BreakerConfig { window_ns, slow_ns, probe_ns, probe_ns_max, .. } = breakers;

@@ -27,7 +27,11 @@ pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
 
 /// Reads a journal entry; [`crate::check_chain`] tells whether it is the successor of another.
 pub fn decode_journal_entry(payload: &[u8]) -> Result<JournalEntry, DecodeError> {
-    decode(known::JOURNAL_ENTRY, payload)
+    // Who reads a journal is told which version it is not of, and not how to publish.
+    decode(known::JOURNAL_ENTRY, payload).map_err(|error| match error {
+        DecodeError::UnknownSchema { fingerprint } => known::JOURNAL_ENTRY.unknown(fingerprint),
+        error => error,
+    })
 }
 
 /// Reads a snapshot and checks its checksum.
@@ -140,4 +144,39 @@ fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Cow<'_, [u8]>, D
         return Err(DecodeError::WrongSchema { found: writer.name, expected: schema.name });
     }
     resolve::resolve(writer, datum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Signals of versions that are still written are read as they are: a version that is not goes by the rules of Avro instead.
+    #[test]
+    fn versions_are_read_alike_as_they_are_and_brought_to_the_current_one() {
+        for golden in [
+            include_str!("../golden/signal_1.txt"),
+            include_str!("../golden/signal_2.txt"),
+            include_str!("../golden/signal_3.txt"),
+        ] {
+            for line in golden.lines() {
+                let digits = line.split('\t').next().expect("bytes");
+                let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex digits");
+                let payload: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+                let datum = current_datum(known::SIGNAL, &payload).expect("a golden record");
+                assert!(matches!(datum, Cow::Owned(_)));
+                let brought = whole(&datum, |cursor| Signal::get(cursor).map(Signal::into_owned));
+                assert_eq!(brought, decode_signal(&payload).map(Signal::into_owned));
+            }
+        }
+    }
+
+    #[test]
+    fn entries_of_an_unknown_version_say_which_is_known() {
+        let entry = [&frame::header(0x1234)[..], &[0; 80]].concat();
+        let expected = known::JOURNAL_ENTRY.unknown(0x1234);
+        assert_eq!(decode_journal_entry(&entry), Err(expected.clone()));
+        let words = expected.to_string();
+        assert!(words.contains("version of JournalEntry, fingerprint 0000000000001234"), "{words}");
+        assert!(words.contains("it reads version 11; use the version of warptape that wrote it"), "{words}");
+    }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::checksum;
 use super::ends::{self, End, Own};
 use super::file::{LogFile, Writing};
-use super::table::{Layout, Table};
+use super::table::Table;
 use crate::topic::{check_spec, conflict_of};
 use crate::{LogError, OffsetRange, TopicInfo, TopicPartition, TopicSpec};
 
@@ -20,8 +20,6 @@ const READING_COMMITTED: &str = "reading committed offsets";
 pub(super) struct Topic {
     pub(super) topic_id: i64,
     pub(super) spec: TopicSpec,
-    layout: Layout,
-    has_checksums: bool,
     /// Number of its partition 0 among all partitions of the log, in the order of the topics' numbers.
     first_index: u64,
 }
@@ -29,8 +27,7 @@ pub(super) struct Topic {
 impl Topic {
     /// The table of a partition.
     pub(super) fn table(&self, partition: i32) -> Table {
-        let &Self { topic_id, layout, has_checksums, .. } = self;
-        Table { topic_id, partition, layout, has_checksums, compacted: self.spec.compacted }
+        Table { topic_id: self.topic_id, partition, compacted: self.spec.compacted }
     }
 
     /// Number of a partition among all of the log.
@@ -58,17 +55,14 @@ pub(super) struct TopicRow {
 
 /// Everything in the table of topics, damaged or not, by number.
 pub(super) fn topic_rows(file: &LogFile, connection: &Connection) -> Result<Vec<TopicRow>, LogError> {
-    let has_checksums = file.format().has_checksums();
-    let checksum = if has_checksums { "checksum" } else { "0" };
-    let sql =
-        format!("SELECT topic_id, name, partitions, compacted, {checksum} FROM topics ORDER BY topic_id");
+    let sql = "SELECT topic_id, name, partitions, compacted, checksum FROM topics ORDER BY topic_id";
     let query = || {
-        let mut statement = connection.prepare_cached(&sql)?;
+        let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query_map([], |row| {
             let (topic_id, name): (_, String) = (row.get(0)?, row.get(1)?);
             let (partitions, compacted) = (row.get(2)?, row.get(3)?);
-            let sum = checksum::of_topic(topic_id, &name, partitions, compacted);
-            let is_whole = !has_checksums || row.get::<_, i64>(4)? == sum;
+            let is_whole =
+                row.get::<_, i64>(4)? == checksum::of_topic(topic_id, &name, partitions, compacted);
             let mut row = TopicRow { topic_id, name, partitions, compacted, is_whole };
             row.is_whole &= topic_id > 0 && check_spec(&file.url, &row.spec()).is_ok();
             Ok(row)
@@ -119,7 +113,7 @@ impl Catalogue {
         let _snapshot = snapshot(file, connection)?;
         let rows = topic_rows(file, connection)?;
         let expected = Own::read(file, connection)?.topic_rows;
-        if file.format().has_checksums() && i64::try_from(rows.len()) != Ok(expected) {
+        if i64::try_from(rows.len()) != Ok(expected) {
             return Err(file.damaged(format!("there are {} topics in place of {expected}", rows.len())));
         }
         if let Some(row) = rows.iter().find(|row| !row.is_whole) {
@@ -130,18 +124,16 @@ impl Catalogue {
             };
             return Err(file.damaged(format!("topic number {topic_id}, {name:?}, {found}")));
         }
-        Ok(Self::new(file, rows))
+        Ok(Self::new(rows))
     }
 
     /// The catalogue that these rows make; they ascend by number.
-    pub(super) fn new(file: &LogFile, rows: Vec<TopicRow>) -> Self {
-        let format = file.format();
+    pub(super) fn new(rows: Vec<TopicRow>) -> Self {
         let mut first_index = 0;
         let mut topics = BTreeMap::new();
         for TopicRow { topic_id, name, partitions, compacted, .. } in rows {
             let spec = TopicSpec { name: name.clone(), partitions, compacted, ..TopicSpec::default() };
-            let (layout, has_checksums) = (format.layout(compacted), format.has_checksums());
-            topics.insert(name, Topic { topic_id, spec, layout, has_checksums, first_index });
+            topics.insert(name, Topic { topic_id, spec, first_index });
             first_index += u64::from(partitions.cast_unsigned());
         }
         Self { topics }
@@ -217,7 +209,7 @@ pub(super) fn create(
         match catalogue.topics.get(&spec.name) {
             None => {
                 add(file, writing, spec)?;
-                catalogue = Catalogue::new(file, topic_rows(file, &writing.transaction)?);
+                catalogue = Catalogue::new(topic_rows(file, &writing.transaction)?);
             }
             Some(found) => {
                 if let Some(conflict) = conflict_of(&file.url, &found.spec, spec) {
@@ -236,11 +228,10 @@ fn add(file: &LogFile, writing: &mut Writing<'_>, spec: &TopicSpec) -> Result<()
     let topic_id: i64 = transaction
         .query_row("SELECT coalesce(max(topic_id), 0) + 1 FROM topics", [], |row| row.get(0))
         .map_err(failed)?;
-    insert_topic(file, transaction, topic_id, spec).map_err(failed)?;
+    insert_topic(transaction, topic_id, spec).map_err(failed)?;
     writing.own.topic_rows += 1;
-    let (layout, has_checksums) = (file.format().layout(*compacted), file.format().has_checksums());
     for partition in 0..*partitions {
-        let table = Table { topic_id, partition, layout, has_checksums, compacted: *compacted };
+        let table = Table { topic_id, partition, compacted: *compacted };
         table.create(transaction).map_err(failed)?;
         ends::write(file, transaction, topic_id, partition, End::default())?;
     }
@@ -249,22 +240,11 @@ fn add(file: &LogFile, writing: &mut Writing<'_>, spec: &TopicSpec) -> Result<()
 }
 
 /// Stores a topic's row.
-pub(super) fn insert_topic(
-    file: &LogFile,
-    connection: &Connection,
-    topic_id: i64,
-    spec: &TopicSpec,
-) -> rusqlite::Result<()> {
+pub(super) fn insert_topic(connection: &Connection, topic_id: i64, spec: &TopicSpec) -> rusqlite::Result<()> {
     let TopicSpec { name, partitions, compacted, .. } = spec;
-    if file.format().has_checksums() {
-        let sum = checksum::of_topic(topic_id, name, *partitions, *compacted);
-        let values = params![topic_id, name, partitions, compacted, sum];
-        connection.execute("INSERT INTO topics VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
-    } else {
-        let values = params![topic_id, name, partitions, compacted];
-        connection.execute("INSERT INTO topics VALUES (?1, ?2, ?3, ?4)", values)?;
-    }
-    Ok(())
+    let sum = checksum::of_topic(topic_id, name, *partitions, *compacted);
+    let values = params![topic_id, name, partitions, compacted, sum];
+    connection.execute("INSERT INTO topics VALUES (?1, ?2, ?3, ?4, ?5)", values).map(drop)
 }
 
 /// First and next offset of a partition that exists.
@@ -300,9 +280,6 @@ pub(super) struct GivenUp(Vec<(i64, i64)>);
 
 impl GivenUp {
     pub(super) fn of(file: &LogFile, connection: &Connection, table: &Table) -> Result<Self, LogError> {
-        if !table.has_checksums {
-            return Ok(Self::default());
-        }
         let &Table { topic_id, partition, .. } = table;
         let query = || {
             let mut statement = connection.prepare_cached(
@@ -378,22 +355,17 @@ pub(super) struct CommittedRow {
 
 /// Everything in the table of committed offsets, damaged or not.
 pub(super) fn committed_rows(file: &LogFile, connection: &Connection) -> Result<Vec<CommittedRow>, LogError> {
-    let has_checksums = file.format().has_checksums();
-    let checksum = if has_checksums { "checksum" } else { "0" };
-    let sql = format!(
-        "SELECT group_name, topic_id, partition, next_offset, {checksum} FROM committed_offsets
-             ORDER BY group_name, topic_id, partition"
-    );
+    let sql = "SELECT group_name, topic_id, partition, next_offset, checksum FROM committed_offsets
+         ORDER BY group_name, topic_id, partition";
     fn key(row: &CommittedRow) -> (&str, i64, i32) {
         (&row.group, row.topic_id, row.partition)
     }
     let query = || {
-        let mut statement = connection.prepare_cached(&sql)?;
+        let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query_map([], |row| {
             let (group, topic_id): (String, _) = (row.get(0)?, row.get(1)?);
             let (partition, next) = (row.get(2)?, row.get(3)?);
-            let sum = checksum::of_committed(&group, topic_id, partition, next);
-            let is_whole = !has_checksums || row.get::<_, i64>(4)? == sum;
+            let is_whole = row.get::<_, i64>(4)? == checksum::of_committed(&group, topic_id, partition, next);
             Ok(CommittedRow { group, topic_id, partition, next, is_whole })
         })?;
         ascending(rows, |one, other| key(one) < key(other))
@@ -411,21 +383,15 @@ pub(super) fn committed(
     source: &TopicPartition,
 ) -> Result<Option<i64>, LogError> {
     let _snapshot = snapshot(file, connection)?;
-    let checksum = if file.format().has_checksums() { "checksum" } else { "0" };
-    let sql = format!(
-        "SELECT next_offset, {checksum} FROM committed_offsets
-         WHERE group_name = ?1 AND topic_id = ?2 AND partition = ?3"
-    );
+    let sql = "SELECT next_offset, checksum FROM committed_offsets
+         WHERE group_name = ?1 AND topic_id = ?2 AND partition = ?3";
     let found: Option<(i64, i64)> = connection
-        .prepare_cached(&sql)
+        .prepare_cached(sql)
         .and_then(|mut statement| {
             let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
             statement.query_row(params![group, topic_id, source.partition], row).optional()
         })
         .map_err(|error| file.failure(READING_COMMITTED, error))?;
-    if !file.format().has_checksums() {
-        return Ok(found.map(|(next, _)| next));
-    }
     let TopicPartition { topic, partition } = source;
     match found {
         Some((next, sum)) if sum == checksum::of_committed(group, topic_id, *partition, next) => {
@@ -450,7 +416,7 @@ pub(super) fn check_committed(file: &LogFile, connection: &Connection) -> Result
         )));
     }
     let expected = Own::read(file, connection)?.committed_rows;
-    if file.format().has_checksums() && i64::try_from(rows.len()) != Ok(expected) {
+    if i64::try_from(rows.len()) != Ok(expected) {
         let found = rows.len();
         return Err(file.damaged(format!("there are {found} committed offsets in place of {expected}")));
     }
@@ -458,21 +424,8 @@ pub(super) fn check_committed(file: &LogFile, connection: &Connection) -> Result
 }
 
 /// Stores a committed offset; whether there was none before.
-pub(super) fn store_committed(
-    file: &LogFile,
-    connection: &Connection,
-    row: (&str, i64, i32, i64),
-) -> rusqlite::Result<bool> {
+pub(super) fn store_committed(connection: &Connection, row: (&str, i64, i32, i64)) -> rusqlite::Result<bool> {
     let (group, topic_id, partition, next) = row;
-    if !file.format().has_checksums() {
-        return connection
-            .prepare_cached(
-                "INSERT INTO committed_offsets VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (group_name, topic_id, partition) DO UPDATE SET next_offset = excluded.next_offset",
-            )?
-            .execute(params![group, topic_id, partition, next])
-            .map(|_| false);
-    }
     let values =
         params![group, topic_id, partition, next, checksum::of_committed(group, topic_id, partition, next)];
     let updated = connection
@@ -506,7 +459,7 @@ mod tests {
             let spec = TopicSpec { name, partitions: PARTITIONS_MAX, ..TopicSpec::default() };
             let added = file.write(&connection, "testing", |writing| {
                 writing.own.topic_rows += 1;
-                insert_topic(&file, &writing.transaction, topic_id, &spec)
+                insert_topic(&writing.transaction, topic_id, &spec)
                     .map_err(|error| file.failure(DOING, error))
             });
             added.unwrap();

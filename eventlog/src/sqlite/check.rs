@@ -32,8 +32,6 @@ pub struct Checked {
     pub records: u64,
     /// Bytes of their keys, headers and values.
     pub bytes: u64,
-    /// Whether rows carry checksums. A file of an older format has none, and a changed value is not noticed.
-    pub has_checksums: bool,
     /// Offsets without records, as `TOPIC/PARTITION offsets FIRST to LAST`: of a recovery, or of a copy from a log that had none there. Of
     /// a partition with more than [`GIVEN_UP_MAX`] such ranges, how many they are.
     pub given_up: Vec<String>,
@@ -50,8 +48,7 @@ pub(super) fn check(
 ) -> Result<Checked, LogError> {
     // One read transaction: writers go on meanwhile, and the ends must fit the records.
     let transaction = connection.unchecked_transaction().map_err(|error| file.failure(DOING, error))?;
-    let mut checked = Checked { has_checksums: file.format().has_checksums(), ..Checked::default() };
-    checked.damage = faults(&transaction);
+    let mut checked = Checked { damage: faults(&transaction), ..Checked::default() };
     let catalogue = match Catalogue::load(file, &transaction) {
         Ok(catalogue) => catalogue,
         Err(error) => {
@@ -157,7 +154,7 @@ fn check_partition(
         let ends = format!("{place}: the records end at {next}, the log says {}", end.next);
         checked.damage.push(ends);
     }
-    if table.has_checksums && rows != end.rows {
+    if rows != end.rows {
         checked.damage.push(format!("{place} has {rows} rows in place of {}", end.rows));
     }
     Ok(())

@@ -128,7 +128,7 @@ impl SqliteConsumer {
                 table,
                 select: table.select(),
                 given_up: GivenUp::of(&file, &connection, &table)?,
-                is_to_be_counted: table.compacted && table.has_checksums,
+                is_to_be_counted: table.compacted,
                 rest: None,
                 position: None,
                 next: 0,
@@ -296,7 +296,7 @@ impl Polled<'_> {
             && let Some(stored) = stored.next()
         {
             let stored = stored.map_err(|found| self.damaged(self.expected, &found))?;
-            if stored.offset < begin && self.table.layout == Layout::Blocks {
+            if stored.offset < begin && self.table.layout() == Layout::Blocks {
                 continue;
             }
             // A damaged tree may lose records, or lead around in circles.

@@ -1,4 +1,4 @@
-//! Copies all of a log into a new file of the newest format: whole as a backup, or around what is damaged.
+//! Copies all of a log into a new file: whole as a backup, or around what is damaged.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -12,7 +12,7 @@ use super::catalogue::{self, Catalogue, GivenUp, TopicRow};
 use super::check::LogProgress;
 use super::ends::{self, End, Own};
 use super::file::{Access, LogFile};
-use super::format::{self, Format};
+use super::format;
 use super::opening::Lost;
 use super::recover::Loss;
 use super::scan::{Part, scan};
@@ -79,16 +79,15 @@ fn fill(
         ))
         .map_err(failed)?;
     format::make_tables(&connection).map_err(failed)?;
-    file.set_format(Format::NEW);
     let before = Own::read(&file, &connection)?;
     let mut own = Own { transactions: source.transactions, ..before };
     let topics = topics(source, damage)?;
     own.topic_rows = i64::try_from(topics.len()).expect("topics are few");
-    let (from, target) = (Catalogue::new(source.file, topics.clone()), Catalogue::new(&file, topics.clone()));
+    let (from, target) = (Catalogue::new(topics.clone()), Catalogue::new(topics.clone()));
     let mut done = LogProgress { done: 0, total: total(source, &from) };
     progress(done);
     for (from, to) in from.topics().zip(target.topics()) {
-        catalogue::insert_topic(&file, &connection, to.topic_id, &to.spec).map_err(failed)?;
+        catalogue::insert_topic(&connection, to.topic_id, &to.spec).map_err(failed)?;
         ends::write_clock(&file, &connection, to.topic_id, clock(source, to.topic_id, damage)?)?;
         for partition in 0..to.spec.partitions {
             let mut partition = Partition {
@@ -157,10 +156,9 @@ fn clock(
     }
 }
 
-/// What the log says of itself, if it counts its rows and can be read. Who opens a log of which it cannot is refused anyway.
+/// What the log says of itself, if it can be read. Who opens a log of which it cannot is refused anyway.
 fn counted(source: &CopiedLog<'_>) -> Option<Own> {
-    let own = Own::read(source.file, source.connection).ok()?;
-    source.file.format().has_checksums().then_some(own)
+    Own::read(source.file, source.connection).ok()
 }
 
 /// Notes rows that are missing without a trace, or too many.
@@ -219,7 +217,7 @@ impl Partition<'_> {
             }
         })?;
         self.flush()?;
-        if let Some(end) = end.filter(|end| from.has_checksums && !is_damaged && end.rows != rows) {
+        if let Some(end) = end.filter(|end| !is_damaged && end.rows != rows) {
             let found = format!("{}/{partition} has {rows} rows in place of {}", self.name, end.rows);
             match damage {
                 Damage::Refuse => return Err(file.damaged(found)),
@@ -321,7 +319,7 @@ fn committed(
             losses.push(Loss::Committed { group: row.group.clone(), place, next: row.next, set_to });
         }
         if is_kept {
-            catalogue::store_committed(file, connection, (&row.group, row.topic_id, row.partition, next))
+            catalogue::store_committed(connection, (&row.group, row.topic_id, row.partition, next))
                 .map_err(|error| file.failure(DOING, error))?;
             rows += 1;
         }

@@ -29,7 +29,7 @@ const UNTOLD_CLOCK: i64 = 2;
 pub(super) struct End {
     /// Offset of the next record; of the log itself, the number of its transactions.
     pub(super) next: i64,
-    /// Rows of the partition's table. Formats before checksums do not count them.
+    /// Rows of the partition's table.
     pub(super) rows: i64,
 }
 
@@ -50,12 +50,8 @@ impl Own {
     /// Reads it as of the transaction that the connection is in, or as of now where it is in none.
     pub(super) fn read(file: &LogFile, connection: &Connection) -> Result<Self, LogError> {
         let row = |partition| -> Result<End, LogError> {
-            match find(file, connection, LOG, partition)? {
-                Some(end) => Ok(end),
-                // Older formats get these rows when they are written.
-                None if !file.format().has_checksums() => Ok(End::default()),
-                None => Err(file.damaged("what it says of itself is not there".to_owned())),
-            }
+            find(file, connection, LOG, partition)?
+                .ok_or_else(|| file.damaged("what it says of itself is not there".to_owned()))
         };
         let (transactions, writing) = (row(TRANSACTIONS)?, row(WRITING)?);
         Ok(Self {
@@ -142,11 +138,9 @@ fn find(
     topic_id: i64,
     partition: i32,
 ) -> Result<Option<End>, LogError> {
-    let has_checksums = file.format().has_checksums();
-    let columns = if has_checksums { "next_offset, rows, checksum" } else { "next_offset, 0, 0" };
-    let sql = format!("SELECT {columns} FROM partitions WHERE topic_id = ?1 AND partition = ?2");
+    let sql = "SELECT next_offset, rows, checksum FROM partitions WHERE topic_id = ?1 AND partition = ?2";
     let found = connection
-        .prepare_cached(&sql)
+        .prepare_cached(sql)
         .and_then(|mut statement| {
             let row = |row: &rusqlite::Row<'_>| {
                 Ok((End { next: row.get(0)?, rows: row.get(1)? }, row.get::<_, i64>(2)?))
@@ -155,7 +149,7 @@ fn find(
         })
         .map_err(|error| file.failure(DOING, error))?;
     let Some((end, sum)) = found else { return Ok(None) };
-    if has_checksums && sum != checksum::of_end(topic_id, partition, end.next, end.rows) {
+    if sum != checksum::of_end(topic_id, partition, end.next, end.rows) {
         let what = match partition {
             CLOCK => format!("whose clock the times of topic number {topic_id} are of"),
             partition => format!("where partition {partition} of topic number {topic_id} ends"),
@@ -174,19 +168,11 @@ pub(super) fn write(
     end: End,
 ) -> Result<(), LogError> {
     let End { next, rows } = end;
-    let stored = if file.format().has_checksums() {
-        let sum = checksum::of_end(topic_id, partition, next, rows);
-        let sql = "INSERT INTO partitions VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (topic_id, partition)
-             DO UPDATE SET next_offset = excluded.next_offset, rows = excluded.rows, checksum = excluded.checksum";
-        connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute(params![topic_id, partition, next, rows, sum]))
-    } else {
-        let sql = "INSERT INTO partitions VALUES (?1, ?2, ?3) ON CONFLICT (topic_id, partition)
-             DO UPDATE SET next_offset = excluded.next_offset";
-        connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute(params![topic_id, partition, next]))
-    };
+    let sum = checksum::of_end(topic_id, partition, next, rows);
+    let sql = "INSERT INTO partitions VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (topic_id, partition)
+         DO UPDATE SET next_offset = excluded.next_offset, rows = excluded.rows, checksum = excluded.checksum";
+    let stored = connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.execute(params![topic_id, partition, next, rows, sum]));
     stored.map(drop).map_err(|error| file.failure("writing where partitions end", error))
 }

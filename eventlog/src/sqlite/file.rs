@@ -4,7 +4,7 @@
 //! it would drop the locks that SQLite's own connections in this process hold on it (POSIX advisory locks).
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
@@ -13,7 +13,6 @@ use super::beside::Beside;
 use super::bounded::Bounded;
 use super::checkpoint::WAL_BYTES_DUE;
 use super::ends::Own;
-use super::format::Format;
 use super::head::{HeadEnd, HeadFile, head_path};
 use super::wake::Wakes;
 use super::{Durability, failure, opening};
@@ -54,8 +53,6 @@ pub(super) struct LogFile {
     pub(super) wakes: Arc<Wakes>,
     /// The write-ahead log and its index while connections have them open.
     pub(super) beside: Arc<Beside>,
-    /// Found out when the file is opened.
-    format: OnceLock<Format>,
     /// Held by the writer of this process whose turn it is. SQLite's own lock is between processes, where waiting means
     /// looking again and again. The head is open from the first write on.
     turn: Mutex<Option<HeadFile>>,
@@ -71,19 +68,8 @@ pub(super) struct Writing<'a> {
 
 impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
-        let (wakes, format) = (Arc::new(Wakes::default()), OnceLock::new());
-        let beside = Arc::new(Beside::new(path.clone()));
-        Self { path, url, access, wakes, beside, format, turn: Mutex::new(None) }
-    }
-
-    /// The format of the file.
-    pub(super) fn format(&self) -> Format {
-        *self.format.get().expect("it is found out before anything else is read")
-    }
-
-    pub(super) fn set_format(&self, format: Format) {
-        // It does not change while the file is open.
-        let _ = self.format.set(format);
+        let (wakes, beside) = (Arc::new(Wakes::default()), Arc::new(Beside::new(path.clone())));
+        Self { path, url, access, wakes, beside, turn: Mutex::new(None) }
     }
 
     /// A connection of its own for each consumer and producer.

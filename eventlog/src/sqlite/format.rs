@@ -1,6 +1,6 @@
-//! Whether a file is a log, of which format version, and all there; and how a new one begins.
+//! Whether a file is a log of the current format, and all there; and how a new one begins.
 //!
-//! Layout of format 3, one file in WAL mode; every row but those of producers carries a [`super::checksum`]:
+//! Layout of the format, one file in WAL mode; every row but those of producers carries a [`super::checksum`]:
 //!
 //! ```text
 //! topics(topic_id, name, partitions, compacted)         every topic
@@ -12,9 +12,6 @@
 //! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records a recovery found damaged or lost
 //! producers(transactional_id, epoch)                    the newest epoch may write
 //! ```
-//!
-//! Formats 1 and 2 have no checksums, no count of rows and nothing given up; in format 1 all topics have the tables of compacted
-//! ones. Such files are read and written as they are.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -27,41 +24,13 @@ use super::bounded::Bounded;
 use super::failure::{DAMAGED_ACTION, no_log_action};
 use super::file::{Access, LogFile};
 use super::head::Found;
-use super::table::Layout;
 use super::{ends, head, opening, schema};
 use crate::LogError;
 
 /// Marks a file as a log of ours: "WTLG".
 pub(super) const APPLICATION_ID: i32 = 0x5754_4C47;
-/// The version of a log's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Format {
-    /// A row for every record.
-    One = 1,
-    /// Blocks of records.
-    Two = 2,
-    /// Checksums.
-    Three = 3,
-}
-
-impl Format {
-    /// That of new files.
-    pub(super) const NEW: Self = Self::Three;
-
-    fn of(version: i32) -> Option<Self> {
-        [Self::One, Self::Two, Self::Three].into_iter().find(|format| *format as i32 == version)
-    }
-
-    /// Whether rows carry checksums.
-    pub(super) fn has_checksums(self) -> bool {
-        self >= Self::Three
-    }
-
-    /// What the rows of a partition are. Since format 2 only those records have rows of their own that compaction may take away.
-    pub(super) fn layout(self, compacted: bool) -> Layout {
-        if self == Self::One || compacted { Layout::Rows } else { Layout::Blocks }
-    }
-}
+/// The version of the format. Files of all others are refused.
+const VERSION: i32 = 3;
 
 const DOING: &str = "opening the log";
 /// Bytes of a file that SQLite takes for an empty one.
@@ -124,7 +93,7 @@ pub(super) fn wal_path(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-/// A first connection, after making sure that the file is a complete log of a known format, and that nothing of it is lost. A
+/// A first connection, after making sure that the file is a complete log of this format, and that nothing of it is lost. A
 /// missing or empty file becomes a new log when it may be written.
 pub(super) fn open(file: &LogFile) -> Result<Bounded, LogError> {
     refuse_neighbours(file)?;
@@ -197,19 +166,12 @@ fn make_sure(file: &LogFile, connection: &mut Bounded) -> Result<(), LogError> {
         file.retry_while_busy(|| begin(connection)).map_err(|error| file.failure(DOING, error))?;
     }
     identify(file, connection)?;
+    schema::check(file, connection)?;
     opening::compare(file, connection)
 }
 
-/// Finds out the format of a file, which must be a log and nothing else.
-fn identify(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
-    let format = find_out(file, connection)?;
-    schema::check(file, connection, format)?;
-    file.set_format(format);
-    Ok(())
-}
-
-/// The format that a file says it has. No table of it was looked at.
-pub(super) fn find_out(file: &LogFile, connection: &Connection) -> Result<Format, LogError> {
+/// Refuses a file that says it is no log of this format. No table of it was looked at.
+pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
     let (application_id, version) = identity(connection).map_err(|error| file.failure(DOING, error))?;
     if application_id != APPLICATION_ID {
         return Err(LogError::Unreadable {
@@ -220,13 +182,15 @@ pub(super) fn find_out(file: &LogFile, connection: &Connection) -> Result<Format
             action: no_log_action(file.access).to_owned(),
         });
     }
-    Format::of(version).ok_or_else(|| {
-        let newest = Format::NEW as i32;
-        LogError::Unreadable {
-            url: file.url.clone(),
-            found: format!("the log has format version {version}, this program reads versions 1 to {newest}"),
-            action: "use the version of warptape that wrote it, or a newer one".to_owned(),
-        }
+    let action = match version {
+        VERSION => return Ok(()),
+        ..VERSION => "use the version of warptape that wrote it",
+        _ => "use the version of warptape that wrote it, or a newer one",
+    };
+    Err(LogError::Unreadable {
+        url: file.url.clone(),
+        found: format!("the log has format version {version}, this program reads version {VERSION}"),
+        action: action.to_owned(),
     })
 }
 
@@ -251,7 +215,7 @@ fn begin(connection: &mut Bounded) -> rusqlite::Result<()> {
 pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(schema::TABLES)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-    connection.pragma_update(None, "user_version", Format::NEW as i32)?;
+    connection.pragma_update(None, "user_version", VERSION)?;
     ends::make(connection)
 }
 

@@ -150,7 +150,7 @@ impl SqliteLog {
         check::check(&self.file, &connection, progress)
     }
 
-    /// Makes a whole copy of the newest format, as of now, while others read and write. There must be no such file yet.
+    /// Makes a whole copy, as of now, while others read and write. There must be no such file yet.
     pub fn backup(
         &self,
         to: impl AsRef<Path>,

@@ -16,7 +16,7 @@ use super::block::{Blocks, StoredRecord};
 use super::catalogue::{self, GivenUp};
 use super::ends::{self, End, Own};
 use super::file::{Access, LogFile, NOFOLLOW};
-use super::format::{self, Format};
+use super::format;
 use super::table::Table;
 use super::{head, headers};
 use crate::topic::check_spec;
@@ -60,7 +60,6 @@ impl PortableFile {
             ))
             .map_err(failed)?;
         format::make_tables(&connection).map_err(failed)?;
-        file.set_format(Format::NEW);
         let before = Own::read(&file, &connection)?;
         let own = Own { transactions: before.transactions + 1, ..before };
         let (topics, ends) = (BTreeMap::new(), BTreeMap::new());
@@ -73,7 +72,7 @@ impl PortableFile {
         self.own.topic_rows += 1;
         let topic_id = self.own.topic_rows;
         let failed = |error| self.file.failure(DOING, error);
-        catalogue::insert_topic(&self.file, &self.connection, topic_id, spec).map_err(failed)?;
+        catalogue::insert_topic(&self.connection, topic_id, spec).map_err(failed)?;
         for partition in 0..spec.partitions {
             table(topic_id, partition, spec).create(&self.connection).map_err(failed)?;
             ends::write(&self.file, &self.connection, topic_id, partition, End::default())?;
@@ -147,7 +146,7 @@ impl PortableFile {
     pub fn commit(&mut self, group: &str, of: &TopicPartition, next: i64) -> Result<(), LogError> {
         let (Table { topic_id, partition, .. }, _) = self.place(of)?;
         let row = (group, topic_id, partition, next);
-        let is_new = catalogue::store_committed(&self.file, &self.connection, row)
+        let is_new = catalogue::store_committed(&self.connection, row)
             .map_err(|error| self.file.failure(DOING, error))?;
         self.own.committed_rows += i64::from(is_new);
         Ok(())
@@ -234,9 +233,7 @@ impl Drop for PortableFile {
 }
 
 fn table(topic_id: i64, partition: i32, spec: &TopicSpec) -> Table {
-    let layout = Format::NEW.layout(spec.compacted);
-    let has_checksums = Format::NEW.has_checksums();
-    Table { topic_id, partition, layout, has_checksums, compacted: spec.compacted }
+    Table { topic_id, partition, compacted: spec.compacted }
 }
 
 fn storage(url: &str, cause: &io::Error) -> LogError {

@@ -266,7 +266,7 @@ fn store_offsets(
 ) -> Result<(), LogError> {
     for ((group, topic_id, partition), next) in offsets {
         let row = (group.as_str(), *topic_id, *partition, *next);
-        let is_new = catalogue::store_committed(file, &writing.transaction, row)
+        let is_new = catalogue::store_committed(&writing.transaction, row)
             .map_err(|error| file.failure(DOING, error))?;
         writing.own.committed_rows += i64::from(is_new);
     }

@@ -125,12 +125,11 @@ pub(super) fn recover(path: &Path, progress: &mut dyn FnMut(LogProgress)) -> Res
         .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)
         .and_then(|_| connection.pragma_update(None, "writable_schema", true))
         .map_err(|error| file.failure(DOING, error))?;
-    let format = format::find_out(&file, &connection)?;
-    let mut losses: Vec<_> = schema::left_out(&file, &connection, format)?
+    format::identify(&file, &connection)?;
+    let mut losses: Vec<_> = schema::left_out(&file, &connection)?
         .into_iter()
         .map(|foreign| Loss::Foreign { what: foreign.what })
         .collect();
-    file.set_format(format);
     file.begin_reading_all(&connection)?;
     let head = match opening::read_head(&file)? {
         Found::Head(head) => head,

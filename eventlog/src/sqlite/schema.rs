@@ -9,7 +9,6 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use super::file::LogFile;
-use super::format::Format;
 use super::table::Table;
 use crate::LogError;
 use crate::topic::PARTITIONS_MAX;
@@ -42,24 +41,6 @@ pub(super) const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// The tables of a new log of formats 1 and 2.
-const OLD_TABLES: &str = "
-    CREATE TABLE topics(
-        topic_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partitions INTEGER NOT NULL, compacted INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE partitions(
-        topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
-        PRIMARY KEY(topic_id, partition)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE committed_offsets(
-        group_name TEXT NOT NULL, topic_id INTEGER NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
-        PRIMARY KEY(group_name, topic_id, partition)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE producers(
-        transactional_id TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-";
-
 /// Something that no log has.
 pub(super) struct Foreign {
     /// Its kind and its name.
@@ -68,33 +49,21 @@ pub(super) struct Foreign {
     is_in_place: bool,
 }
 
-/// Refuses a file whose schema is not that of a log of its format.
-pub(super) fn check(file: &LogFile, connection: &Connection, format: Format) -> Result<(), LogError> {
-    let (foreign, tables) = read(file, connection, format)?;
+/// Refuses a file whose schema is not that of a log.
+pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+    let (foreign, tables) = read(file, connection)?;
     if !foreign.is_empty() {
-        for other in [Format::NEW, Format::One].into_iter().filter(|other| *other != format) {
-            if read(file, connection, other)?.0.is_empty() {
-                let version = format as i32;
-                return Err(
-                    file.damaged(format!("its header says format version {version}, its tables another one"))
-                );
-            }
-        }
         let action = "nothing of it was touched; have the log from who wrote it, or leave out what is no part of it with \
              `warptape log recover`";
         return Err(refused(file, &foreign, action));
     }
-    let missing = statements(format).map(name_of).find(|name| !tables.contains(*name));
+    let missing = statements().map(name_of).find(|name| !tables.contains(*name));
     missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is not there"))))
 }
 
 /// The items that a recovery leaves out: all that no log has. Refuses a file that has something else in place of a log's table.
-pub(super) fn left_out(
-    file: &LogFile,
-    connection: &Connection,
-    format: Format,
-) -> Result<Vec<Foreign>, LogError> {
-    let (foreign, _) = read(file, connection, format)?;
+pub(super) fn left_out(file: &LogFile, connection: &Connection) -> Result<Vec<Foreign>, LogError> {
+    let (foreign, _) = read(file, connection)?;
     let (in_place, beside): (Vec<_>, Vec<_>) = foreign.into_iter().partition(|foreign| foreign.is_in_place);
     match in_place.is_empty() {
         true => Ok(beside),
@@ -117,11 +86,7 @@ fn refused(file: &LogFile, foreign: &[Foreign], action: &str) -> LogError {
 }
 
 /// Reads the schema: the items that no log has, and the names of the tables that are as a log has them.
-fn read(
-    file: &LogFile,
-    connection: &Connection,
-    format: Format,
-) -> Result<(Vec<Foreign>, BTreeSet<String>), LogError> {
+fn read(file: &LogFile, connection: &Connection) -> Result<(Vec<Foreign>, BTreeSet<String>), LogError> {
     let (mut foreign, mut tables) = (Vec::new(), BTreeSet::new());
     let mut query = || {
         let sql = "SELECT rowid, type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid";
@@ -137,10 +102,10 @@ fn read(
             let text = |column: usize| row.get_ref(column).map(text);
             let [kind, name, table, sql] = [text(1)?, text(2)?, text(3)?, text(4)?];
             let item = Item { kind: &kind, name: &name, table: &table, sql: &sql };
-            match item.is_of_a_log(format) {
+            match item.is_of_a_log() {
                 true if kind == "table" => drop(tables.insert(name)),
                 true => {}
-                false => foreign.push(item.foreign(format)),
+                false => foreign.push(item.foreign()),
             }
         }
         Ok(true)
@@ -171,29 +136,26 @@ struct Item<'a> {
 }
 
 impl Item<'_> {
-    fn is_of_a_log(&self, format: Format) -> bool {
+    fn is_of_a_log(&self) -> bool {
         let &Self { kind, name, table, sql } = self;
         let is = |expected: &str| words(sql) == words(expected);
         match kind {
-            "table" if name == table => match statements(format).find(|statement| name_of(statement) == name)
-            {
+            "table" if name == table => match statements().find(|statement| name_of(statement) == name) {
                 Some(expected) => is(expected),
-                None => tables(name, format).iter().any(|table| is(&table.sql())),
+                None => tables(name).iter().any(|table| is(&table.sql())),
             },
             "index" if name == "sqlite_autoindex_topics_1" => table == "topics" && sql.is_empty(),
-            "index" => {
-                tables(table, format).iter().any(|table| table.index_name() == name && is(&table.index_sql()))
-            }
+            "index" => tables(table).iter().any(|table| table.index_name() == name && is(&table.index_sql())),
             _ => false,
         }
     }
 
-    fn foreign(&self, format: Format) -> Foreign {
+    fn foreign(&self) -> Foreign {
         let shown = |name: &str| -> String { name.chars().take(NAME_CHARS_MAX).collect() };
         let name = self.name.strip_suffix("_keys").unwrap_or(self.name);
         let is_own = |name: &str| {
-            statements(format).any(|statement| name_of(statement).eq_ignore_ascii_case(name))
-                || !tables(&name.to_ascii_lowercase(), format).is_empty()
+            statements().any(|statement| name_of(statement).eq_ignore_ascii_case(name))
+                || !tables(&name.to_ascii_lowercase()).is_empty()
         };
         Foreign {
             what: format!("the {} {:?}", shown(self.kind), shown(self.name)),
@@ -203,10 +165,9 @@ impl Item<'_> {
     }
 }
 
-/// Statements that make the tables of a format.
-fn statements(format: Format) -> impl Iterator<Item = &'static str> {
-    let tables = if format.has_checksums() { TABLES } else { OLD_TABLES };
-    tables.split(';').map(str::trim).filter(|statement| !statement.is_empty())
+/// Statements that make the tables.
+fn statements() -> impl Iterator<Item = &'static str> {
+    TABLES.split(';').map(str::trim).filter(|statement| !statement.is_empty())
 }
 
 fn name_of(statement: &str) -> &str {
@@ -215,17 +176,14 @@ fn name_of(statement: &str) -> &str {
 }
 
 /// The tables that may have this name: a partition's, of a topic that is compacted or not.
-fn tables(name: &str, format: Format) -> Vec<Table> {
+fn tables(name: &str) -> Vec<Table> {
     let numbers = name.strip_prefix("records_").and_then(|numbers| numbers.split_once('_'));
     let parsed = numbers.and_then(|(topic, partition)| Some((topic.parse().ok()?, partition.parse().ok()?)));
     let Some((topic_id, partition)) = parsed else { return Vec::new() };
     if !(1..).contains(&topic_id) || !(0..PARTITIONS_MAX).contains(&partition) {
         return Vec::new();
     }
-    let table = |compacted| {
-        let (layout, has_checksums) = (format.layout(compacted), format.has_checksums());
-        Table { topic_id, partition, layout, has_checksums, compacted }
-    };
+    let table = |compacted| Table { topic_id, partition, compacted };
     // Other spellings of the numbers are other names.
     [false, true].map(table).into_iter().filter(|table| table.name() == name).collect()
 }
@@ -264,7 +222,7 @@ mod tests {
 
     #[test]
     fn names_of_partitions_have_one_spelling() {
-        let is_table = |name: &str| !tables(name, Format::NEW).is_empty();
+        let is_table = |name: &str| !tables(name).is_empty();
         assert!(is_table("records_1_0") && is_table("records_12_4095"));
         for name in
             ["records_01_0", "records_+1_0", "records_1_4096", "records_0_0", "records_1", "Records_1_0"]

@@ -8,7 +8,7 @@ use super::checksum;
 /// What a row of a partition's table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// A record.
+    /// A record, which compaction may take away.
     Rows,
     /// A [`super::block`] of records.
     Blocks,
@@ -19,9 +19,6 @@ pub(super) enum Layout {
 pub(super) struct Table {
     pub(super) topic_id: i64,
     pub(super) partition: i32,
-    pub(super) layout: Layout,
-    /// Whether rows carry checksums.
-    pub(super) has_checksums: bool,
     /// Whether a record takes the place of older ones with its key, so that offsets may be missing.
     pub(super) compacted: bool,
 }
@@ -35,6 +32,11 @@ pub(super) struct Appended {
 }
 
 impl Table {
+    /// What its rows are.
+    pub(super) fn layout(&self) -> Layout {
+        if self.compacted { Layout::Rows } else { Layout::Blocks }
+    }
+
     /// Its name.
     pub(super) fn name(&self) -> String {
         format!("records_{}_{}", self.topic_id, self.partition)
@@ -51,13 +53,15 @@ impl Table {
 
     /// The statement that makes it.
     pub(super) fn sql(&self) -> String {
-        let checksum = if self.has_checksums { "checksum INTEGER NOT NULL, " } else { "" };
         // The offset of a block is that of its first record.
-        let columns = match self.layout {
+        let columns = match self.layout() {
             Layout::Rows => "timestamp_ns INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB NOT NULL",
             Layout::Blocks => "count INTEGER NOT NULL, block BLOB NOT NULL",
         };
-        format!("CREATE TABLE {}(offset INTEGER PRIMARY KEY, {checksum}{columns}) STRICT", self.name())
+        format!(
+            "CREATE TABLE {}(offset INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, {columns}) STRICT",
+            self.name()
+        )
     }
 
     /// The name of the index by which records of a key are found that compaction takes away.
@@ -77,30 +81,27 @@ impl Table {
         mut next: i64,
         blocks: &Blocks,
     ) -> rusqlite::Result<Appended> {
-        let &Self { topic_id, partition, has_checksums, .. } = self;
+        let &Self { topic_id, partition, .. } = self;
         let table = self.name();
         let mut rows = 0;
-        let values = match (self.layout, has_checksums) {
-            (Layout::Rows, false) => "?1, ?3, ?4, ?5, ?6",
-            (Layout::Rows, true) => "?1, ?2, ?3, ?4, ?5, ?6",
-            (Layout::Blocks, false) => "?1, ?3, ?4",
-            (Layout::Blocks, true) => "?1, ?2, ?3, ?4",
+        let values = match self.layout() {
+            Layout::Rows => "?1, ?2, ?3, ?4, ?5, ?6",
+            Layout::Blocks => "?1, ?2, ?3, ?4",
         };
         let mut insert = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({values})"))?;
         for block in blocks.iter() {
-            if self.layout == Layout::Blocks {
-                let sum = has_checksums
-                    .then(|| checksum::of_block(topic_id, partition, next, block.count, &block.bytes));
+            if self.layout() == Layout::Blocks {
+                let sum = checksum::of_block(topic_id, partition, next, block.count, &block.bytes);
                 insert.execute(params![next, sum, block.count, block.bytes])?;
                 next += block.count;
                 rows += 1;
                 continue;
             }
             for record in block.records(next) {
-                if let (true, Some(key)) = (self.compacted, record.key) {
+                if let Some(key) = record.key {
                     rows -= self.remove(connection, &table, key)?;
                 }
-                let sum = has_checksums.then(|| checksum::of_record(topic_id, partition, &record));
+                let sum = checksum::of_record(topic_id, partition, &record);
                 let StoredRecord { offset, timestamp_ns, key, headers, value } = record;
                 let headers = (!headers.is_empty()).then_some(headers);
                 insert.execute(params![offset, sum, timestamp_ns, key, headers, value])?;
@@ -124,7 +125,7 @@ impl Table {
     /// SQL for the rows that begin with the one that has the record at offset `?1`, or else the first record behind it.
     pub(super) fn select(&self) -> String {
         let table = self.name();
-        match self.layout {
+        match self.layout() {
             Layout::Rows => self.select_from(),
             Layout::Blocks => format!(
                 "SELECT {} FROM {table} WHERE offset >= coalesce(
@@ -140,11 +141,10 @@ impl Table {
         format!("SELECT {} FROM {} WHERE offset >= ?1 ORDER BY offset", self.selected(), self.name())
     }
 
-    fn selected(&self) -> String {
-        let checksum = if self.has_checksums { "checksum" } else { "NULL" };
-        match self.layout {
-            Layout::Rows => format!("offset, {checksum}, timestamp_ns, key, headers, value"),
-            Layout::Blocks => format!("offset, {checksum}, count, block"),
+    fn selected(&self) -> &'static str {
+        match self.layout() {
+            Layout::Rows => "offset, checksum, timestamp_ns, key, headers, value",
+            Layout::Blocks => "offset, checksum, count, block",
         }
     }
 
@@ -155,13 +155,13 @@ impl Table {
         let blob = |column: usize| -> Result<Option<&'a [u8]>, String> {
             row.get_ref(column).map_err(wrong)?.as_blob_or_null().map_err(|error| error.to_string())
         };
-        let check = |found: i64, what: &dyn Fn() -> String| match self.has_checksums && integer(1)? != found {
-            true => Err(format!("the checksum of {} does not fit", what())),
-            false => Ok(()),
+        let check = |found: i64, what: &dyn Fn() -> String| match integer(1)? == found {
+            true => Ok(()),
+            false => Err(format!("the checksum of {} does not fit", what())),
         };
         let &Self { topic_id, partition, .. } = self;
         let offset = integer(0)?;
-        match self.layout {
+        match self.layout() {
             Layout::Rows => {
                 let stored = StoredRecord {
                     offset,
@@ -170,18 +170,14 @@ impl Table {
                     headers: blob(4)?.unwrap_or_default(),
                     value: blob(5)?.ok_or("a record without a value")?,
                 };
-                if self.has_checksums {
-                    let sum = checksum::of_record(topic_id, partition, &stored);
-                    check(sum, &|| format!("the record at offset {offset}"))?;
-                }
+                let sum = checksum::of_record(topic_id, partition, &stored);
+                check(sum, &|| format!("the record at offset {offset}"))?;
                 Ok(Stored::Record(Some(stored)))
             }
             Layout::Blocks => {
                 let (count, bytes) = (integer(2)?, blob(3)?.ok_or("a row without a block")?);
-                if self.has_checksums {
-                    let sum = checksum::of_block(topic_id, partition, offset, count, bytes);
-                    check(sum, &|| format!("a block of {count} records from offset {offset} on"))?;
-                }
+                let sum = checksum::of_block(topic_id, partition, offset, count, bytes);
+                check(sum, &|| format!("a block of {count} records from offset {offset} on"))?;
                 Ok(Stored::Block(Records::new(offset, count, bytes)))
             }
         }

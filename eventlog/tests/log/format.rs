@@ -1,4 +1,4 @@
-//! How records lie in the file: many to a row, and as format 1 had them.
+//! How records lie in the file: many to a row.
 
 use rusqlite::Connection;
 
@@ -53,44 +53,4 @@ fn any_record_can_be_read_whatever_was_committed_with_it() {
         .query_row("SELECT count(*) FROM records_1_0", [], |row| row.get(0))
         .unwrap();
     assert!(rows < i64::from(written) / 10, "{rows} rows for {written} records");
-}
-
-/// The newest values of `states`, and those of `events` by partition, of the stored log.
-fn check_stored(log: &SqliteLog, more: usize) {
-    log.check().unwrap();
-    let read = |topic: &str, partition| drain(&mut *log.reader(&[at(topic, partition)]).unwrap());
-    let text = |(_, record): &(_, Record)| String::from_utf8(record.value.clone()).unwrap();
-    let states = read("states", 0);
-    let newest = ["state 2.1", "state 2.2", "state 2.3"];
-    assert!(states.iter().map(text).take(3).eq(newest));
-    assert_eq!(states[0].1.key.as_deref(), Some(b"s1".as_slice()));
-    let events = [read("events", 0), read("events", 1)];
-    assert!(events[0].iter().map(text).take(3).eq(["event 0.0", "event 0.2", "event 1.0"]));
-    assert_eq!(events[0][1].1.key.as_deref(), Some(b"k".as_slice()));
-    assert_eq!(events[0][1].1.timestamp_ns, 1_700_000_000_000_000_002);
-    assert_eq!(events[1][0].1.headers, [("trace".to_owned(), vec![0, 255])]);
-    assert_eq!(events[0].len(), 6 + more);
-    assert_eq!(log.committed("group", &at("events", 0)).unwrap(), Some(6));
-}
-
-#[test]
-fn a_log_of_format_1_is_read_and_continued() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("log.db");
-    Connection::open(&path).unwrap().execute_batch(include_str!("format_1.sql")).unwrap();
-    check_stored(&SqliteLog::open_existing(&path).unwrap(), 0);
-    let log = open(&path);
-    check_stored(&log, 0);
-    let mut producer = log.producer("writer").unwrap();
-    commit(&mut *producer, (0..5).map(|_| record("events", 0, "more")));
-    topic(&log, "new", 1);
-    commit(&mut *producer, [record("new", 0, "new")]);
-    drop((producer, log));
-    let log = SqliteLog::open_existing(&path).unwrap();
-    check_stored(&log, 5);
-    assert_eq!(drain(&mut *log.reader(&[at("new", 0)]).unwrap()).len(), 1);
-    // Programs of then read it as well.
-    let version: i32 =
-        Connection::open(&path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 1);
 }

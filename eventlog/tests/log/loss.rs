@@ -450,28 +450,6 @@ fn a_backup_is_whole_while_others_write() {
     }
 }
 
-#[test]
-fn older_formats_are_protected_against_loss_and_copied_into_the_newest() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.db");
-    rusqlite::Connection::open(&path).unwrap().execute_batch(include_str!("format_1.sql")).unwrap();
-    let log = open(&path);
-    commit(&mut *log.producer("p").unwrap(), [record("events", 0, "more")]);
-    let mut files = files(&path);
-    log.backup(folder.path().join("copy.db"), &mut |_| {}).unwrap();
-    assert!(!log.check_all(&mut |_| {}).unwrap().has_checksums);
-    drop(log);
-    let copy = SqliteLog::open_existing(folder.path().join("copy.db")).unwrap();
-    let checked = copy.check_all(&mut |_| {}).unwrap();
-    assert!(checked.has_checksums && checked.damage.is_empty(), "{checked:?}");
-    assert_eq!(copy.committed("group", &at("events", 0)).unwrap(), Some(6));
-    assert_eq!(drain(&mut *copy.reader(&[at("events", 0)]).unwrap()).len(), 7);
-    files.remove("-wal");
-    place(&path, &files);
-    let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
-    assert!(error.contains(" lost: the log has ") && error.contains("events/0 offsets 6 to 6"), "{error}");
-}
-
 /// Runs a command on a file as another process: to close a file of the log here would take the locks of this process from it.
 fn run(program: &str, arguments: &[&str], path: &Path) {
     assert!(std::process::Command::new(program).args(arguments).arg(path).status().unwrap().success());

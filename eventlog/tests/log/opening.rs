@@ -96,10 +96,17 @@ fn another_format_version_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log.db");
     drop(open(&path));
-    let connection = Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 4).unwrap();
-    drop(connection);
-    check_refused(&path, &["format version 4", "reads versions 1 to 3", "use the version"]);
+    for (version, action) in [
+        (2, "use the version of warptape that wrote it"),
+        (4, "use the version of warptape that wrote it, or a newer one"),
+    ] {
+        let connection = Connection::open(&path).unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+        drop(connection);
+        check_refused(&path, &[&format!("format version {version}"), "reads version 3", action]);
+        let error = SqliteLog::recover(&path, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.ends_with(action), "{error}");
+    }
 }
 
 #[test]

@@ -75,13 +75,6 @@ fn check(path: &Path) -> anyhow::Result<ExitCode> {
     for found in &checked.damage {
         writeln!(out, "damaged    {found}")?;
     }
-    if !checked.has_checksums {
-        writeln!(
-            out,
-            "unprotected: this file is of an older format without checksums, a changed value is not noticed; `warptape log \
-             backup FILE` makes a copy that has them"
-        )?;
-    }
     writeln!(
         out,
         "{} records in {} partitions, {}: {}",

@@ -5,20 +5,18 @@ use std::time::Duration;
 
 use warptape_engine::JournalPositions;
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
+use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Input;
-use warptape_schemas::{decode_journal_entry, fingerprint_of, known};
 
 use super::EngineError;
 
-/// Offsets at the end of a journal that are read first: what says how far it has come is among them, unless an older version wrote them.
+/// Offsets at the end of a journal that are read first: what says how far it has come is among them.
 const LOOK_BACK: i64 = 4_096;
 /// Records and bytes of one read.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 16 << 20;
 /// Wait between two looks whether the end is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
-/// The first version of the journal's entries that say what transactions move.
-const ACCOUNTS_VERSION: u32 = 6;
 
 /// The positions in the journals of a group, as far as they were read.
 pub(super) struct Journals {
@@ -167,12 +165,6 @@ impl Window {
             self.positions.lose_track();
             return;
         };
-        if matches!(entry.input, Input::Started(_)) {
-            let schema = fingerprint_of(&record.value).and_then(known::by_fingerprint);
-            if schema.is_some_and(|schema| schema.version < ACCOUNTS_VERSION) {
-                self.positions.lose_track();
-            }
-        }
         self.is_anchored |= matches!(entry.input, Input::Positions(_));
         self.positions.add(&entry.input);
     }

@@ -134,7 +134,7 @@ impl Scan {
     fn add(&mut self, record: &Record) {
         // What is no entry is copied as it is, and found by whoever verifies it.
         let Ok(entry) = decode_journal_entry(&record.value) else { return };
-        self.accounts.add(record, &entry);
+        self.accounts.add(&entry);
         self.is_headless &= !matches!(
             &entry.input,
             Input::Started(_) | Input::Checkpoint(Checkpoint { started: Some(_), .. })

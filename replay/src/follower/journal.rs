@@ -54,9 +54,9 @@ impl JournalFollower {
         self.next
     }
 
-    /// Whether a process life accounts for nothing: it was of a version of before, or its start or checkpoint was not met.
-    pub(super) fn has_older(&self) -> bool {
-        self.check.accounts.has_older() || self.check.is_headless()
+    /// Whether the first process life may lack accounts: its start or checkpoint was not met.
+    pub(super) fn is_headless(&self) -> bool {
+        self.check.is_headless()
     }
 
     /// Whether so much waits to be compared that no more of it is read.

@@ -183,10 +183,10 @@ impl<'a> Follower<'a> {
         for (&partition, follower) in &mut self.partitions {
             follower.settle(log, sources, partition)?;
         }
-        let has_older = self.journals.values().any(JournalFollower::has_older);
+        let is_headless = self.journals.values().any(JournalFollower::is_headless);
         let mut chains = Vec::new();
         for (&partition, follower) in &mut self.partitions {
-            match follower.take_chain(is_read, has_older) {
+            match follower.take_chain(is_read, is_headless) {
                 Ok(chain) if chain.is_empty() => {}
                 Ok(chain) => chains.push((partition, chain)),
                 Err(gap) => {

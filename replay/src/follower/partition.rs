@@ -155,8 +155,8 @@ impl PartitionFollower {
     }
 
     /// Takes the transactions that follow each other from the next tick record on. Where the journals were read to their ends, twice,
-    /// and none begins there although later ones do, that is a gap, unless there were processes that account for nothing.
-    pub(super) fn take_chain(&mut self, is_at_end: bool, has_older: bool) -> Result<Vec<Account>, Gap> {
+    /// and none begins there although later ones do, that is a gap, unless a journal has lost its beginning.
+    pub(super) fn take_chain(&mut self, is_at_end: bool, is_headless: bool) -> Result<Vec<Account>, Gap> {
         let Some(mut next) = self.next.or_else(|| self.begin_of_last_run()) else { return Ok(Vec::new()) };
         self.next = Some(next);
         let (mut chain, mut rest) = (Vec::new(), Vec::new());
@@ -203,7 +203,7 @@ impl PartitionFollower {
         let Some(resumed) = resumed.filter(|_| self.waiting[0].range.first > next) else {
             return Ok(chain);
         };
-        if has_older {
+        if is_headless {
             // It begins anew there.
             self.notes.push(format!(
                 "outputs of offsets {next} to {} are not compared: no entry that can be read accounts for them",
@@ -629,7 +629,7 @@ mod tests {
         assert_eq!(taken(&mut follower), []);
         let gap = follower.take_chain(true, false).err().expect("a gap");
         assert_eq!((gap.sequence, gap.from, gap.to), (12, 5, 9));
-        // Processes of old versions account for nothing.
+        // A journal without its beginning does not account for all.
         let mut follower = of([account(0, 0, 5, Committed)]);
         assert_eq!(taken(&mut follower), [(0, 5)]);
         follower.add(account(1, 9, 12, Committed));

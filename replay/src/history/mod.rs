@@ -55,7 +55,7 @@ pub struct History {
     last: Option<Moment>,
     /// What the life has to do next.
     due: Due,
-    /// Whether the life says what became of its transactions: older versions do not.
+    /// Whether the life was read to say what became of a transaction.
     has_outcomes: bool,
     /// Partitions whose rows a lost lane had, which come again now.
     returning: BTreeSet<PartitionId>,

@@ -4,9 +4,6 @@ use warptape_schemas::journal::{CommitEnded, CommitOutcome, Input, JournalEntry}
 
 use crate::difference::Difference;
 
-/// The first version of the journal's entries by which every transaction that moves offsets has its outcome.
-const FIRST_VERSION: u32 = 9;
-
 /// Compares the outcomes of one process life.
 #[derive(Default)]
 pub(super) struct CommitCheck {
@@ -33,9 +30,9 @@ impl CommitCheck {
         Self { is_complete: false, ..Self::default() }
     }
 
-    /// The check of a life in this version of the journal's entries.
-    pub(super) fn of(version: u32) -> Self {
-        Self { is_complete: version >= FIRST_VERSION, ..Self::default() }
+    /// The check of a life from its beginning on.
+    pub(super) fn whole() -> Self {
+        Self { is_complete: true, ..Self::default() }
     }
 
     /// The difference in the next entry.

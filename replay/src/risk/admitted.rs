@@ -8,9 +8,6 @@ use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 use crate::admissions::Admission;
 use crate::difference::{Difference, differences};
 
-/// The first version of the journal's entries whose tasks are cut into units as they are now.
-const UNITS_SINCE: u32 = 10;
-
 /// The differences of a task without a known market, in the fields that repeat its request.
 pub(super) fn check_repeated(admission: &Admission, request: &RiskRequest) -> Option<Vec<Difference>> {
     let found = &*admission.arrived;
@@ -28,43 +25,38 @@ pub(super) fn check(
     let found = &*admission.arrived;
     let of_request = repeated(found, request);
     let gang = |units: i64| request.gang && units > 1;
-    let mut expected = vec![TaskArrived { gang: gang(found.units), ..of_request.clone() }];
-    if admission.version >= UNITS_SINCE {
-        expected.clear();
-        // Its deadline passed before a task was made of it.
-        let overdue = TaskArrived {
-            rate_key: String::new(),
-            first_unit: 0,
-            units: 1,
-            unit_cost: 1,
-            slice_units_max: 1,
-            gang: false,
-            bytes: bytes as i64,
-            ..of_request.clone()
-        };
-        let is_overdue = request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= admission.at_ns);
-        expected.extend(is_overdue.then_some(overdue));
-        let tasks =
-            RiskTask::new(request, market_of).into_iter().chain(RiskTask::of_before(request, market_of));
-        expected.extend(tasks.map(|task| {
-            let whole = TaskArrived { bytes: (bytes + task.bytes()) as i64, ..of_request.clone() };
-            // Portfolios that follow earlier ones have fewer units, and rates of their own.
-            if matches!(request.problem, RiskProblem::Portfolio(_)) {
-                return TaskArrived { gang: gang(found.units), ..whole };
-            }
-            let units = task.units();
-            let count = units.end - units.start;
-            TaskArrived {
-                rate_key: task.rate_key(),
-                first_unit: units.start,
-                units: count,
-                unit_cost: task.unit_cost(),
-                slice_units_max: count,
-                gang: gang(count),
-                ..whole
-            }
-        }));
-    }
+    // Its deadline passed before a task was made of it.
+    let overdue = TaskArrived {
+        rate_key: String::new(),
+        first_unit: 0,
+        units: 1,
+        unit_cost: 1,
+        slice_units_max: 1,
+        gang: false,
+        bytes: bytes as i64,
+        ..of_request.clone()
+    };
+    let is_overdue = request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= admission.at_ns);
+    let mut expected = Vec::from_iter(is_overdue.then_some(overdue));
+    let tasks = RiskTask::new(request, market_of).into_iter().chain(RiskTask::of_before(request, market_of));
+    expected.extend(tasks.map(|task| {
+        let whole = TaskArrived { bytes: (bytes + task.bytes()) as i64, ..of_request.clone() };
+        // Portfolios that follow earlier ones have fewer units, and rates of their own.
+        if matches!(request.problem, RiskProblem::Portfolio(_)) {
+            return TaskArrived { gang: gang(found.units), ..whole };
+        }
+        let units = task.units();
+        let count = units.end - units.start;
+        TaskArrived {
+            rate_key: task.rate_key(),
+            first_unit: units.start,
+            units: count,
+            unit_cost: task.unit_cost(),
+            slice_units_max: count,
+            gang: gang(count),
+            ..whole
+        }
+    }));
     if expected.contains(found) {
         return None;
     }

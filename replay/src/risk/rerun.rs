@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use warptape_schemas::encode_risk_result;
 use warptape_schemas::journal::RejectReason;
 use warptape_schemas::risk::{
     OptionResult, RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult, TaskClass,
 };
-use warptape_schemas::{DecodeError, encode_risk_result};
 use warptape_stages::risk::{MarketOf, RiskTask, refusals, symbols_of};
 use warptape_stages::{Isa, MarketConfig, SymbolMarket};
 
@@ -114,18 +114,6 @@ pub(super) fn not_cancelled(request_id: &str, found: &RiskOutcome) -> RiskError 
     let errors = [true, false].map(|is_known| refusals::not_cancelled(request_id, is_known));
     let is_found = |error: &&RiskError| matches!(found, RiskOutcome::Error(found) if found == *error);
     errors.iter().find(is_found).unwrap_or(&errors[0]).clone()
-}
-
-/// The result of a request by earlier rules: only the fields that repeat who asked can be compared, all others are as found.
-pub(super) fn by_earlier_rules(found: &RiskResult, request: &Result<RiskRequest, DecodeError>) -> RiskResult {
-    let Ok(request) = request else { return found.clone() };
-    RiskResult {
-        request_id: refusals::repeated(&request.request_id),
-        tenant: refusals::repeated(&request.tenant),
-        class: request.class,
-        seed: request.seed,
-        ..found.clone()
-    }
 }
 
 /// The outcome of a task; the outcome that was found, if it is what the rules of an earlier version made of the request. Outcomes are compared

@@ -58,10 +58,6 @@ fn entries_that_are_missing_behind_the_last_account_are_noticed() {
     };
     let log = Tampered::new(&recording.log, "journal", 0, journal[..=last].to_vec());
     assert!(verified(&log, &other).unwrap().is_identical());
-    let older = record(Plan { older_lives: 2, ..Plan::small(26) });
-    let journal = records(&older.log, "journal", 0);
-    let log = Tampered::new(&older.log, "journal", 0, journal[..journal.len() - 1].to_vec());
-    assert!(verified(&log, &journal_only()).unwrap().is_identical());
 }
 
 #[test]
@@ -179,25 +175,4 @@ fn a_trimmed_journal_is_verified_from_the_first_start_that_is_left() {
     let log = Tampered::trimmed(&recording.log, "journal", 0, journal[starts[2] + 1..].to_vec());
     let error = verified(&log, &options()).unwrap_err();
     assert!(matches!(error, ReplayError::JournalTrimmed { .. }), "{error}");
-}
-
-#[test]
-fn logs_from_before_journals_accounted_for_anything_are_verified() {
-    for older_lives in [1, 2] {
-        let recording = record(Plan { older_lives, ..Plan::small(25) });
-        let report = verified(&recording.log, &options()).unwrap();
-        assert!(report.is_identical() && report.notes.is_empty(), "{older_lives} older lives: {report}");
-        assert!(report.outputs.unwrap().signals > 100);
-    }
-    // What was written since is accounted for.
-    let recording = record(Plan { older_lives: 1, ..Plan::small(25) });
-    let journal = records(&recording.log, "journal", 0);
-    let sealed = positions(&journal, |input| matches!(input, Input::Sealed(_)));
-    let cut = journal[..sealed[sealed.len() - 3]].to_vec();
-    let report = verified(&Tampered::new(&recording.log, "journal", 0, cut), &journal_only()).unwrap();
-    assert!(matches!(report.divergence, Some(Divergence::Unaccounted(_))), "{report}");
-    let mut ticks = records(&recording.log, "ticks", 0);
-    let last = ticks.len() - 2;
-    ticks[last].value = with_other_receive_time(&ticks[last]);
-    assert_eq!(other_ticks(&recording, 0, ticks).first_offset, last as i64);
 }

@@ -16,7 +16,6 @@ const LONG: Plan = Plan {
     lives: 3,
     lateness_ms: &[500, 500, 100],
     idle: None,
-    older_lives: 0,
     checkpoint: Some(9),
     outcomes: true,
     snapshot: Some(8),

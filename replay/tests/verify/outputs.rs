@@ -2,7 +2,7 @@
 
 use warptape_eventlog::Record;
 use warptape_replay::{Divergence, OutputDivergence, OutputProblem};
-use warptape_schemas::{HEADER_SIZE, decode_signal, encode_signal, known};
+use warptape_schemas::{decode_signal, encode_signal};
 
 use crate::recording::{Plan, Random, Recording, options, record};
 use crate::tampered::Tampered;
@@ -127,27 +127,6 @@ fn late_ticks_and_dead_letters_are_compared() {
         let divergence = diverged_output(&recording, topic, 0, |records| drop(records.pop()));
         assert!(matches!(divergence.problem, OutputProblem::Missing { count: 1, .. }), "{divergence}");
     }
-}
-
-/// Letters of before they were bounded have another schema, without the field of what was cut, and are whole.
-#[test]
-fn dead_letters_of_an_older_version_are_right() {
-    let recording = record(Plan::small(9));
-    let older = known::OLD.iter().find(|schema| schema.name == "DeadLetter" && schema.version == 1).unwrap();
-    let mut letters = records(&recording.log, "dead-letter", 0);
-    for letter in &mut letters {
-        letter.value[2..HEADER_SIZE].copy_from_slice(&older.fingerprint.to_le_bytes());
-        assert_eq!(letter.value.pop(), Some(0), "nothing of it is cut");
-    }
-    let report = verified(&Tampered::new(&recording.log, "dead-letter", 0, letters.clone()), &options());
-    assert_eq!(report.unwrap().divergence, None);
-    let last = letters.len() - 1;
-    let divergence = diverged_output(&recording, "dead-letter", 0, |found| {
-        *found = letters;
-        let end = found[last].value.len() - 1;
-        found[last].value[end] ^= 2;
-    });
-    assert_eq!(divergence.offset, last as i64, "{divergence}");
 }
 
 /// So many late ticks follow it that nothing more can be said, and the rerun ends before it comes to the last signals.

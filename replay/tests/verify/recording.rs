@@ -17,16 +17,15 @@ use warptape_schemas::control::{
     BreakerMode, ChoosePolicy, Control, ControlCommand, ControlOutcome, ControlResult, DrainLane, SetBreaker,
     WeighLane, WeighTenant,
 };
-use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
-    self, Arrived, AutoscaleConfig, Checkpoint, CommitEnded, CommitOutcome, Completed, Controlled, Decision,
-    Draining, GroupArrival, Input, JournalEntry, LaneLost, LaneReady, LaneSpec, PartitionAssigned,
-    RiskConfig, SchedulerConfig, Sealed, SealedPartition, Started, StateBytes,
+    self, Arrived, Checkpoint, CommitEnded, CommitOutcome, Completed, Controlled, Decision, Draining,
+    GroupArrival, Input, LaneLost, LaneReady, LaneSpec, PartitionAssigned, RiskConfig, SchedulerConfig,
+    Sealed, SealedPartition, Started, StateBytes,
 };
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    HEADER_SIZE, JournalWriter, TickColumns, TickDecoder, decode_control, decode_journal_entry,
-    encode_control, encode_control_result, encode_journal_entry, encode_snapshot, encode_tick_batch, known,
+    JournalWriter, TickColumns, TickDecoder, decode_control, decode_journal_entry, encode_control,
+    encode_control_result, encode_snapshot, encode_tick_batch,
 };
 use warptape_stages::{GroupOutput, GroupQueue, GroupStage, Isa, PartitionIntake, SignalMerge, StageConfig};
 
@@ -53,8 +52,6 @@ pub struct Plan {
     pub lateness_ms: &'static [i64],
     /// A life under this configuration that processes nothing comes before the life of this number.
     pub idle: Option<(usize, i64)>,
-    /// Lives of before journals accounted for what is in the log.
-    pub older_lives: usize,
     /// Records of a life after which the scheduler's state is written.
     pub checkpoint: Option<usize>,
     /// Whether the journal says what became of each commit.
@@ -83,7 +80,6 @@ impl Plan {
             lives: 2,
             lateness_ms: &[500],
             idle: None,
-            older_lives: 0,
             checkpoint: None,
             outcomes: true,
             snapshot: None,
@@ -123,7 +119,6 @@ pub fn run(log: &SqliteLog, plan: Plan) {
                 Plan { checkpoint: None, ..plan },
             );
         }
-        run.is_older = life < plan.older_lives;
         (run.outcomes, run.late_outcomes) = (plan.outcomes, plan.late_outcomes);
         run.live(lateness_ms, life * plan.records..(life + 1) * plan.records, plan);
     }
@@ -291,7 +286,6 @@ struct Run<'a> {
     partitions: BTreeMap<i32, Partition>,
     /// Of the life that is on.
     lateness_ms: i64,
-    is_older: bool,
     outcomes: bool,
     late_outcomes: bool,
     /// What became of the last commit, where the journal does not say so yet.
@@ -313,7 +307,6 @@ impl<'a> Run<'a> {
             at_ns: 1_000_000_000,
             partitions: BTreeMap::new(),
             lateness_ms: 0,
-            is_older: false,
             outcomes: true,
             late_outcomes: false,
             untold: None,
@@ -341,7 +334,7 @@ impl<'a> Run<'a> {
             lanes: vec![lane(0), lane(1)],
             autoscale: None,
             shadow: None,
-            rules: if self.is_older { 1 } else { RULES },
+            rules: RULES,
         };
         self.step(Input::Started(Box::new(started.clone())));
         for partition in 0..PARTITIONS {
@@ -455,11 +448,7 @@ impl<'a> Run<'a> {
             let mut decisions = Vec::new();
             self.scheduler.step(self.at_ns, &input, &mut decisions).unwrap();
             let mut bytes = Vec::new();
-            let previous_hash = self.writer.previous_hash();
             self.writer.append(self.at_ns, &input, &decisions, state_hash, &mut bytes);
-            if self.is_older {
-                self.make_older(previous_hash, &mut bytes);
-            }
             self.entries.push(bytes);
             for decision in decisions {
                 let Decision::Dispatch(dispatch) = decision else { continue };
@@ -475,54 +464,6 @@ impl<'a> Run<'a> {
             // Completions come in the order of dispatch.
             inputs.reverse();
         }
-    }
-
-    /// Makes an entry of it as version 5 was, which lacked the last field of the limits of risk tasks and was the same besides.
-    fn make_older(&mut self, previous_hash: Digits<64>, bytes: &mut Vec<u8>) {
-        let entry = decode_journal_entry(bytes).unwrap();
-        if let Input::Started(started) = &entry.input {
-            // Where the fields are that came later, and how many bytes these take that say nothing.
-            let place_of = |change: &dyn Fn(&mut Started)| {
-                let mut changed = started.clone();
-                change(&mut changed);
-                let mut other = Vec::new();
-                let input = Input::Started(changed);
-                encode_journal_entry(&JournalEntry { input, ..entry.clone() }, &mut other);
-                bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap()
-            };
-            // Limits of risk tasks are the last field of the scheduler's configuration, before the lanes.
-            let first = place_of(&|started| started.scheduler.risk.quantum_ns = 1);
-            let lanes = place_of(&|started| started.lanes.clear());
-            let mut later = vec![(first, lanes - first)];
-            later.extend(
-                (0..started.lanes.len())
-                    .map(|lane| (place_of(&|started| started.lanes[lane].class = "class".to_owned()), 4)),
-            );
-            // What is judged or asked beside the lanes: a null each.
-            later.push((place_of(&|started| started.autoscale = Some(AutoscaleConfig::default())), 2));
-            // Behind them the rules, which were the first ones.
-            let rules = place_of(&|started| started.rules = RULES);
-            assert_eq!(bytes.remove(rules), 2);
-            for (at, length) in later.into_iter().rev() {
-                assert!(bytes.drain(at..at + length).all(|byte| byte == 0));
-            }
-        }
-        if let Input::PartitionAssigned(assigned) = &entry.input {
-            // A later version added two fields, for records that the state lacks and those given up: a zero byte each if empty.
-            let input = Input::PartitionAssigned(PartitionAssigned { is_emptied: true, ..assigned.clone() });
-            let mut other = Vec::new();
-            encode_journal_entry(&JournalEntry { input, ..entry.clone() }, &mut other);
-            let at = bytes.iter().zip(&other).position(|(byte, other)| byte != other).unwrap();
-            assert!(bytes.drain(at..at + 2).all(|byte| byte == 0));
-        }
-        let version_5 =
-            known::OLD.iter().find(|old| (old.file, old.version) == ("journal_entry", 5)).unwrap();
-        bytes[2..HEADER_SIZE].copy_from_slice(&version_5.fingerprint.to_le_bytes());
-        let hashed = bytes.len() - 64;
-        let of = [previous_hash.as_bytes(), &bytes[HEADER_SIZE..hashed - 2]].concat();
-        let hash = Digits::of(blake3::hash(&of).as_bytes());
-        bytes[hashed..].copy_from_slice(hash.as_bytes());
-        self.writer = JournalWriter::resume(&JournalEntry { hash, ..entry }).unwrap();
     }
 
     fn process(&mut self, partition: i32, offset: i64) {
@@ -551,9 +492,7 @@ impl<'a> Run<'a> {
             ..SealedPartition::default()
         };
         self.tell_outcome();
-        if !self.is_older {
-            self.step(Input::Sealed(Sealed { partitions: vec![account] }));
-        }
+        self.step(Input::Sealed(Sealed { partitions: vec![account] }));
         self.commit(outputs, &[(source, offset + 1)]);
     }
 
@@ -569,12 +508,12 @@ impl<'a> Run<'a> {
         self.producer.send_offsets(GROUP, offsets).unwrap();
         let control = TopicPartition { topic: "control".to_owned(), partition: 0 };
         self.producer.send_offsets(GROUP, &[(control, self.next_command)]).unwrap();
-        if offsets.is_empty() && !self.is_older {
+        if offsets.is_empty() {
             let journal = TopicPartition { topic: "journal".to_owned(), partition: 0 };
             self.producer.send_position(GROUP, &journal, self.writer.next_sequence()).unwrap();
         }
         self.producer.commit().unwrap();
-        if self.outcomes && !self.is_older && !offsets.is_empty() {
+        if self.outcomes && !offsets.is_empty() {
             let sealed = self.writer.next_sequence() - 1;
             let (sent_ns, ended_ns) = (self.at_ns + 100_000, self.at_ns + 300_000);
             let (attempt, outcome, looked_up) = (1, CommitOutcome::Committed, false);

@@ -176,9 +176,9 @@ impl Risk {
         }
     }
 
-    /// Has work whose rate is not known be expected to take what other kinds do.
-    pub(crate) fn have_priors(&mut self) {
-        self.rates.have_priors();
+    /// Adds up what a checkpoint lacks.
+    pub(crate) fn restore_totals(&mut self) {
+        self.rates.restore_totals();
     }
 
     /// Tasks known.

@@ -38,9 +38,9 @@ pub(crate) struct Rates {
     classes: Vec<BTreeMap<Name, Rate>>,
     /// Whether slices are predicted by their size.
     has_predictor: bool,
-    /// Time and cost of all kinds, by class, from which priors follow; none by rules without priors. It follows from the rest.
+    /// Time and cost of all kinds, by class, from which priors follow. It follows from the rest, and a checkpoint lacks it.
     #[serde(skip)]
-    totals: Option<Vec<Total>>,
+    totals: Vec<Total>,
 }
 
 /// Time and cost of all kinds on a class of lanes.
@@ -115,24 +115,24 @@ fn bounded(wide: i128, max: i64) -> i64 {
 
 impl Rates {
     pub(crate) fn new(classes: usize, has_predictor: bool) -> Self {
-        Self { classes: (0..classes).map(|_| BTreeMap::new()).collect(), has_predictor, totals: None }
+        let totals = vec![Total::default(); classes];
+        Self { classes: (0..classes).map(|_| BTreeMap::new()).collect(), has_predictor, totals }
     }
 
-    /// Has work whose rate is not known be expected to take what other kinds do.
-    pub(crate) fn have_priors(&mut self) {
-        self.totals = Some(self.classes.iter().map(|rates| Total::of(rates.values())).collect());
+    /// Adds up what a checkpoint lacks.
+    pub(crate) fn restore_totals(&mut self) {
+        self.totals = self.classes.iter().map(|rates| Total::of(rates.values())).collect();
     }
 
     /// What work of so much cost is expected to take on a lane of a class, in nanoseconds. Where its kind is not known there, it is taken to
     /// take what it takes on the fastest class that knows it, or else what other kinds take on this class, or else a prior by the lane's
-    /// weight. By rules without priors, 0 where it is not known.
+    /// weight.
     pub(crate) fn expected_ns(&self, class: ClassId, weight: i32, key: &str, cost: i64) -> i64 {
         if let Some(predicted) = self.predict_work(class, key, cost) {
             return predicted.mean_ns;
         }
-        let Some(totals) = &self.totals else { return 0 };
         let elsewhere = self.classes.iter().filter_map(|rates| Some(rates.get(key)?.predict(cost).mean_ns));
-        let Total { service_ns, cost: known } = totals[class.index()];
+        let Total { service_ns, cost: known } = self.totals[class.index()];
         let expected_ns = elsewhere.min().unwrap_or_else(|| {
             let wide = match known {
                 0 => i128::from(cost) * i128::from(PRIOR_NS) / i128::from(weight.max(1)),
@@ -203,14 +203,10 @@ impl Rates {
             let oldest = rates.iter().min_by_key(|(_, rate)| rate.slice).map(|(key, _)| key.clone());
             let forgotten = oldest.and_then(|oldest| rates.remove(&oldest)).expect("rates are known");
             hash.remove(forgotten.contribution);
-            if let Some(totals) = &mut self.totals {
-                totals[class] = totals[class].with(&forgotten, -1);
-            }
+            self.totals[class] = self.totals[class].with(&forgotten, -1);
         }
         let rate = rates.entry(key.clone()).or_default();
-        if let Some(totals) = &mut self.totals {
-            totals[class] = totals[class].with(rate, -1);
-        }
+        self.totals[class] = self.totals[class].with(rate, -1);
         let Done { slice, cost, service_ns } = done;
         let drifted = match self.has_predictor {
             true => rate.predictor.get_or_insert_default().learn(cost, service_ns),
@@ -226,9 +222,7 @@ impl Rates {
         rate.cost = kept + cost;
         rate.cost_max = rate.cost_max.max(cost);
         rate.slice = slice;
-        if let Some(totals) = &mut self.totals {
-            totals[class] = totals[class].with(rate, 1);
-        }
+        self.totals[class] = self.totals[class].with(rate, 1);
         let now = rate.hash(class, key);
         hash.replace(&mut rate.contribution, now);
         drifted
@@ -239,8 +233,8 @@ impl Rates {
     /// # Panics
     /// If it is another.
     pub(crate) fn audit(&self) {
-        let totals = || self.classes.iter().map(|rates| Total::of(rates.values())).collect::<Vec<_>>();
-        assert!(self.totals.as_ref().is_none_or(|kept| *kept == totals()), "time and cost of all kinds");
+        let totals: Vec<_> = self.classes.iter().map(|rates| Total::of(rates.values())).collect();
+        assert_eq!(self.totals, totals, "time and cost of all kinds");
     }
 
     /// Hash of everything here, by walking.
@@ -320,8 +314,6 @@ mod tests {
     fn what_is_not_known_takes_what_other_kinds_do_and_never_nothing() {
         let (host, device) = (CLASS, ClassId::of_kind(LaneKind::Device));
         let (mut rates, mut hash) = (Rates::new(2, true), StateHash::default());
-        assert_eq!(rates.expected_ns(host, 1, "a", 1_000), 0, "by rules without priors");
-        rates.have_priors();
         assert_eq!([1, 100].map(|weight| rates.expected_ns(host, weight, "a", 1_000)), [4_000, 40]);
         assert_eq!(rates.expected_ns(host, 1_000_000, "a", 1), 1);
         for (slice, key, service_ns) in [(0, "a", 9_000), (1, "b", 1_000)] {

@@ -95,9 +95,7 @@ pub(crate) fn run(life: &mut Life, decisions: &mut Vec<Decision>) -> i64 {
         if has_reserve(life) {
             wake_ns = wake_ns.min(run_beside(life, serving, decisions));
         }
-        if life.learnt.later.rules.let_pass() {
-            wake_ns = wake_ns.min(run_past(life, serving, decisions));
-        }
+        wake_ns = wake_ns.min(run_past(life, serving, decisions));
         // A lane that splits a task takes some of it, and may have left some to a lane that found nothing before.
         if !decisions[before..].iter().any(|decision| matches!(decision, Decision::Split(_))) {
             break;

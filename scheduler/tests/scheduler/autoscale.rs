@@ -3,7 +3,7 @@
 use warptape_events::journal::*;
 use warptape_scheduler::{Comparison, Condition, Explanation, Instead, Otherwise, Scheduler, StepError};
 
-use crate::script::{assigned, config, started_by};
+use crate::script::{assigned, config, started};
 
 const S: i64 = 1_000_000_000;
 
@@ -20,7 +20,7 @@ fn autoscale() -> AutoscaleConfig {
 }
 
 fn starts(autoscale: Option<AutoscaleConfig>) -> Input {
-    let Input::Started(plain) = started_by(1, config(), &[1, 1]) else { panic!("a start") };
+    let Input::Started(plain) = started(config(), &[1, 1]) else { panic!("a start") };
     Input::Started(Box::new(Started { autoscale, ..*plain }))
 }
 
@@ -169,7 +169,7 @@ fn rows_that_wait_are_counted_by_what_rows_take() {
 fn the_state_has_all_of_it_and_nothing_where_it_is_off() {
     let (mut on, mut off) = (World::new(Some(autoscale())), World::new(None));
     assert_ne!(on.scheduler.state_hash(), off.scheduler.state_hash());
-    assert_eq!((on.scheduler.checkpoint()[0], off.scheduler.checkpoint()[0]), (3, 1));
+    assert_eq!((on.scheduler.checkpoint()[0], off.scheduler.checkpoint()[0]), (4, 4));
     for part in 0..60 {
         on.work(S + part * S / 4, S / 2);
         off.work(S + part * S / 4, S / 2);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use warptape_events::journal::*;
-use warptape_scheduler::{RULES, Scheduler};
+use warptape_scheduler::Scheduler;
 
-use crate::script::{assigned, check, config, started, started_by};
+use crate::script::{assigned, check, config, started};
 
 #[test]
 fn a_lane_that_is_lost_too_often_is_tried_before_it_gets_work_again() {
@@ -179,10 +179,6 @@ struct Fleet {
 
 impl Fleet {
     fn start(factor: fn(LaneId, i64) -> i64) -> Self {
-        Self::start_by(RULES, factor)
-    }
-
-    fn start_by(rules: i32, factor: fn(LaneId, i64) -> i64) -> Self {
         let breakers = BreakerConfig {
             losses_max: 3,
             window_ns: 60 * SECOND,
@@ -219,7 +215,7 @@ impl Fleet {
             breakers: Vec::new(),
             moves: 0,
         };
-        fleet.step(&started_by(rules, config, &[1; LANES]));
+        fleet.step(&started(config, &[1; LANES]));
         fleet.step(&assigned(0, GROUPS));
         fleet
     }
@@ -337,17 +333,15 @@ fn a_lane_that_is_slow_for_ten_seconds_gets_no_work_meanwhile_and_its_groups_com
 /// Its first batch while it is slow is larger than any before, so that no lane has shown what such a batch takes.
 #[test]
 fn a_lane_whose_first_large_batch_is_slow_does_not_become_the_measure_of_its_class() {
-    for (rules, expected) in [(1, vec![]), (RULES, vec![BreakerReason::Slow])] {
-        let factor = |lane, at_ns: i64| if lane == 2 && at_ns >= 5 * SECOND - 1 { 12 } else { 1 };
-        let mut fleet = Fleet::start_by(rules, factor);
-        fleet.run_to(5 * SECOND);
-        let of_lane = fleet.placed.iter().filter(|(_, lane)| **lane == 2);
-        let groups = of_lane.map(|(group, _)| GroupArrival { group: *group, rows: 20, bytes: 800 }).collect();
-        let next_offset = 2 * 5 * SECOND / MS - 1;
-        fleet.at(5 * SECOND - 1, Input::Arrived(Arrived { partition: 0, next_offset, groups }));
-        fleet.run_to(7 * SECOND);
-        assert_eq!(fleet.reasons(), expected, "by rules {rules}");
-    }
+    let factor = |lane, at_ns: i64| if lane == 2 && at_ns >= 5 * SECOND - 1 { 12 } else { 1 };
+    let mut fleet = Fleet::start(factor);
+    fleet.run_to(5 * SECOND);
+    let of_lane = fleet.placed.iter().filter(|(_, lane)| **lane == 2);
+    let groups = of_lane.map(|(group, _)| GroupArrival { group: *group, rows: 20, bytes: 800 }).collect();
+    let next_offset = 2 * 5 * SECOND / MS - 1;
+    fleet.at(5 * SECOND - 1, Input::Arrived(Arrived { partition: 0, next_offset, groups }));
+    fleet.run_to(7 * SECOND);
+    assert_eq!(fleet.reasons(), [BreakerReason::Slow]);
 }
 
 #[test]
@@ -365,14 +359,10 @@ fn where_the_whole_machine_is_slow_no_breaker_opens() {
         let begin_ns = i64::from(lane) * 250 * MS;
         if (begin_ns..begin_ns + 50 * MS).contains(&(at_ns % SECOND)) { 600 } else { 1 }
     };
-    let opened = |rules| {
-        let mut fleet = Fleet::start_by(rules, put_off);
-        fleet.every_ns = 50 * MS;
-        fleet.run_to(47 * SECOND);
-        fleet.reasons().iter().filter(|reason| **reason == BreakerReason::Slow).count()
-    };
-    assert!(opened(2) > 0, "by the rules of before");
-    assert_eq!(opened(RULES), 0);
+    let mut fleet = Fleet::start(put_off);
+    fleet.every_ns = 50 * MS;
+    fleet.run_to(47 * SECOND);
+    assert!(!fleet.reasons().contains(&BreakerReason::Slow));
 }
 
 #[test]

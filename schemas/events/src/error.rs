@@ -22,6 +22,19 @@ pub enum DecodeError {
         /// The fingerprint that the header names.
         fingerprint: u64,
     },
+    /// The fingerprint is of no version of the record's schema that this software reads.
+    #[error(
+        "the record is of a version of {record}, fingerprint {fingerprint:016x}, that this software does not read: it reads version {known}; \
+         use the version of warptape that wrote it"
+    )]
+    UnknownVersion {
+        /// The record that is expected.
+        record: &'static str,
+        /// The fingerprint that the header names.
+        fingerprint: u64,
+        /// The newest version that is read.
+        known: u32,
+    },
     /// The id is of no known schema.
     #[error(
         "no schema with registry id {id} is known: register the writer's schema, or set schema_registry.url to the registry that has it"
@@ -118,7 +131,9 @@ impl DecodeError {
     pub fn reason(&self) -> DeadLetterReason {
         match self {
             Self::NotFramed => DeadLetterReason::NotFramed,
-            Self::UnknownSchema { .. } | Self::UnknownSchemaId { .. } => DeadLetterReason::UnknownSchema,
+            Self::UnknownSchema { .. } | Self::UnknownVersion { .. } | Self::UnknownSchemaId { .. } => {
+                DeadLetterReason::UnknownSchema
+            }
             Self::WrongSchema { .. } | Self::UnusableSchema { .. } => DeadLetterReason::WrongSchema,
             Self::Truncated { .. } => DeadLetterReason::Truncated,
             Self::TrailingBytes { .. } => DeadLetterReason::TrailingBytes,

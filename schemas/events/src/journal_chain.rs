@@ -102,7 +102,7 @@ impl JournalWriter {
 pub fn check_chain(previous_hash: Digits<HASH_DIGITS>, payload: &[u8]) -> Result<(), ChainError> {
     let (fingerprint, datum) = frame::split(payload)?;
     match known::by_fingerprint(fingerprint) {
-        None => return Err(DecodeError::UnknownSchema { fingerprint }.into()),
+        None => return Err(known::JOURNAL_ENTRY.unknown(fingerprint).into()),
         Some(schema) if schema.name != known::JOURNAL_ENTRY.name => {
             let expected = known::JOURNAL_ENTRY.name;
             return Err(DecodeError::WrongSchema { found: schema.name, expected }.into());
