@@ -36,7 +36,7 @@ mod test_ticks;
 pub use self::batcher::{Batcher, BatcherConfig, TickRecord};
 pub use self::decimal::{DecimalError, Scaled, parse_e9, parse_prices, parse_sizes};
 pub use self::error::{FieldProblem, SourceError};
-pub use self::gaps::{EarliestTicks, GapFollower, GapSummary, GapSurvey, Gaps, TickPlace, Word};
+pub use self::gaps::{EarliestTicks, GapFollower, GapSummary, GapSurvey, Gaps, JUMP_ROWS, TickPlace, Word};
 pub use self::input::unpacked;
 pub use self::partition::partition_of;
 pub use self::time_unit::TimeUnit;

@@ -35,6 +35,8 @@ use self::log_times::{LogTimes, limits_of};
 
 /// With a rate, ticks that are due wait for at most about this long before they are committed.
 const PACE_COMMIT: Duration = Duration::from_millis(100);
+/// Rows far from what the log has that are told of.
+const FAR_TOLD: usize = 10;
 /// Ticks between two looks at Ctrl-C and the progress bar.
 const LOOK_TICKS: u64 = 1_024;
 
@@ -125,8 +127,8 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         writeln!(stdout, "{remark}")?;
     }
     let far = looked_at.as_ref().or(gaps.earliest()).map(|earliest| log_times.far(earliest, &before));
-    let told = far.iter().flatten().find(|far| far.is_late || !gaps.are_followed());
-    if let Some(far) = told.filter(|_| !common.again) {
+    let told = far.into_iter().flatten().filter(|far| !common.again && !far.is_followed(gaps.are_followed()));
+    for far in told.take(FAR_TOLD) {
         writeln!(stdout, "{}", far.says(&inputs, source.place_word()))?;
     }
     summary::refuse_unfit(&source.passed_over())?;

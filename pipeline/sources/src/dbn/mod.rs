@@ -38,6 +38,9 @@ use super::input::{CountedFile, FileProgress};
 use super::price_scales::PriceScales;
 use super::{DOES_NOT_FIT, FieldProblem, PassedOver, Progress, SourceError};
 
+/// Bad records of a file that are warned of one by one.
+const WARNED: u64 = 10;
+
 /// Ticks of one or more DBN files.
 pub struct DbnSource {
     merge: ArrivalMerge<DbnFile>,
@@ -156,9 +159,13 @@ impl DbnFile {
             if !(self.skips_bad && may_be_skipped) {
                 return Err(error);
             }
-            tracing::warn!("{error}; the record is skipped");
             self.ticks.clear();
             self.passed_over.bad += 1;
+            match self.passed_over.bad {
+                ..WARNED => tracing::warn!("{error}; the record is skipped"),
+                WARNED => tracing::warn!("{error}; the record is skipped, and further ones without a word"),
+                _ => {}
+            }
         }
     }
 

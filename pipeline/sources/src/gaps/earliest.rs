@@ -6,7 +6,18 @@ use super::TickPlace;
 
 /// The earliest tick of each symbol, by input.
 #[derive(Clone, Debug, Default)]
-pub struct EarliestTicks(Vec<HashMap<String, (i64, u64)>>);
+pub struct EarliestTicks(Vec<HashMap<String, EarliestTick>>);
+
+/// The earliest tick of a symbol.
+#[derive(Clone, Copy, Debug)]
+pub struct EarliestTick {
+    /// Its time, in nanoseconds.
+    pub time_ns: i64,
+    /// Its line or record.
+    pub line: u64,
+    /// Ticks of the symbol.
+    pub ticks: u64,
+}
 
 impl EarliestTicks {
     /// Looks at the next tick.
@@ -16,18 +27,23 @@ impl EarliestTicks {
         }
         let of_input = &mut self.0[place.input];
         match of_input.get_mut(symbol) {
-            Some(earliest) => *earliest = (*earliest).min((time_ns, place.line)),
+            Some(earliest) => {
+                earliest.ticks += 1;
+                if (time_ns, place.line) < (earliest.time_ns, earliest.line) {
+                    (earliest.time_ns, earliest.line) = (time_ns, place.line);
+                }
+            }
             None => {
-                of_input.insert(symbol.to_owned(), (time_ns, place.line));
+                of_input.insert(symbol.to_owned(), EarliestTick { time_ns, line: place.line, ticks: 1 });
             }
         }
     }
 
-    /// Input, symbol, time and line of each, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &str, i64, u64)> {
+    /// Input, symbol and tick of each, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &str, EarliestTick)> {
         let of_inputs = self.0.iter().enumerate();
         of_inputs.flat_map(|(input, symbols)| {
-            symbols.iter().map(move |(symbol, (time_ns, line))| (input, symbol.as_str(), *time_ns, *line))
+            symbols.iter().map(move |(symbol, earliest)| (input, symbol.as_str(), *earliest))
         })
     }
 }

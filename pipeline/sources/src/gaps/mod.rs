@@ -11,4 +11,4 @@ mod venue_time;
 pub use self::earliest::EarliestTicks;
 pub use self::follower::{GapFollower, Word};
 pub use self::survey::{GapSummary, GapSurvey, Gaps, TickPlace};
-pub(crate) use self::venue_time::JUMP_ROWS;
+pub use self::venue_time::JUMP_ROWS;

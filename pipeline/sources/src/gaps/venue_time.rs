@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Rows far ahead, one after another, that make time go on: as many as `run` follows of one symbol.
-pub(crate) const JUMP_ROWS: usize = 8;
+pub const JUMP_ROWS: usize = 8;
 
 /// The time of one venue.
 ///

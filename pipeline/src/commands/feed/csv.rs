@@ -132,7 +132,7 @@ impl CsvFeed {
             return Ok(());
         }
         let far = log.far(&self.earliest, before);
-        match far.iter().find(|far| far.is_late || !self.follow_gaps) {
+        match far.iter().find(|far| far.is_refused(self.follow_gaps)) {
             Some(far) => Err(UsageError(far.refused(inputs))),
             None => Ok(()),
         }

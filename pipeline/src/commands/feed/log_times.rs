@@ -1,13 +1,13 @@
-//! Times that the log has ticks up to: rows far behind them are late for `run`, and rows far ahead of them wrong.
+//! Event time at the end of the log: rows far behind it are late for `run`, and rows far ahead of it wrong.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, OffsetRange, TopicPartition};
 use warptape_replay::utc;
-use warptape_schemas::{SymbolTable, TickColumns, TickDecoder};
+use warptape_schemas::{SetEventTime, SymbolTable, TickColumns, TickDecoder};
 use warptape_sources::csv::{OrderLimits, length_text};
-use warptape_sources::{EarliestTicks, partition_of};
+use warptape_sources::{EarliestTicks, JUMP_ROWS, partition_of};
 use warptape_stages::StageConfig;
 
 use crate::cli::Interrupt;
@@ -30,23 +30,33 @@ pub fn limits_of(stages: &StageConfig) -> OrderLimits {
     }
 }
 
-/// Times of the newest ticks in the log.
+/// Event time at the ends of the log's partitions, as `run` has it there.
 pub struct LogTimes {
     limits: OrderLimits,
     ticks: String,
     /// By partition that has ticks.
-    newest_ns: BTreeMap<i32, i64>,
+    event_time_ns: BTreeMap<i32, i64>,
     partitions: i32,
 }
 
-/// The first row that lies far from what its partition has.
+/// A row that lies far from what its partition has.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Far {
-    pub input: usize,
-    pub line: u64,
-    /// `30 days later than the newest tick in partition 2 of `ticks`, of 2024-08-08T…`
-    pub what: String,
-    pub is_late: bool,
+    input: usize,
+    line: u64,
+    /// `30 days later than event time in partition 2 of `ticks`, 2024-08-08T…`
+    what: String,
+    fate: Fate,
+}
+
+/// What `run` takes a row for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Late,
+    /// It and the first ticks behind it are wrong, until event time follows.
+    FirstOfMany,
+    /// It and the few others of its partition are wrong.
+    OneOfFew,
 }
 
 impl LogTimes {
@@ -58,80 +68,93 @@ impl LogTimes {
         limits: OrderLimits,
         interrupt: &Interrupt,
     ) -> Result<LogTimes, LogError> {
-        let mut newest_ns = BTreeMap::new();
         let places = (0..partitions).map(|partition| TopicPartition { topic: ticks.to_owned(), partition });
         let mut wanted = places
             .map(|place| Ok((log.offsets(&place)?, place)))
             .collect::<Result<Vec<(OffsetRange, TopicPartition)>, LogError>>()?;
-        let mut offsets = TAIL_OFFSETS;
+        let (mut event_time_ns, mut offsets) = (BTreeMap::new(), TAIL_OFFSETS);
         loop {
             wanted.retain(|(range, _)| range.first < range.next);
             if wanted.is_empty() || interrupt.is_set() {
                 break;
             }
-            let times_ns = tail_times(log, &wanted, offsets, interrupt)?;
-            for (partition, times_ns) in times_ns {
-                newest_ns.extend(newest(times_ns, limits.ahead_ns_max).map(|newest| (partition, newest)));
+            for (partition, mut time) in tail_times(log, &wanted, offsets, limits.ahead_ns_max, interrupt)? {
+                event_time_ns.extend(time.end().map(|time_ns| (partition, time_ns)));
             }
             // Where no tick was, one may stand further back.
             wanted.retain(|(range, place)| {
-                range.next - range.first > offsets && !newest_ns.contains_key(&place.partition)
+                range.next - range.first > offsets && !event_time_ns.contains_key(&place.partition)
             });
             offsets = offsets.saturating_mul(8);
         }
-        Ok(LogTimes { limits, ticks: ticks.to_owned(), newest_ns, partitions })
+        Ok(LogTimes { limits, ticks: ticks.to_owned(), event_time_ns, partitions })
     }
 
-    /// Rows that are far from what the log has in their partitions, the first of each file and partition; of files of which nothing is in
-    /// the log (`before`).
+    /// Rows of new files that are far from what the log has in their partitions: the first of each symbol that is late, and the first of each
+    /// partition that is far ahead. The log has so many ticks of each file (`before`); files that it has a part of are not looked at.
     pub fn far(&self, earliest: &EarliestTicks, before: &[u64]) -> Vec<Far> {
-        let mut firsts: BTreeMap<(usize, i32), (i64, u64, &str)> = BTreeMap::new();
-        for (input, symbol, time_ns, line) in earliest.iter() {
-            let key = (input, partition_of(symbol, self.partitions));
-            let first = firsts.entry(key).or_insert((time_ns, line, symbol));
-            *first = (*first).min((time_ns, line, symbol));
+        let mut far = Vec::new();
+        let mut firsts: BTreeMap<i32, (i64, usize, u64, u64)> = BTreeMap::new();
+        for (input, symbol, tick) in earliest.iter().filter(|(input, ..)| before[*input] == 0) {
+            let partition = partition_of(symbol, self.partitions);
+            let Some(at_ns) = self.event_time_ns.get(&partition) else { continue };
+            let venue = symbol.split_once(':').map_or(symbol, |(venue, _)| venue);
+            let lateness_ns = self.limits.lateness_by_venue_ns.get(venue).unwrap_or(&self.limits.lateness_ns);
+            if tick.time_ns < at_ns.saturating_sub(*lateness_ns) {
+                let what = self.distance(partition, tick.time_ns, *at_ns);
+                far.push(Far { input, line: tick.line, what, fate: Fate::Late });
+            }
+            let first = firsts.entry(partition).or_insert((i64::MAX, 0, 0, 0));
+            let ticks = first.3 + tick.ticks;
+            *first = (*first).min((tick.time_ns, input, tick.line, 0));
+            first.3 = ticks;
         }
-        let new = firsts.into_iter().filter(|((input, _), _)| before[*input] == 0);
-        let far = new.filter_map(|((input, partition), (time_ns, line, symbol))| {
-            let (is_late, what) = self.distance(partition, symbol, time_ns)?;
-            Some(Far { input, line, what, is_late })
-        });
-        let mut far: Vec<Far> = far.collect();
+        // Other ticks may come before those of new files, where a file goes on.
+        let is_new = before.iter().all(|ticks| *ticks == 0);
+        for (partition, (time_ns, input, line, ticks)) in firsts.into_iter().filter(|_| is_new) {
+            let at_ns = self.event_time_ns[&partition];
+            if self.limits.ahead_ns_max.is_some_and(|max_ns| time_ns > at_ns.saturating_add(max_ns)) {
+                let fate = if ticks < JUMP_ROWS as u64 { Fate::OneOfFew } else { Fate::FirstOfMany };
+                far.push(Far { input, line, what: self.distance(partition, time_ns, at_ns), fate });
+            }
+        }
         far.sort_by_key(|far| (far.input, far.line));
         far
     }
 
-    fn distance(&self, partition: i32, symbol: &str, time_ns: i64) -> Option<(bool, String)> {
-        let newest_ns = *self.newest_ns.get(&partition)?;
-        let venue = symbol.split_once(':').map_or(symbol, |(venue, _)| venue);
-        let lateness_ns = self.limits.lateness_by_venue_ns.get(venue).unwrap_or(&self.limits.lateness_ns);
-        let is_late = time_ns < newest_ns.saturating_sub(*lateness_ns);
-        let is_ahead =
-            self.limits.ahead_ns_max.is_some_and(|max_ns| time_ns > newest_ns.saturating_add(max_ns));
-        if !is_late && !is_ahead {
-            return None;
-        }
-        let length = length_text(time_ns.abs_diff(newest_ns).min(i64::MAX as u64) as i64);
-        let word = if is_late { "earlier" } else { "later" };
-        let (ticks, newest) = (&self.ticks, utc(newest_ns));
-        Some((
-            is_late,
-            format!(
-                "{length} {word} than the newest tick in partition {partition} of `{ticks}`, of {newest}"
-            ),
-        ))
+    fn distance(&self, partition: i32, time_ns: i64, at_ns: i64) -> String {
+        let length = length_text(time_ns.abs_diff(at_ns).min(i64::MAX as u64) as i64);
+        let word = if time_ns < at_ns { "earlier" } else { "later" };
+        let (ticks, at) = (&self.ticks, utc(at_ns));
+        format!("{length} {word} than event time in partition {partition} of `{ticks}`, {at}")
     }
 }
 
 impl Far {
+    /// Whether a feed is refused for it. A few rows ahead cost themselves.
+    pub fn is_refused(&self, follows_gaps: bool) -> bool {
+        match self.fate {
+            Fate::Late => true,
+            Fate::FirstOfMany => !follows_gaps,
+            Fate::OneOfFew => false,
+        }
+    }
+
+    /// Whether `run` takes it in.
+    pub fn is_followed(&self, follows_gaps: bool) -> bool {
+        follows_gaps && self.fate == Fate::FirstOfMany
+    }
+
     /// The error of a feed that publishes nothing for it.
     pub fn refused(&self, inputs: &[FeedInput]) -> String {
-        let todo = match self.is_late {
-            true => {
-                "files whose times overlap are merged by one command that names them all, and older ones have a log of their own (--log);                  --keep-order feeds the rows as they stand"
+        let todo = match self.fate {
+            Fate::Late => {
+                "files whose times overlap are merged by one command that names them all, into a log of their own (--log); older files have one \
+                 too; --keep-order feeds the rows as they stand"
             }
-            false => {
-                "--follow-gaps has `run` follow, which makes ticks of other feeds late that are further behind; --keep-order feeds the rows                  as they stand"
+            Fate::FirstOfMany | Fate::OneOfFew => {
+                "--follow-gaps has `run` follow, which makes ticks of other feeds late that are further behind; --keep-order feeds the rows as \
+                 they stand, and `dlq replay` sends the first ones again"
             }
         };
         format!("{}, so that nothing is published: {todo}", self.says(inputs, "line"))
@@ -141,48 +164,101 @@ impl Far {
     pub fn says(&self, inputs: &[FeedInput], place_word: &str) -> String {
         let path = inputs[self.input].path.as_ref();
         let path = path.map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
-        let becomes = match self.is_late {
-            true => "late for `run` (`stages.allowed_lateness_ms`)",
-            false => "wrong for `run`, as are the first ticks behind it (`stages.future_max_ms`)",
+        let becomes = match self.fate {
+            Fate::Late => "late for `run` (`stages.allowed_lateness_ms`)",
+            Fate::FirstOfMany => "wrong for `run`, as are the first ticks behind it (`stages.future_max_ms`)",
+            Fate::OneOfFew => {
+                "wrong for `run`, as are the few others of its partition (`stages.future_max_ms`)"
+            }
         };
         format!("{path}: {place_word} {} is {}, and {becomes}", self.line, self.what)
     }
 }
 
-/// The newest of the last ticks, without those that `run` takes for wrong.
-fn newest(mut times_ns: Vec<i64>, ahead_ns_max: Option<i64>) -> Option<i64> {
-    times_ns.sort_unstable();
-    let median_ns = *times_ns.get(times_ns.len() / 2)?;
-    let most_ns = ahead_ns_max.map_or(i64::MAX, |max_ns| median_ns.saturating_add(max_ns));
-    times_ns.into_iter().rfind(|time_ns| *time_ns <= most_ns)
+/// Event time behind ticks and words, from somewhere in a partition on: `run` has the same, unless wrong ticks stand at the beginning.
+#[derive(Debug)]
+struct EventTime {
+    ahead_ns_max: i64,
+    at_ns: Option<i64>,
+    /// Ticks too far ahead, in a row; at the beginning all.
+    waiting_ns: Vec<i64>,
 }
 
-/// Times of the ticks among so many last offsets, by partition.
+impl EventTime {
+    fn new(ahead_ns_max: Option<i64>) -> Self {
+        Self { ahead_ns_max: ahead_ns_max.unwrap_or(i64::MAX), at_ns: None, waiting_ns: Vec::new() }
+    }
+
+    fn add(&mut self, time_ns: i64) {
+        match self.at_ns {
+            Some(at_ns) if time_ns <= at_ns.saturating_add(self.ahead_ns_max) => {
+                self.at_ns = Some(at_ns.max(time_ns));
+                self.waiting_ns.clear();
+            }
+            _ => {
+                self.waiting_ns.push(time_ns);
+                if self.waiting_ns.len() >= JUMP_ROWS {
+                    self.follow();
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, set: &SetEventTime) {
+        let word_ns = set.event_time_max_ns;
+        let at_ns = self.end().filter(|_| set.only_forward);
+        self.at_ns = Some(at_ns.map_or(word_ns, |at_ns| at_ns.max(word_ns)));
+    }
+
+    /// Event time behind all of them.
+    fn end(&mut self) -> Option<i64> {
+        if self.at_ns.is_none() {
+            self.follow();
+        }
+        self.at_ns
+    }
+
+    /// Goes on to the earliest of the ticks that wait, and from there to the others that are not far ahead of it.
+    fn follow(&mut self) {
+        let mut waiting_ns = std::mem::take(&mut self.waiting_ns);
+        waiting_ns.sort_unstable();
+        let Some(&first_ns) = waiting_ns.first() else { return };
+        let near = |time_ns: &&i64| **time_ns <= first_ns.saturating_add(self.ahead_ns_max);
+        let newest_ns = waiting_ns.iter().rfind(near).copied();
+        self.at_ns = self.at_ns.max(newest_ns);
+    }
+}
+
+/// Event time behind so many last offsets, by partition.
 fn tail_times(
     log: &dyn EventLog,
     wanted: &[(OffsetRange, TopicPartition)],
     offsets: i64,
+    ahead_ns_max: Option<i64>,
     interrupt: &Interrupt,
-) -> Result<BTreeMap<i32, Vec<i64>>, LogError> {
+) -> Result<BTreeMap<i32, EventTime>, LogError> {
     let places: Vec<TopicPartition> = wanted.iter().map(|(_, place)| place.clone()).collect();
     let mut reader = log.reader(&places)?;
     for (range, place) in wanted {
         reader.seek(place, range.next.saturating_sub(offsets).max(range.first))?;
     }
     let (mut decoder, mut names) = (TickDecoder::new(), SymbolTable::default());
-    let (mut columns, mut times_ns) = (TickColumns::default(), BTreeMap::<i32, Vec<i64>>::new());
+    let (mut columns, mut times) = (TickColumns::default(), BTreeMap::new());
     while !interrupt.is_set() && is_unread(&mut *reader, wanted)? {
         let fetched = reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?;
         let Fetched::Records { source, records } = fetched else { continue };
+        let time = times.entry(source.partition).or_insert_with(|| EventTime::new(ahead_ns_max));
         for record in records {
             columns.clear();
-            // A record that cannot be read is a dead letter for `run`.
-            if decoder.decode(&record.value, &mut names, &mut columns).is_ok() {
-                times_ns.entry(source.partition).or_default().extend_from_slice(&columns.event_time_ns);
+            if let Some(Ok(set)) = SetEventTime::of(&record.value) {
+                time.set(&set);
+            } else if decoder.decode(&record.value, &mut names, &mut columns).is_ok() {
+                // A record that cannot be read is a dead letter for `run`.
+                columns.event_time_ns.iter().for_each(|time_ns| time.add(*time_ns));
             }
         }
     }
-    Ok(times_ns)
+    Ok(times)
 }
 
 fn is_unread(reader: &mut dyn Consumer, wanted: &[(OffsetRange, TopicPartition)]) -> Result<bool, LogError> {
@@ -201,49 +277,80 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_tick_is_none_that_is_taken_for_wrong() {
-        assert_eq!(newest(vec![], Some(10)), None);
-        assert_eq!(newest(vec![5], Some(10)), Some(5));
-        assert_eq!(newest(vec![3, 1, 9_000, 2, 8_000], Some(10)), Some(3));
-        assert_eq!(newest(vec![3, 1, 9, 2], None), Some(9));
+    fn event_time_is_that_of_run() {
+        let of = |times_ns: &[i64], words: &[(i64, bool)]| {
+            let mut time = EventTime::new(Some(10));
+            times_ns.iter().for_each(|time_ns| time.add(*time_ns));
+            for (event_time_max_ns, only_forward) in words {
+                let (id, by) = (String::new(), String::new());
+                let (event_time_max_ns, only_forward) = (*event_time_max_ns, *only_forward);
+                time.set(&SetEventTime { id, by, event_time_max_ns, cuts_bars: false, only_forward });
+            }
+            time.end()
+        };
+        assert_eq!(of(&[], &[]), None);
+        assert_eq!(of(&[5], &[]), Some(5));
+        assert_eq!(of(&[3, 1, 9_000, 2, 8_000], &[]), Some(3), "a few that are wrong");
+        let jump = [&[1, 2, 3, 4, 5, 6, 7, 8][..], &[900; 8], &[905]].concat();
+        assert_eq!(of(&jump[..15], &[]), Some(8));
+        assert_eq!(of(&jump, &[]), Some(905));
+        assert_eq!(of(&[7], &[(90, true), (80, true)]), Some(90));
+        assert_eq!(of(&[7], &[(90, true), (6, false)]), Some(6));
     }
 
-    #[test]
-    fn rows_are_held_against_their_partition_and_the_lateness_of_their_venue() {
-        const SECOND: i64 = 1_000_000_000;
-        let of = |symbol: &str| partition_of(symbol, 4);
+    const SECOND: i64 = 1_000_000_000;
+
+    /// Four partitions in which event time is 5,000 s, unless they are the last one.
+    fn log() -> LogTimes {
         let limits = OrderLimits {
             lateness_ns: 5 * SECOND,
             lateness_by_venue_ns: BTreeMap::from([("SLOW".to_owned(), 100 * SECOND)]),
             ahead_ns_max: Some(1_000 * SECOND),
         };
-        let newest_ns = BTreeMap::from([(of("V:A"), 5_000 * SECOND), (of("SLOW:A"), 5_000 * SECOND)]);
-        let log = LogTimes { limits, ticks: "ticks".to_owned(), newest_ns, partitions: 4 };
-        let far = |symbol: &str, seconds: &[i64], before: u64| {
-            let mut earliest = EarliestTicks::default();
-            for (row, second) in seconds.iter().enumerate() {
-                earliest.add(TickPlace { input: 0, line: row as u64 + 2 }, symbol, second * SECOND);
-            }
-            log.far(&earliest, &[before]).into_iter().map(|far| (far.line, far.is_late, far.what)).next()
-        };
-        assert_eq!(far("V:A", &[4_995, 6_000], 0), None);
-        let late = far("V:A", &[4_996, 4_994, 6_000], 0).expect("it is late");
-        let partition = of("V:A");
-        let expected = format!(
-            "6 s earlier than the newest tick in partition {partition} of `ticks`, of 1970-01-01T01:23:20.000000Z"
+        let event_time_ns = (0..3).map(|partition| (partition, 5_000 * SECOND)).collect();
+        LogTimes { limits, ticks: "ticks".to_owned(), event_time_ns, partitions: 4 }
+    }
+
+    /// A symbol of a venue in a partition.
+    fn symbol(venue: &str, partition: i32) -> String {
+        let mut names = (0..).map(|number| format!("{venue}:{number}"));
+        names.find(|name| partition_of(name, 4) == partition).expect("one")
+    }
+
+    /// What is far of rows of these symbols and seconds, by input.
+    fn far(rows: &[(usize, &str, i64)], before: &[u64]) -> Vec<(usize, u64, Fate)> {
+        let mut earliest = EarliestTicks::default();
+        for (row, (input, symbol, second)) in rows.iter().enumerate() {
+            earliest.add(TickPlace { input: *input, line: row as u64 + 2 }, symbol, second * SECOND);
+        }
+        log().far(&earliest, before).into_iter().map(|far| (far.input, far.line, far.fate)).collect()
+    }
+
+    #[test]
+    fn rows_are_late_by_the_lateness_of_their_venue() {
+        let (fast, slow) = (&symbol("V", 1), &symbol("SLOW", 1));
+        assert_eq!(far(&[(0, fast, 4_995), (0, fast, 5_900)], &[0]), []);
+        assert_eq!(far(&[(0, fast, 4_996), (0, fast, 4_994)], &[0]), [(0, 3, Fate::Late)]);
+        assert_eq!(far(&[(0, slow, 4_901), (0, fast, 4_990)], &[0]), [(0, 3, Fate::Late)]);
+        assert_eq!(far(&[(0, slow, 4_899)], &[0]), [(0, 2, Fate::Late)]);
+        assert_eq!(far(&[(0, fast, 4_994)], &[1]), [], "the first rows are in the log");
+        assert_eq!(far(&[(0, &symbol("V", 3), 1)], &[0]), [], "the partition has no ticks");
+        let what = log().distance(1, 4_994 * SECOND, 5_000 * SECOND);
+        assert_eq!(
+            what,
+            "6 s earlier than event time in partition 1 of `ticks`, 1970-01-01T01:23:20.000000Z"
         );
-        assert_eq!(late, (3, true, expected));
-        assert_eq!(far("V:A", &[4_994], 1), None, "the first rows are in the log");
-        assert_eq!(far("SLOW:A", &[4_901], 0), None);
-        assert_eq!(far("SLOW:A", &[4_899], 0).map(|far| far.1), Some(true));
-        let ahead = far("V:A", &[6_001, 6_002], 0).expect("it is ahead");
-        assert!(
-            (ahead.0, ahead.1) == (2, false) && ahead.2.starts_with("16.683 min later than"),
-            "{ahead:?}"
-        );
-        let elsewhere = (0..)
-            .map(|number| format!("V:{number}"))
-            .find(|name| ![of("V:A"), of("SLOW:A")].contains(&of(name)));
-        assert_eq!(far(&elsewhere.expect("one"), &[1], 0), None, "its partition has no ticks");
+    }
+
+    #[test]
+    fn rows_are_ahead_if_their_partition_has_none_before_them() {
+        let symbol = &symbol("V", 1);
+        let days: Vec<_> = (0..10).map(|row| (usize::from(row > 4), &**symbol, 6_500 + 10 * row)).collect();
+        assert_eq!(far(&days, &[0, 0]), [(0, 2, Fate::FirstOfMany)]);
+        assert_eq!(far(&days[..7], &[0, 0]), [(0, 2, Fate::OneOfFew)]);
+        // The first file leads to the second one.
+        let led = [&[(0, &**symbol, 5_900)], &days[..]].concat();
+        assert_eq!(far(&led, &[0, 0]), []);
+        assert_eq!(far(&days, &[1, 0]), [], "the first file may do so");
     }
 }

@@ -74,7 +74,7 @@ pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
     let passed_over = source.passed_over();
     let mut parts = parts(&passed_over, source.place_word());
     if parts.is_empty() {
-        parts.push("it is empty".to_owned());
+        parts.push("it has no rows".to_owned());
     }
     let mut found = format!("no tick in the whole input: {}", parts.join(", "));
     if let Source::Csv(csv) = source {

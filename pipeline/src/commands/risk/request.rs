@@ -115,9 +115,10 @@ pub fn read_json(path: &Path) -> Result<Value, UsageError> {
     };
     let text = text.map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
     serde_json::from_str(&text).map_err(|error| {
-        let hint = match text.trim_start().starts_with(['{', '[']) {
-            true => "",
-            false => "; it is no JSON: rows are read from files whose names end in .csv or .parquet",
+        let may_be_rows = path.extension().is_none_or(|extension| extension != "json");
+        let hint = match may_be_rows && !text.trim_start().starts_with(['{', '[']) {
+            true => "; it is no JSON: rows are read from files whose names end in .csv or .parquet",
+            false => "",
         };
         UsageError(format!("{}: {error}{hint}", path.display()))
     })

@@ -30,14 +30,19 @@ impl RowPlaces {
     /// Names all errors of a result by line and column.
     pub fn name_errors(&self, result: &mut RiskResult) {
         let Some(of) = &self.0 else { return };
-        let name = |text: &mut String| {
-            if let Some(named) = of.named(text) {
+        let name_of = |text: &mut String, row: Option<usize>| {
+            if let Some(named) = of.named(text, row) {
                 *text = named;
             }
         };
+        let name = |text: &mut String| name_of(text, None);
         match &mut result.outcome {
             RiskOutcome::Error(error) => name(&mut error.field),
-            RiskOutcome::Options(found) => found.values.iter_mut().for_each(|value| name(&mut value.error)),
+            // A contract has its own row, also where others have the same asset.
+            RiskOutcome::Options(found) => {
+                let values = found.values.iter_mut().enumerate();
+                values.for_each(|(row, value)| name_of(&mut value.error, Some(row)));
+            }
             RiskOutcome::Portfolio(found) => {
                 found.positions.iter_mut().for_each(|position| name(&mut position.error));
             }
@@ -48,13 +53,14 @@ impl RowPlaces {
 }
 
 impl Of {
-    /// A text that begins with a field of a row, with the place of that in the file. `None` for any other text.
-    fn named(&self, text: &str) -> Option<String> {
+    /// A text that begins with a field of a row, or of the asset of one, with the place of that in the file. `None` for any other text.
+    fn named(&self, text: &str, row: Option<usize>) -> Option<String> {
         let (row, rest) = match item_of(text, self.list) {
             Some((row, rest)) => (row, rest),
             None => {
                 let (asset, rest) = item_of(text, "problem.assets")?;
-                (*self.assets.get(asset)?, rest)
+                let first = *self.assets.get(asset)?;
+                (row.unwrap_or(first), rest)
             }
         };
         if row >= self.rows.len() {
@@ -90,7 +96,7 @@ mod tests {
         let columns = ["id", "symbol", "strike", "expiry_days", "expiry_years"];
         let rows = || Rows::read(file.path(), &columns).unwrap_or_else(|error| panic!("{error}"));
         let path = file.path().display();
-        let named = |places: RowPlaces, text: &str| places.0.expect("rows").named(text);
+        let named = |places: RowPlaces, text: &str| places.0.expect("rows").named(text, None);
         let contracts = |text: &str| named(RowPlaces::of_contracts(rows(), vec![0, 1]), text);
         for (text, expected) in [
             ("problem.contracts[0].contract.strike: strike is -1", "line 3, column `strike`: strike is -1"),

@@ -102,7 +102,10 @@ fn asset(row: &Row<'_>) -> Result<Value, UsageError> {
     Ok(json!({
         "symbol": symbol.clone().unwrap_or_else(|| "given".to_owned()),
         "spot": of_market("spot")?,
-        "volatility": if is_option { of_market("volatility")? } else { json!(ANY_VOLATILITY) },
+        "volatility": match row.number("volatility")? {
+            None if !is_option => json!(ANY_VOLATILITY),
+            _ => of_market("volatility")?,
+        },
         "rate": row.number("rate")?.unwrap_or(0.0),
         "dividend_yield": dividend_yield,
         "kind": kind,
