@@ -17,6 +17,8 @@ const ORDERS: usize = 4;
 /// Memory of the host, and kernels as loops over their threads: of one stream of the device.
 pub struct EmulatedDevice {
     programs: Vec<Arc<Program>>,
+    /// True if a fault is planted in a kernel.
+    is_faulty: bool,
     memory: Vec<Allocation>,
     memory_max: usize,
     /// Bytes that all streams of the device have allocated: counted by each of them.
@@ -32,10 +34,10 @@ pub struct EmulatedDevice {
     ended: Vec<u8>,
 }
 
-/// Words before and behind what is allocated: what a faulty kernel writes there costs no other memory of the process. Nobody touches most of
-/// them, so that the system has no pages for them.
+/// Words before and behind what is allocated: what a kernel writes there costs no other memory of the process.
 const ROOM: usize = 4_096;
-const ROOM_BEHIND: usize = 4 << 20;
+/// The same behind what kernels with a planted fault are given, which write farther. Nobody touches most of it, so that the system has no pages for it.
+const ROOM_FOR_FAULTS: usize = 4 << 20;
 /// Words of these next to what is allocated, which have a pattern.
 const FENCE: usize = 32;
 const PATTERN: u128 = u128::from_le_bytes(*b"no kernel writes");
@@ -47,9 +49,9 @@ struct Allocation {
 }
 
 impl Allocation {
-    fn new(bytes: usize) -> Self {
+    fn new(bytes: usize, room_behind: usize) -> Self {
         let within = words_of(bytes);
-        let mut words = vec![0; ROOM + within + ROOM_BEHIND];
+        let mut words = vec![0; ROOM + within + room_behind];
         words[ROOM - FENCE..ROOM].fill(PATTERN);
         words[ROOM + within..][..FENCE].fill(PATTERN);
         Self { words, bytes }
@@ -97,9 +99,10 @@ fn address_of(memory: &[u128]) -> Address {
 }
 
 impl EmulatedDevice {
-    pub(crate) fn new(programs: Vec<Arc<Program>>, memory_max: usize) -> Self {
+    pub(crate) fn new(programs: Vec<Arc<Program>>, is_faulty: bool, memory_max: usize) -> Self {
         Self {
             programs,
+            is_faulty,
             memory: Vec::new(),
             memory_max,
             used: Arc::default(),
@@ -155,7 +158,7 @@ impl Device for EmulatedDevice {
         if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used).is_err() {
             return Err(DeviceError::OutOfMemory { device: "emulator".to_owned(), wanted_bytes: bytes });
         }
-        let allocated = Allocation::new(bytes);
+        let allocated = Allocation::new(bytes, if self.is_faulty { ROOM_FOR_FAULTS } else { ROOM });
         let address = allocated.address();
         self.memory.push(allocated);
         Ok(address)
@@ -239,7 +242,7 @@ impl Device for EmulatedDevice {
     }
 
     fn background(&mut self) -> Result<Box<dyn Device>, DeviceError> {
-        let mut background = Self::new(self.programs.clone(), self.memory_max);
+        let mut background = Self::new(self.programs.clone(), self.is_faulty, self.memory_max);
         background.used = self.used.clone();
         Ok(Box::new(background))
     }

@@ -22,6 +22,8 @@ pub use device::EmulatedDevice;
 /// Kernels, compiled.
 pub struct Emulator {
     programs: Vec<Arc<Program>>,
+    /// True if a fault is planted in a kernel.
+    is_faulty: bool,
 }
 
 /// A program with its kernels.
@@ -48,10 +50,10 @@ impl Emulator {
     pub fn of(kernels: &[Kernel]) -> Self {
         let programs = kernels.chunk_by(|one, other| one.source == other.source);
         let compile = |kernels: &[Kernel]| Arc::new(Program::compile(kernels, kernels[0].program()));
-        Self { programs: programs.map(compile).collect() }
+        Self { programs: programs.map(compile).collect(), is_faulty: false }
     }
 
-    /// The same kernels with one text in place of another.
+    /// The same kernels with one text in place of another: a planted fault.
     pub fn with(&self, from: &str, to: &str) -> Self {
         let compile = |program: &Arc<Program>| {
             if !program.text.contains(from) {
@@ -60,12 +62,12 @@ impl Emulator {
             let kernels: Vec<Kernel> = program.kernels.iter().map(|compiled| compiled.kernel).collect();
             Arc::new(Program::compile(&kernels, program.text.replace(from, to)))
         };
-        Self { programs: self.programs.iter().map(compile).collect() }
+        Self { programs: self.programs.iter().map(compile).collect(), is_faulty: true }
     }
 
     /// A device with memory of its own, of at most so many bytes.
     pub fn device(&self, memory_max: usize) -> EmulatedDevice {
-        EmulatedDevice::new(self.programs.clone(), memory_max)
+        EmulatedDevice::new(self.programs.clone(), self.is_faulty, memory_max)
     }
 }
 
