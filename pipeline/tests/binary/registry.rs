@@ -256,7 +256,11 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
         let request = format!("GET /schemas/ids/{id}");
         stub.state().requests.iter().filter(|made| **made == request).count()
     };
-    assert_eq!([count(foreign), count(unknown), count(signal)], [2, 3, 3], "two runs and replay verify");
+    assert_eq!(
+        [count(foreign), count(unknown), count(signal)],
+        [3, 4, 4],
+        "two runs, the feed between them, and replay verify"
+    );
     stub.assert_documented();
 }
 

@@ -23,7 +23,7 @@ fn feed(folder: &Path, name: &str, times_ms: impl IntoIterator<Item = i64>, batc
     let mut text = "sym,ts,px,qty\n".to_owned();
     times_ms.into_iter().for_each(|time_ms| text += &format!("V:A,{time_ms},100.5,1\n"));
     std::fs::write(folder.join(name), text).expect("a file");
-    let feed = ["feed", "csv", name, "--map", MAP, "--batch", batch];
+    let feed = ["feed", "csv", name, "--map", MAP, "--batch", batch, "--keep-order"];
     texts(&warptape(folder, &[&feed[..], &SETTINGS, &LOG].concat()), 0);
 }
 
