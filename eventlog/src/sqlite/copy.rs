@@ -156,7 +156,7 @@ fn clock(
     }
 }
 
-/// What the log says of itself, if it can be read. Who opens a log of which it cannot is refused anyway.
+/// The log's own description, if it can be read. Opening a log without one is refused elsewhere.
 fn counted(source: &CopiedLog<'_>) -> Option<Own> {
     Own::read(source.file, source.connection).ok()
 }

@@ -1,4 +1,4 @@
-//! Whether a file is a log of the current format, and all there; and how a new one begins.
+//! Checks that a file is a whole log of the current format, and begins new ones.
 //!
 //! Layout of the format, one file in WAL mode; every row but those of producers carries a [`super::checksum`]:
 //!

@@ -1,4 +1,4 @@
-//! What a core has its outside do.
+//! Commands of a core to its outside.
 
 use warptape_events::LifecycleEvent;
 use warptape_events::journal::{AskPrices, Breaker, LaneId};
@@ -73,7 +73,7 @@ pub enum Command {
         partition: i32,
         /// Outputs of records before this offset exist, or are in the commit in flight.
         sealed_offset: i64,
-        /// Whether this process has not owned it so far.
+        /// True if this process has not owned it so far.
         is_new: bool,
     },
     /// Read pages of symbols that left memory from the snapshots of a partition, and tell
@@ -152,7 +152,7 @@ pub enum Command {
         first: i64,
         /// Offset of the newest state there is.
         snapshot_offset: i64,
-        /// Whether the partition goes on without that state.
+        /// True if the partition goes on without that state.
         is_emptied: bool,
         /// First of the records that nobody has processed; `None` where all were.
         lost_from: Option<i64>,

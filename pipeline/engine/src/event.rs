@@ -1,4 +1,4 @@
-//! What a core hears of.
+//! Events that a core is told of.
 
 use tracing::Span;
 use warptape_events::journal::{LaneId, Priced};
@@ -28,7 +28,7 @@ pub enum Stop {
     },
 }
 
-/// What a core hears of, in the order in which it happens.
+/// An event that a core is told of, in the order in which they happen.
 pub enum Event {
     /// The process begins. Nothing comes before this.
     Begun,
@@ -59,7 +59,7 @@ pub enum Event {
         lane: LaneId,
         /// The life in which it does: what an earlier one tells is of no use.
         life: u32,
-        /// What it tells.
+        /// The lane's event.
         news: LaneNews,
     },
     /// How a device fares.

@@ -41,7 +41,7 @@ pub(super) enum RequestCommand {
     Forget { partition: i32 },
 }
 
-/// What the core is to hear, or why the thread ended: the log failed. A partition whose requests are opened is read only after
+/// The event for the core, or the error of the log that ended the thread. A partition whose requests are opened is read only after
 /// [`RequestCommand::Read`].
 pub(super) type RequestEvent = Result<Event, LogError>;
 

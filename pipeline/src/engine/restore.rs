@@ -58,7 +58,7 @@ enum Job {
     },
 }
 
-/// What the core is to hear, or why a task could not be done.
+/// The event for the core, or the error of a task.
 pub(super) type RestoreEvent = Result<Event, LogError>;
 
 /// Handle of the thread.

@@ -80,9 +80,9 @@ struct Shell {
     tracer: Tracer,
     lanes: LaneThreads,
     threads: Threads,
-    /// What asks for a stop.
+    /// The source of requests to stop.
     stop: Receiver<Stop>,
-    /// Whether a stop was asked for.
+    /// True if a stop was asked for.
     is_stopping: bool,
     /// Why the last attempt to commit was aborted.
     aborted: Option<LogError>,

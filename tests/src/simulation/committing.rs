@@ -45,7 +45,7 @@ impl Process {
 }
 
 impl Around {
-    /// Whether the fence and the group let a request commit.
+    /// True if the fence and the group let a request commit.
     pub(super) fn is_allowed(&self, request: &CommitRequest, world: &World) -> bool {
         world.plant == Plant::DoubleOwner
             || request.sealed.iter().all(|sealed| {

@@ -294,7 +294,7 @@ impl Around {
         (0..).zip(&self.lanes).filter_map(of_lane).collect()
     }
 
-    /// Whether a lane is at something for longer than it may be.
+    /// True if a lane works on something for longer than it may.
     pub(super) fn is_any_overdue(&self, doing: &[(LaneId, Doing)], now_ns: i64) -> bool {
         let times = self.config.core.times;
         let is_overdue = |(_, doing): &(LaneId, Doing)| match doing {

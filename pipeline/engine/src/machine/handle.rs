@@ -5,16 +5,16 @@ use crate::command::Command;
 use crate::error::CoreError;
 use crate::event::Event;
 
-/// What a core wants to hear of next.
+/// The events that a core wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
     /// When it wants to settle, whatever happens until then.
     pub wake_at_ns: Option<i64>,
-    /// Whether records of ticks may come.
+    /// True if records of ticks may come.
     pub records: bool,
-    /// Whether risk requests may come.
+    /// True if risk requests may come.
     pub requests: bool,
-    /// Whether operators' commands may come.
+    /// True if operators' commands may come.
     pub controls: bool,
 }
 
@@ -68,12 +68,12 @@ impl Core {
         self.commands.pop_front().or_else(abandoned)
     }
 
-    /// What it wants to hear of next; nothing once everything before the stop is processed and committed.
+    /// The events that it wants next; nothing once everything before the stop is processed and committed.
     pub fn wants(&self) -> Option<Wants> {
         (!self.is_done()).then(|| self.wants_now())
     }
 
-    /// What it wants to hear of next, be it done or not.
+    /// The events that it wants next, be it done or not.
     pub(crate) fn wants_now(&self) -> Wants {
         Wants {
             wake_at_ns: self.wake_at_ns(),

@@ -40,9 +40,9 @@ pub struct Status {
     pub wish: Option<Wish>,
     /// Positions of portfolios that lanes on the processor revalued, where anything was kept of earlier requests.
     pub positions_revalued: u64,
-    /// Whether something waits for the next commit.
+    /// True if something waits for the next commit.
     pub has_uncommitted: bool,
-    /// Whether risk results do.
+    /// True if risk results wait for it.
     pub has_risk_results: bool,
     /// When the commit that is under way was sealed; `None` where none is.
     pub committing_since_ns: Option<i64>,

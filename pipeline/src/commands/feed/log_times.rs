@@ -49,7 +49,7 @@ pub struct Far {
     fate: Fate,
 }
 
-/// What `run` takes a row for.
+/// The fate of a row in `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Late,
@@ -131,7 +131,7 @@ impl LogTimes {
 }
 
 impl Far {
-    /// Whether a feed is refused for it. A few rows ahead cost themselves.
+    /// True if a feed is refused for it. A few rows far ahead become dead letters and nothing else does.
     pub fn is_refused(&self, follows_gaps: bool) -> bool {
         match self.fate {
             Fate::Late => true,
@@ -140,7 +140,7 @@ impl Far {
         }
     }
 
-    /// Whether `run` takes it in.
+    /// True if `run` follows it, so that nothing is lost.
     pub fn is_followed(&self, follows_gaps: bool) -> bool {
         follows_gaps && self.fate == Fate::FirstOfMany
     }
@@ -160,7 +160,7 @@ impl Far {
         format!("{}, so that nothing is published: {todo}", self.says(inputs, "line"))
     }
 
-    /// What `run` makes of the row.
+    /// The row, its distance and its fate in `run`.
     pub fn says(&self, inputs: &[FeedInput], place_word: &str) -> String {
         let path = inputs[self.input].path.as_ref();
         let path = path.map_or_else(|| "the market".to_owned(), |path| path.display().to_string());

@@ -313,7 +313,7 @@ struct Driven {
 struct Around {
     config: EngineConfig,
     now_ns: i64,
-    /// What the core is to hear.
+    /// The event for the core.
     events: VecDeque<Event>,
     generations: BTreeMap<i32, u64>,
     lives: Vec<u32>,

@@ -39,9 +39,9 @@ struct Shell {
 struct Around {
     config: EngineConfig,
     now_ns: i64,
-    /// What the lane is to tell.
+    /// Events that the lane still has to tell.
     news: VecDeque<Event>,
-    /// What others are to tell.
+    /// Events that others still have to tell.
     events: VecDeque<Event>,
     /// Of ticks, and of requests.
     generations: [u64; 2],
