@@ -32,6 +32,11 @@ mod signals;
 #[path = "kernels/sweep.rs"]
 mod sweep;
 
+/// Whether tests take all of their cases, and not some: `tests/run --all`.
+fn is_long() -> bool {
+    std::env::var_os("WARPTAPE_TEST_ALL").is_some()
+}
+
 /// The text of a fixture. Fixtures are within the binary, because a machine with a GPU may have nothing but that.
 fn text_of(compressed: &[u8]) -> String {
     let mut text = String::new();

@@ -107,8 +107,17 @@ impl Broker {
     }
 }
 
+/// Lines of a broker's log that a failed test shows.
+const LINES_SHOWN: usize = 40;
+
 impl Drop for Broker {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(self.folder.join("kafka.log")).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            let end = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
+            println!("the end of the log of {}:\n{}", self.direct, end.join("\n"));
+        }
         self.kill();
     }
 }

@@ -4,8 +4,8 @@
 //! ticks, each tick that was fed came into the log once, each record or batch of poison has one dead letter, each risk request that
 //! was asked meanwhile has one result, the right one, and the log verifies.
 //!
-//! A campaign is a sequence of episodes, each with a market of its own, so that what was broken is found soon. The tests
-//! run one episode; `tests/crash --minutes N` begins another for as long as there is time.
+//! A campaign is a sequence of episodes, each with a market of its own, so that what was broken is found soon. `tests/run` has a
+//! short episode, `tests/run --all` a long one; `tests/crash --minutes N` begins another long one for as long as there is time.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -19,13 +19,13 @@ use super::broker::Broker;
 use super::history::{Lives, Random, lives};
 use super::kafka_market::{Market, fed};
 use super::neighbours::Neighbours;
-use super::processes::{DEADLINE, Running, ends, texts, warptape};
+use super::processes::{DEADLINE, Running, ends, is_long, texts, warptape};
 use super::repeated_feeds::{RepeatedFeeds, VENUE};
 use super::strangers::Strangers;
 
-/// Faults of an episode, with many and with few.
+/// Faults of a long episode, and of a short one.
 const FAULTS: u64 = 24;
-const FAULTS_QUICK: u64 = 6;
+const FAULTS_SHORT: u64 = 8;
 /// Longest life of a run between two faults, and of one that is to be killed while it begins.
 const LIFE_MS_MAX: u64 = 1_500;
 const BEGINNING_MS_MAX: u64 = 300;
@@ -199,10 +199,10 @@ impl<'a> Episode<'a> {
     }
 
     fn run(mut self) {
-        let is_quick = std::env::var_os("WARPTAPE_TEST_QUICK").is_some();
+        let is_long = is_long() || std::env::var_os("WARPTAPE_TEST_MINUTES").is_some();
         let since = Instant::now();
         let mut faults = self.scene.faults().to_vec();
-        for number in 0..if is_quick { FAULTS_QUICK } else { FAULTS } {
+        for number in 0..if is_long { FAULTS } else { FAULTS_SHORT } {
             // Each of them comes once before any comes twice.
             if (number as usize).is_multiple_of(faults.len()) {
                 self.shuffle(&mut faults);

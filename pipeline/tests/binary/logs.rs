@@ -127,7 +127,9 @@ fn a_panic_is_an_object_as_well() {
     let (_, error) = texts(&output, 101);
     let lines = objects(&error);
     let panicked = message(&lines, "panicked: WARPTAPE_FAILPOINT is NAME:N");
-    assert_eq!((&panicked["level"], &panicked["fields"]["thread"]), (&"ERROR".into(), &"restore".into()));
+    assert_eq!(panicked["level"], "ERROR");
+    let thread = panicked["fields"]["thread"].as_str().expect("a name");
+    assert!(["commit", "restore"].contains(&thread), "{thread} passes no failpoint");
     assert!(
         panicked["fields"]["location"].as_str().expect("a place").contains("failpoint.rs:"),
         "{panicked}"

@@ -131,6 +131,7 @@ fn await_commits(prometheus: &Prometheus, instance: &str) {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn each_fault_of_a_pipeline_has_its_alert() {
     let mut redis = RedisServer::start(&[]);
     let hot_state = format!("hot_state.url = \"{}\"", redis.url());
@@ -216,6 +217,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
     let broker = Broker::start("monitoring");
     let options =
@@ -274,6 +276,7 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn a_full_disk_is_told_before_and_after() {
     let is_set = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
     if is_set(NO_MOUNT) {
@@ -379,6 +382,7 @@ const SHADOW: &str = "risk.shadow = [\"earliest-deadline\"]";
 const EMPTY: [&str; 3] = ["GPUs / ", "Kafka / ", "Verifier / Difference at sequence"];
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn every_query_of_the_dashboard_is_answered() {
     let redis = RedisServer::start(&[]);
     // Windows of a second, so that forecasts of the load come true or not meanwhile.

@@ -43,6 +43,11 @@ pub fn warptape(folder: &Path, arguments: &[&str]) -> Output {
     warptape_with(folder, arguments, &[])
 }
 
+/// Whether tests do all that they can, and need what is installed for that alone: `tests/run --all`.
+pub fn is_long() -> bool {
+    std::env::var_os("WARPTAPE_TEST_ALL").is_some()
+}
+
 /// Runs the binary in a folder on an emulated processor that has the instructions of every x86-64 and no others.
 #[cfg(target_arch = "x86_64")]
 pub fn on_baseline(folder: &Path, arguments: &[&str]) -> Output {
@@ -53,7 +58,7 @@ pub fn on_baseline(folder: &Path, arguments: &[&str]) -> Output {
         .env_clear()
         .stdin(Stdio::null())
         .output()
-        .expect("qemu-x86_64 is there: tests/run installs the package qemu-user")
+        .expect("qemu-x86_64 is there: tests/run --all installs the package qemu-user")
 }
 
 /// Asserts the exit code and gives standard output and standard error.

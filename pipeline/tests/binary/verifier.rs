@@ -112,6 +112,7 @@ fn a_pipeline_is_verified_while_it_runs_and_started_again() {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn a_difference_has_its_alert_and_the_verifier_stays_to_tell_of_it() {
     let folder = folder();
     let folder = folder.path();

@@ -4,9 +4,9 @@ use warptape_tests::coverage::Coverage;
 use warptape_tests::random::rotating;
 use warptape_tests::simulation::{Failure, Plant, simulate};
 
-/// Seeds of a full run, and of a quick one.
-const SEEDS: u64 = 2_500;
-const SEEDS_QUICK: u64 = 150;
+/// Seeds of `tests/run --all`, and of `tests/run`.
+const SEEDS_ALL: u64 = 2_500;
+const SEEDS: u64 = 400;
 /// Seeds that failed once, when they were drawn.
 const FAILED_ONCE: [u64; 2] = [1_493, 20_781_000_106];
 /// Seeds within which a planted fault has to be found.
@@ -30,63 +30,66 @@ fn check(seed: u64) -> Coverage {
 
 #[test]
 fn outputs_equal_the_sequential_run_whatever_happens() {
-    let quick = std::env::var_os("WARPTAPE_TEST_QUICK").is_some();
-    let seeds = if quick { SEEDS_QUICK } else { SEEDS };
+    let all = std::env::var_os("WARPTAPE_TEST_ALL").is_some();
+    let seeds = if all { SEEDS_ALL } else { SEEDS };
     let coverage = rotating(seeds).chain(FAILED_ONCE).map(check).fold(Coverage::default(), Coverage::plus);
     println!("{seeds} seeds met {coverage:?}");
     let (count, least) = coverage.least();
     // Few seeds meet what is rare by chance only.
-    let expected = seeds / if quick { 20 } else { 10 };
+    let expected = seeds / if all { 10 } else { 20 };
     assert!(least as u64 >= expected, "the seeds meet too little of {count}: {coverage:?}");
 }
 
-/// Runs seeds until one fails in its outputs.
-fn check_found(plant: Plant) {
-    let fails = |seed: u64| matches!(simulate(seed, plant), Err(Failure::Outputs(_)));
-    assert!((0..SEEDS_PLANTED).any(fails), "{plant:?} was not found in the outputs of {SEEDS_PLANTED} seeds");
+/// Runs seeds until one fails in its outputs: first the one that did when this was written.
+fn check_found(plant: Plant, first: u64) {
+    let fails = |seed: &u64| matches!(simulate(*seed, plant), Err(Failure::Outputs(_)));
+    match std::iter::once(first).chain(0..SEEDS_PLANTED).find(fails) {
+        Some(seed) => println!("{plant:?} is found by seed {seed}"),
+        None => panic!("{plant:?} was not found in the outputs of {SEEDS_PLANTED} seeds"),
+    }
 }
 
 #[test]
 fn offsets_committed_before_outputs_are_found() {
-    check_found(Plant::OffsetsFirst);
+    check_found(Plant::OffsetsFirst, 0);
 }
 
 #[test]
 fn offsets_that_are_believed_are_found() {
-    check_found(Plant::OffsetsBelieved);
+    check_found(Plant::OffsetsBelieved, 0);
 }
 
 #[test]
 fn forgotten_answers_are_found() {
-    check_found(Plant::AnswersForgotten);
+    check_found(Plant::AnswersForgotten, 0);
 }
 
 #[test]
 fn a_market_that_is_behind_is_found() {
-    check_found(Plant::MarketBehind);
+    check_found(Plant::MarketBehind, 7);
 }
 
 #[test]
 fn swapped_rows_are_found() {
-    check_found(Plant::RowsSwapped);
+    check_found(Plant::RowsSwapped, 1);
 }
 
 #[test]
 fn a_skipped_tail_is_found() {
-    check_found(Plant::TailSkipped);
+    check_found(Plant::TailSkipped, 0);
 }
 
 #[test]
 fn a_double_owner_is_found() {
-    check_found(Plant::DoubleOwner);
+    check_found(Plant::DoubleOwner, 76);
 }
 
 #[test]
 fn snapshots_under_the_keys_of_the_one_before_are_found() {
-    check_found(Plant::OnePlace);
+    check_found(Plant::OnePlace, 499);
 }
 
 #[test]
 fn a_double_commit_is_found() {
-    check_found(Plant::DoubleCommit);
+    check_found(Plant::DoubleCommit, 0);
 }

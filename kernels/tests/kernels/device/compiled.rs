@@ -1,6 +1,8 @@
-//! The kernels compiled by NVRTC for all architectures that are supported, sm_75 to sm_90: no GPU is needed for that.
+//! The kernels compiled by NVRTC for the oldest and the newest architecture that is supported, or for all of them (`tests/run --all`): no
+//! GPU is needed for that.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::ptr;
@@ -39,9 +41,9 @@ impl Compiler {
     }
 
     /// Size of the machine code, and the compiler's words.
-    fn compile(&self, kernel: &Kernel, architecture: &str) -> (usize, String) {
+    fn compile(&self, program_text: &str, name: &str, architecture: &str) -> (usize, String) {
         let text = |text: &str| CString::new(text).expect("no zero bytes");
-        let (program_text, name) = (text(&kernel.program()), text(kernel.source.name));
+        let (c_program, c_name) = (text(program_text), text(name));
         let architecture = format!("--gpu-architecture={architecture}");
         let options: Vec<CString> = COMPILER_OPTIONS
             .into_iter()
@@ -67,8 +69,8 @@ impl Compiler {
         unsafe {
             let created = self.function::<Create>("nvrtcCreateProgram")(
                 &mut program,
-                program_text.as_ptr(),
-                name.as_ptr(),
+                c_program.as_ptr(),
+                c_name.as_ptr(),
                 0,
                 ptr::null(),
                 ptr::null(),
@@ -84,7 +86,7 @@ impl Compiler {
             let mut log = vec![0_u8; log_bytes.max(1)];
             self.function::<Text>("nvrtcGetProgramLog")(program, log.as_mut_ptr().cast());
             let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy().into_owned();
-            assert_eq!(compiled, 0, "{} for {architecture}:\n{log}", kernel.source.name);
+            assert_eq!(compiled, 0, "{name} for {architecture}:\n{log}");
             let mut code_bytes = 0;
             self.function::<Size>("nvrtcGetCUBINSize")(program, &mut code_bytes);
             self.function::<Destroy>("nvrtcDestroyProgram")(&mut program);
@@ -96,21 +98,28 @@ impl Compiler {
 #[test]
 fn kernels_compile_for_every_architecture() {
     let compiler = Compiler::load();
-    for kernel in &KERNELS {
-        for architecture in ARCHITECTURES {
-            let (code_bytes, log) = compiler.compile(kernel, architecture);
-            assert!(code_bytes > 0, "{} for {architecture} has no code:\n{log}", kernel.function);
-            // A file has several kernels.
-            let entry = format!("entry function '{}'", kernel.function);
-            let of_kernel: Vec<&str> = log.lines().skip_while(|line| !line.contains(&entry)).collect();
-            let said = |what: &str| of_kernel.iter().find(|line| line.contains(what)).expect("ptxas says it");
-            let (used, spills) = (said("registers"), said("spill"));
-            println!("{} {architecture}: {}; {}", kernel.function, used.trim(), spills.trim());
-            assert!(
-                spills.contains("0 bytes spill stores"),
-                "{} for {architecture}: {spills}",
-                kernel.function
-            );
+    let architectures =
+        if crate::is_long() { &ARCHITECTURES[..] } else { &[ARCHITECTURES[0], ARCHITECTURES[4]] };
+    // A program has several kernels.
+    let mut programs: BTreeMap<String, Vec<&Kernel>> = BTreeMap::new();
+    KERNELS.iter().for_each(|kernel| programs.entry(kernel.program()).or_default().push(kernel));
+    for (program, kernels) in &programs {
+        for architecture in architectures {
+            let (code_bytes, log) = compiler.compile(program, kernels[0].source.name, architecture);
+            assert!(code_bytes > 0, "{} for {architecture} has no code:\n{log}", kernels[0].source.name);
+            for kernel in kernels {
+                let entry = format!("entry function '{}'", kernel.function);
+                let of_kernel: Vec<&str> = log.lines().skip_while(|line| !line.contains(&entry)).collect();
+                let said =
+                    |what: &str| of_kernel.iter().find(|line| line.contains(what)).expect("ptxas says it");
+                let (used, spills) = (said("registers"), said("spill"));
+                println!("{} {architecture}: {}; {}", kernel.function, used.trim(), spills.trim());
+                assert!(
+                    spills.contains("0 bytes spill stores"),
+                    "{} for {architecture}: {spills}",
+                    kernel.function
+                );
+            }
         }
     }
 }

@@ -190,6 +190,7 @@ fn what_is_out_of_range_is_named() {
 
 /// Mixed precision gives another number that is as good: by the same rule, paths differ by rounding alone.
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn mixed_precision_has_no_bias_of_its_own() {
     for Row { spec, price, .. } in rows().into_iter().step_by(3) {
         let [double, mixed] = [Precision::F64, Precision::Mixed].map(|precision| {
@@ -203,6 +204,7 @@ fn mixed_precision_has_no_bias_of_its_own() {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn points_of_sobol_have_smaller_errors() {
     for Row { spec, price, .. } in rows().into_iter().step_by(5) {
         let blocks = 8 * SOBOL_REPLICATES;

@@ -76,7 +76,7 @@ fn prices_and_greeks_are_those_of_quantlib() {
     let rows = fixture::<13>(include_bytes!("../../../../tests/fixtures/early_exercise.csv.gz"));
     assert!(rows.len() > 2_000, "{} rows", rows.len());
     let (mut worst_price, mut worst_greek, mut greeks) = (0.0, 0.0, 0);
-    for row in rows {
+    for row in rows.iter().step_by(if crate::is_long() { 1 } else { 8 }) {
         let given = *row.first_chunk().expect("there are seven");
         let option = option(given);
         let found =
@@ -99,7 +99,7 @@ fn prices_and_greeks_are_those_of_quantlib() {
         }
         greeks += 1;
     }
-    assert!(greeks > 100, "{greeks} rows with Greeks");
+    assert!(greeks > 10, "{greeks} rows with Greeks");
     println!("prices off by {worst_price:e} of 100, Greeks by {worst_greek:e}");
 }
 
@@ -126,7 +126,7 @@ fn any_numbers_have_a_value_or_a_reason() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1_u64 << 53) as f64
     };
-    let (mut refused, mut unsettled, cases) = (0, 0, 2_000);
+    let (mut refused, mut unsettled, cases) = (0, 0, if crate::is_long() { 2_000 } else { 250 });
     for number in 0..cases {
         let wide = number % 2 == 0;
         let mut ten_to = |low: f64, high: f64| {

@@ -73,11 +73,13 @@ fn greeks_are_within_three_standard_errors_of_exact_ones() {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn so_are_those_of_mirrored_pairs_and_mixed_precision() {
     check(64, 2_000, |spec| (spec.antithetic, spec.precision) = (true, Precision::Mixed));
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn standard_errors_fall_with_the_root_of_samples() {
     for (number, Row { spec, .. }) in rows().into_iter().enumerate().step_by(7) {
         let (few, many) = (measured(&estimate(spec, 64)), measured(&estimate(spec, 1024)));

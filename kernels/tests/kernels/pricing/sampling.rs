@@ -49,6 +49,7 @@ fn prices_are_near_closed_forms_as_their_standard_errors_say() {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn errors_are_smaller_and_fall_faster_than_those_of_random_numbers() {
     for (spec, _) in rows().into_iter().step_by(9) {
         let simulation_random = Simulation::new(spec).expect("all in range");
@@ -68,6 +69,7 @@ fn errors_are_smaller_and_fall_faster_than_those_of_random_numbers() {
 /// Contracts of several steps by a bridge and in the order of time: root mean squares, over independent shifts, of what prices are off by
 /// and of their standard errors.
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn a_bridge_makes_errors_of_several_steps_smaller() {
     const KEYS: u64 = 16;
     let rows = rows();

@@ -110,6 +110,7 @@ fn so_are_those_of_mixed_precision() {
 
 /// Of prices far above what can be gained, which `f32` has no digits for, whatever the contract.
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn mixed_precision_is_as_good_where_there_is_little_to_gain() {
     let (kind, spot) = (OptionKind::Call, 100.1);
     let strike = spot;
@@ -132,6 +133,7 @@ fn mixed_precision_is_as_good_where_there_is_little_to_gain() {
 }
 
 #[test]
+#[ignore = "long: see tests/run --all"]
 fn standard_errors_fall_with_the_root_of_samples() {
     for Row { spec, .. } in rows().into_iter().step_by(5) {
         let (few, many) = (estimate(spec, 64), estimate(spec, 1024));
