@@ -1,5 +1,9 @@
 //! What simulated runs met.
 
+use warptape_engine::{Command, Event, Observer};
+
+use crate::vocabulary::{Commands, Events};
+
 /// Declares the counts once: the struct, its sum and its least.
 macro_rules! coverage {
     ($($(#[$doc:meta])* $count:ident,)*) => {
@@ -7,12 +11,20 @@ macro_rules! coverage {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Coverage {
             $($(#[$doc])* pub $count: usize,)*
+            /// What the cores commanded.
+            pub commands: Commands,
+            /// What they were told.
+            pub events: Events,
         }
 
         impl Coverage {
             /// Both together.
             pub fn plus(self, other: Self) -> Self {
-                Self { $($count: self.$count + other.$count,)* }
+                Self {
+                    $($count: self.$count + other.$count,)*
+                    commands: self.commands.plus(other.commands),
+                    events: self.events.plus(other.events),
+                }
             }
 
             /// The least of its counts, by name.
@@ -179,4 +191,14 @@ coverage! {
     controls_done,
     /// Those that were refused.
     controls_refused,
+}
+
+impl Observer for Coverage {
+    fn on_event(&mut self, _now_ns: i64, event: &Event) {
+        self.events.count(event);
+    }
+
+    fn on_command(&mut self, _now_ns: i64, command: &Command) {
+        self.commands.count(command);
+    }
 }

@@ -3,6 +3,7 @@
 use warptape_engine::{Assigned, Claims, Committed, JournalPositions};
 use warptape_schemas::{decode_dead_letter, decode_journal_entry, decode_late_tick, decode_signal};
 
+use super::source::end_of;
 use super::{Failure, Plant, Simulation, World};
 use crate::random::Random;
 
@@ -46,7 +47,8 @@ impl World {
 
     /// Where a process goes on with a partition.
     pub(super) fn hold(&mut self, partition: i32) -> Assigned {
-        let end = self.published(self.source[partition as usize].len()) as i64;
+        let records = self.source[partition as usize].len();
+        let end = end_of(records, self.published(records), self);
         let group = self.committed_offset(partition);
         let group_request = self.requests.offsets.get(&partition).copied();
         if matches!(self.plant, Plant::OffsetsFirst | Plant::OffsetsBelieved) {

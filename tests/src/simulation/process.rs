@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use warptape_engine::{
-    Command, CommitRequest, Conclusion, Core, CoreError, Doing, Event, Outside, Preparation, Restored, Stop,
-    settle, tell,
+    Command, CommitRequest, Conclusion, Core, CoreError, Doing, Event, Observer, Outside, Preparation,
+    Restored, Stop, settle, tell,
 };
 use warptape_pipeline::engine::EngineConfig;
 use warptape_schemas::journal::{AskPrices, LaneId};
@@ -13,7 +13,7 @@ use warptape_schemas::{LifecycleEvent, TickDecoder, decode_journal_entry};
 use super::lane::SimulatedLane;
 use super::risk::RequestReader;
 use super::snapshots::{PageJob, Restore};
-use super::source::SimulatedSource;
+use super::source::{MARKERS, SimulatedSource};
 use super::{Failure, Plant, World};
 use crate::random::Random;
 
@@ -113,7 +113,8 @@ impl Process {
     }
 
     pub(super) fn stop_at_end(&mut self, world: &mut World) -> Result<(), Failure> {
-        let ends = (0_i32..).zip(&world.source).map(|(partition, log)| (partition, log.len() as i64));
+        let ends =
+            (0_i32..).zip(&world.source).map(|(partition, log)| (partition, log.len() as i64 + MARKERS));
         let stop = Stop::At { ticks: ends.collect(), requests: world.requests.ends() };
         self.tell(Event::Stop(stop), world)
     }
@@ -319,7 +320,9 @@ impl Around {
                 world.coverage.outages_given_up += 1;
                 return Err(Ended::GaveUp);
             }
-            Command::Accepted { partition, read_to, .. } => self.source.accept(partition, read_to),
+            Command::Accepted { partition, read_to, .. } => {
+                self.source.accept(partition, read_to.min(world.source[partition as usize].len() as i64));
+            }
             // A partition that has gone since may have been processed anew by another process.
             Command::PagesMissing { partition, .. } => {
                 self.pages_missing = self.fence.contains_key(&partition).then_some(partition);
@@ -362,6 +365,10 @@ impl Outside for Driven<'_> {
 
     fn now_ns(&self) -> i64 {
         self.world.now_ns
+    }
+
+    fn observer(&mut self) -> impl Observer {
+        &mut self.world.coverage
     }
 
     fn execute(&mut self, command: Command, core: &Core) -> Result<(), Ended> {

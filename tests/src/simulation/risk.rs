@@ -16,7 +16,7 @@ use warptape_stages::SymbolMarket;
 use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 
 use super::process::{Around, BackgroundWork, Process};
-use super::source::Reading;
+use super::source::{MARKERS, Reading, end_of};
 use super::{Failure, Plant, World};
 use crate::random::Random;
 use crate::sequential;
@@ -57,7 +57,7 @@ impl Requests {
     }
 
     pub(super) fn ends(&self) -> Vec<(i32, i64)> {
-        (0..).zip(self.log.iter().map(|log| log.len() as i64)).collect()
+        (0..).zip(self.log.iter().map(|log| log.len() as i64 + MARKERS)).collect()
     }
 }
 
@@ -66,7 +66,9 @@ impl Requests {
 pub(super) struct RequestReader {
     /// By partition: next offset and generation.
     reading: BTreeMap<i32, (usize, u64)>,
-    fetched: VecDeque<(i32, u64, Vec<Record>)>,
+    fetched: VecDeque<Event>,
+    /// By partition: the generation and the position that were told last.
+    told: BTreeMap<i32, (u64, i64)>,
     /// Partitions of which is to be found out what is answered, with their assignments, and how far they are at least.
     opening: VecDeque<(i32, u64, Committed)>,
 }
@@ -85,11 +87,9 @@ impl RequestReader {
         self.opening.retain(|&(opened, ..)| opened != partition);
     }
 
-    /// Requests that were read.
+    /// Requests that were read, or how far.
     pub(super) fn fetched(&mut self) -> Option<Event> {
-        let (partition, generation, records) = self.fetched.pop_front()?;
-        let requests = records.iter().map(read_request).collect();
-        Some(Event::Requests { partition, generation, requests })
+        self.fetched.pop_front()
     }
 
     /// Some requests of a partition are read.
@@ -99,6 +99,12 @@ impl RequestReader {
         let log = &world.requests.log[partition];
         let left = world.published(log.len()).saturating_sub(*next);
         if left == 0 {
+            let position = end_of(log.len(), *next, world);
+            let told = self.told.insert(partition as i32, (*generation, position));
+            if told != Some((*generation, position)) {
+                let (partition, generation) = (partition as i32, *generation);
+                self.fetched.push_back(Event::RequestsPosition { partition, generation, position });
+            }
             return;
         }
         let range = *next..*next + left.min(1 + world.random.index(FETCH_MAX));
@@ -106,9 +112,17 @@ impl RequestReader {
         let record = |offset: usize| {
             let mut value = Vec::new();
             encode_risk_request(&log[offset], &mut value);
-            Record { offset: offset as i64, key: None, headers: Vec::new(), timestamp_ns: 0, value }
+            read_request(&Record {
+                offset: offset as i64,
+                key: None,
+                headers: Vec::new(),
+                timestamp_ns: 0,
+                value,
+            })
         };
-        self.fetched.push_back((partition as i32, *generation, range.map(record).collect()));
+        let (partition, generation) = (partition as i32, *generation);
+        let requests = range.map(record).collect();
+        self.fetched.push_back(Event::Requests { partition, generation, requests });
     }
 }
 
@@ -308,13 +322,18 @@ impl World {
         for partition in 0..self.requests.log.len() as i32 {
             let requests = &self.requests.log[partition as usize];
             let committed = self.requests.offsets.get(&partition).copied().unwrap_or(0);
-            if committed != requests.len() as i64 {
+            let end = requests.len() as i64;
+            if !(end..=end + MARKERS).contains(&committed) {
                 let found =
                     format!("requests of {partition}: committed offset {committed} of {}", requests.len());
                 return Err(Failure::Outputs(found));
             }
             let mut results: Vec<RiskResult> = self.results(partition);
             results.sort_by_key(|result| result.offset);
+            // A market is the same in front of a marker and behind it.
+            for as_of in results.iter_mut().flat_map(|result| &mut result.as_of) {
+                as_of.next_offset = as_of.next_offset.min(self.source[as_of.partition as usize].len() as i64);
+            }
             let offsets: Vec<i64> = results.iter().map(|result| result.offset).collect();
             if offsets != (0..requests.len() as i64).collect::<Vec<_>>() {
                 return Err(Failure::Outputs(format!("requests of {partition} have results at {offsets:?}")));

@@ -2,18 +2,23 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use warptape_engine::Event;
+use warptape_engine::{Event, Position};
 use warptape_eventlog::Record;
 
 use super::process::{Process, any_of};
 use super::{Failure, World};
 use crate::market;
 
+/// Offsets behind the last record of a log, which no record has: the marker of a transaction.
+pub(super) const MARKERS: i64 = 1;
+
 /// Where a partition is read.
 pub(super) struct Reading {
     pub(super) next: usize,
     pub(super) generation: u64,
     paused: bool,
+    /// The position that was told last.
+    told: Option<i64>,
 }
 
 /// What the thread of a source is, one step after the other.
@@ -47,7 +52,8 @@ impl SimulatedSource {
 
     /// A partition is read from an offset on.
     pub(super) fn seek(&mut self, partition: i32, offset: i64, generation: u64) {
-        self.reading.insert(partition, Reading { next: offset as usize, generation, paused: false });
+        self.reading
+            .insert(partition, Reading { next: offset as usize, generation, paused: false, told: None });
     }
 
     pub(super) fn set_paused(&mut self, partition: i32, paused: bool, world: &mut World) {
@@ -72,6 +78,9 @@ impl SimulatedSource {
             |(partition, reading): &(&i32, &Reading)| !reading.paused && left(**partition, reading) > 0;
         let readable = self.reading.iter().filter(is_readable).map(|(&partition, _)| partition as usize);
         let readable: Vec<usize> = readable.collect();
+        if readable.is_empty() && !self.stands_still {
+            return self.tell_positions(world);
+        }
         let Some(partition) = any_of(readable, &mut world.random).filter(|_| !self.stands_still) else {
             return;
         };
@@ -98,6 +107,27 @@ impl SimulatedSource {
     }
 }
 
+impl SimulatedSource {
+    /// Nothing is left to be read: how far that is.
+    fn tell_positions(&mut self, world: &World) {
+        let moved = |(&partition, reading): (&i32, &mut Reading)| {
+            let offset = end_of(world.source[partition as usize].len(), reading.next, world);
+            let is_new = reading.told.replace(offset) != Some(offset);
+            is_new.then_some(Position { partition, generation: reading.generation, offset })
+        };
+        let moved: Vec<Position> = self.reading.iter_mut().filter_map(moved).collect();
+        if !moved.is_empty() {
+            self.tell(Event::Positions(moved));
+        }
+    }
+}
+
+/// How far a log was read of which all records before `next` were: behind the last of all, over its marker.
+pub(super) fn end_of(records: usize, next: usize, world: &World) -> i64 {
+    let is_whole = world.published(records) == records && next >= records;
+    if is_whole { records as i64 + MARKERS } else { next as i64 }
+}
+
 impl Process {
     /// What the source told first reaches the core.
     pub(super) fn deliver(&mut self, world: &mut World) -> Result<(), Failure> {
@@ -106,7 +136,8 @@ impl Process {
             Event::Assigned(partitions) => {
                 for assigned in partitions {
                     let delivered = &mut self.around.source.delivered[assigned.partition as usize];
-                    *delivered = assigned.committed.unwrap_or(0);
+                    let records = world.source[assigned.partition as usize].len() as i64;
+                    *delivered = assigned.committed.unwrap_or(0).min(records);
                 }
             }
             Event::Records { partition, generation, read_at_ns, .. } => {
