@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::json;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_kernels::device::{Device, DeviceError, Devices, Sample};
-use warptape_pipeline::engine::{EngineConfig, LaneHandicap, Topics};
+use warptape_pipeline::runtime::{EngineConfig, LaneHandicap, Topics};
 use warptape_replay::{ExportOptions, VerifyOptions, Window, export, fixture};
 use warptape_schemas::journal::BreakerConfig;
 use warptape_schemas::tick::Tick;

@@ -29,7 +29,7 @@ use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_network::Network;
-use warptape_pipeline::engine::{EngineConfig, Topics};
+use warptape_pipeline::runtime::{EngineConfig, Topics};
 use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy, dqn, in_steps};
 use warptape_schemas::journal::{
     AutoscaleConfig, AutoscalePolicy, BreakerConfig, LaneSpec, QueueConfig, RiskConfig, SchedulerConfig,

@@ -19,7 +19,7 @@ use super::sections::{
     LogSettings, OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
 };
 use super::syntax;
-use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, TopicPlan, faulty};
+use crate::runtime::{COMMIT_BYTES_MAX, EngineConfig, TopicPlan, faulty};
 
 /// Processes that a group on Kafka has room for.
 const JOURNAL_PARTITIONS_KAFKA: i32 = 16;

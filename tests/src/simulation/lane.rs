@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use warptape_engine::{Doing, Event, LaneCommand, LaneNews, Slice};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{DeviceError, Sample};
-use warptape_pipeline::engine::{DeviceSlices, EngineConfig, LaneResult, LaneStages};
+use warptape_pipeline::runtime::{DeviceSlices, EngineConfig, LaneResult, LaneStages};
 use warptape_schemas::journal::{LaneId, ServicePoint};
 use warptape_stages::risk::Partial;
 

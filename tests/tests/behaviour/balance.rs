@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::engine::{EngineConfig, LaneFault, LaneHandicap};
+use warptape_pipeline::runtime::{EngineConfig, LaneFault, LaneHandicap};
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{

@@ -9,7 +9,7 @@ use crossbeam_channel::{RecvError, bounded};
 use warptape_engine::{SnapshotPlace, restore_from};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::LaneFault;
+use warptape_pipeline::runtime::LaneFault;
 use warptape_schemas::{LifecycleEvent, decode_lifecycle, decode_snapshot};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::StageConfig;

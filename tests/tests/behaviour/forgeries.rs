@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, Topics};
+use warptape_pipeline::runtime::{EngineConfig, LaneFault, Topics};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::control::{Control, ControlCommand, DrainLane, UndrainLane, WeighLane, WeighTenant};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::bounded;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::engine::{LaneFault, Progress, Stop, Topics, run};
+use warptape_pipeline::runtime::{LaneFault, Progress, Stop, Topics, run};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{DeadLetterReason, decode_dead_letter};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
 use warptape_kernels::device::Devices;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
+use warptape_pipeline::runtime::{EngineConfig, LaneFault, Progress, Stop, run};
 use warptape_schemas::journal::{Decision, Input, LaneSpec};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};

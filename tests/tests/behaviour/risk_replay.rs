@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, Topics};
+use warptape_pipeline::runtime::{EngineConfig, LaneFault, Topics};
 use warptape_replay::{Divergence, OutputDivergence, OutputProblem, Report, VerifyOptions, verify};
 use warptape_schemas::journal::RiskConfig;
 use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
