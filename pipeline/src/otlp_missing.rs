@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cli::UsageError;
-use crate::engine::Progress;
+use crate::runtime::Progress;
 use crate::settings::Settings;
 use crate::traces::TraceSender;
 

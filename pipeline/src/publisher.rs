@@ -15,8 +15,8 @@ use warptape_schemas::{
 };
 
 use crate::clock::wall_clock_ns;
-use crate::engine::{TopicPlan, Topics, topic_specs};
 use crate::feed_ledger::FeedLedger;
+use crate::runtime::{TopicPlan, Topics, topic_specs};
 use crate::transaction::{StoppingSince, Transaction, TransactionWriter};
 use warptape_sources::{Batcher, BatcherConfig, TickRecord};
 

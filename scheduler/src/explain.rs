@@ -5,6 +5,7 @@
 
 mod lane;
 mod measures;
+#[cfg(feature = "lab")]
 mod shadow;
 
 use serde::Serialize;
@@ -125,16 +126,9 @@ impl Scheduler {
                 bandit.map_or_else(Account::default, |bandit| bandit.account(fell.task, at_ns))
             }
             (Decision::Scale(_), _) => autoscale::account(before, at_ns),
-            (Decision::Shadow(told), Input::TaskArrived(arrived)) if told.lane_instead.is_some() => {
-                shadow::of_arrival(before, at_ns, arrived, told)
-            }
+            #[cfg(feature = "lab")]
             (Decision::Shadow(told), _) => {
-                // The slice beside which it is said.
-                let is_it = |other: &Decision| matches!(other, Decision::RunSlice(run) if Some(run.lane) == told.lane && run.task == told.task);
-                match decisions[..index].iter().rposition(is_it) {
-                    Some(run) => shadow::of_slice(&self.before(at_ns, input, run)?, told),
-                    None => Account::default(),
-                }
+                shadow::account(self, before, (at_ns, input), &decisions[..index], told)?
             }
             _ => Account::default(),
         })

@@ -114,6 +114,7 @@ pub(crate) enum Component {
     Bandit = 95,
     BanditTask = 96,
     Scaling = 100,
+    #[cfg(feature = "lab")]
     Shadow = 105,
 }
 

@@ -23,8 +23,8 @@ use warptape_eventlog::{
 };
 use warptape_pipeline::allocator::{self, Allocator};
 use warptape_pipeline::clock::wall_clock_ns;
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, TopicPlan, Topics, run};
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
+use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, TopicPlan, Topics, run};
 use warptape_pipeline::settings::{Sources, load};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request};

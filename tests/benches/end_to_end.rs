@@ -19,7 +19,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
 use warptape_kernels::Isa;
 use warptape_pipeline::allocator::{self, Allocator};
-use warptape_pipeline::engine::{Progress, Stop, run};
+use warptape_pipeline::runtime::{Progress, Stop, run};
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::{SymbolTable, TickDecoder};
 use warptape_sources::synth::{SynthConfig, SynthSource};

@@ -22,7 +22,7 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_pipeline::allocator::{self, Allocator};
-use warptape_pipeline::engine::{Progress, Stop, run};
+use warptape_pipeline::runtime::{Progress, Stop, run};
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};

@@ -8,21 +8,23 @@
 //!
 //! Times are measured, so that each recording is another one; the second command writes down what `replay why` says of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
 use warptape_kernels::device::{Device, DeviceError, Devices, Sample};
-use warptape_pipeline::engine::{EngineConfig, LaneHandicap, Topics};
+use warptape_pipeline::runtime::{EngineConfig, Topics};
 use warptape_replay::{ExportOptions, VerifyOptions, Window, export, fixture};
-use warptape_schemas::journal::BreakerConfig;
+use warptape_schemas::journal::{BreakerConfig, LaneId};
 use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run::{engine_config, stage_config};
+use warptape_tests::injected::{InjectedDelay, InjectedLanes};
 use warptape_tests::live_run::{Feed, run_live};
 
 const PARTITIONS: i32 = 2;
@@ -41,7 +43,8 @@ fn main() {
     bad_weights(&folder);
 }
 
-fn config(devices: &[&str]) -> EngineConfig {
+/// A configuration, and the delays of its lanes.
+fn config(devices: &[&str]) -> (EngineConfig, BTreeMap<LaneId, InjectedDelay>) {
     let mut stages = stage_config(&["1s", "tick:5"]);
     stages.groups_per_partition = 8;
     let mut config = engine_config(stages, devices.len() as i32);
@@ -52,9 +55,10 @@ fn config(devices: &[&str]) -> EngineConfig {
     config.core.times.commit_interval_ns = 20_000_000;
     // To compile the emulator's kernels takes seconds.
     config.core.times.device_open_deadline_ns = 300_000_000_000;
-    let handicap = |lane| LaneHandicap { lane, row_ns: Arc::new(AtomicU64::new(ROW_NS)) };
-    config.lane_handicaps = (0..devices.len() as i32).map(handicap).collect();
-    config
+    let delay = |lane| (lane, InjectedDelay::of_row_ns(ROW_NS));
+    let delays: BTreeMap<_, _> = (0..devices.len() as i32).map(delay).collect();
+    config.lanes = Arc::new(InjectedLanes { delays: delays.clone(), ..InjectedLanes::default() });
+    (config, delays)
 }
 
 fn market() -> SynthSource {
@@ -80,13 +84,14 @@ fn hot_symbol(folder: &Path) {
         tick
     });
     let begin = || is_hot.store(true, Ordering::Relaxed);
-    record(folder, "hot-symbol", config(&["cpu:0", "cpu:1", "cpu:2", "cpu:3"]), (&mut market, 1_000), &begin);
+    let (config, _) = config(&["cpu:0", "cpu:1", "cpu:2", "cpu:3"]);
+    record(folder, "hot-symbol", config, (&mut market, 1_000), &begin);
 }
 
 /// A device that becomes hot, and slow.
 fn throttled_device(folder: &Path) {
     let is_hot = Arc::new(AtomicBool::new(false));
-    let mut config = config(&["cuda:0", "cuda:1", "cuda:2"]);
+    let (mut config, delays) = config(&["cuda:0", "cuda:1", "cuda:2"]);
     config.devices = Arc::new(Warm { is_hot: is_hot.clone() });
     config.device_sample_interval = Duration::from_millis(250);
     const S: i64 = 1_000_000_000;
@@ -101,19 +106,18 @@ fn throttled_device(folder: &Path) {
         headroom_c: 5,
         memory_free_percent: 5,
     });
-    let slow = config.lane_handicaps[1].row_ns.clone();
     let begin = || {
         is_hot.store(true, Ordering::Relaxed);
-        slow.store(8 * ROW_NS, Ordering::Relaxed);
+        delays[&1].set_row_ns(8 * ROW_NS);
     };
     record(folder, "throttled-device", config, (&mut market(), 500), &begin);
 }
 
 /// A lane that has most of the weight and is the slowest.
 fn bad_weights(folder: &Path) {
-    let mut config = config(&["cpu:0", "cpu:1", "cpu:2"]);
+    let (mut config, delays) = config(&["cpu:0", "cpu:1", "cpu:2"]);
     config.core.lanes[2].weight = 8;
-    config.lane_handicaps[2].row_ns.store(2 * ROW_NS, Ordering::Relaxed);
+    delays[&2].set_row_ns(2 * ROW_NS);
     record(folder, "bad-weights", config, (&mut market(), 500), &|| ());
 }
 

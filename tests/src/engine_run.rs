@@ -9,10 +9,10 @@ use warptape_engine::{AcceptedLoss, Config, Limits, Times};
 use warptape_eventlog::{EventLog, Fetched, Record, TopicPartition};
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
-use warptape_pipeline::engine::{
-    COMMIT_BYTES_MAX, EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run,
-};
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
+use warptape_pipeline::runtime::{
+    COMMIT_BYTES_MAX, ConfiguredLanes, EngineConfig, Progress, Stop, Summary, TopicPlan, Topics, run,
+};
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
@@ -73,8 +73,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
         schemas: None,
         devices: Arc::new(NoDevices),
         device_sample_interval: Duration::from_secs(5),
-        lane_faults: Vec::new(),
-        lane_handicaps: Vec::new(),
+        lanes: Arc::new(ConfiguredLanes),
         anchoring: None,
         traces: None,
     }

@@ -2,13 +2,15 @@
 //!
 //! [`market`] makes small random logs, [`sequential`] runs them plainly, [`simulation`] runs them through the engine's
 //! core with simulated lanes, commits and crashes: all three functions of a seed. [`engine_run`] runs the real engine, and
-//! [`live_run`] while its market happens. [`drawn`] reads timelines back. [`wrapped_log`] is a log of which tests replace parts.
+//! [`live_run`] while its market happens. [`drawn`] reads timelines back. [`wrapped_log`] is a log of which tests replace parts,
+//! [`injected`] has lanes with delays and faults.
 //! [`vocabulary`] counts what cores command and are told. [`turns`] is for benchmarks.
 
 pub mod coverage;
 pub mod devices;
 pub mod drawn;
 pub mod engine_run;
+pub mod injected;
 pub mod journal_fields;
 pub mod live_run;
 pub mod market;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{bounded, never};
 use warptape_eventlog::EventLog;
 use warptape_pipeline::clock::wall_clock_ns;
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, run};
+use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, run};
 use warptape_schemas::tick::Tick;
 
 use crate::engine_run::{publisher, topic_ends};

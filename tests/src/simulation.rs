@@ -29,7 +29,7 @@ use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
 use warptape_kernels::device::NoDevices;
 use warptape_network::Network;
-use warptape_pipeline::engine::{EngineConfig, Topics};
+use warptape_pipeline::runtime::{ConfiguredLanes, EngineConfig, Topics};
 use warptape_scheduler::{PLACEMENT_POLICIES, TASK_POLICIES, current_task_policy, dqn, in_steps};
 use warptape_schemas::journal::{
     AutoscaleConfig, AutoscalePolicy, BreakerConfig, LaneSpec, QueueConfig, RiskConfig, SchedulerConfig,
@@ -228,8 +228,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         schemas: None,
         devices: Arc::new(NoDevices),
         device_sample_interval: Duration::MAX,
-        lane_faults: Vec::new(),
-        lane_handicaps: Vec::new(),
+        lanes: Arc::new(ConfiguredLanes),
         anchoring: None,
         traces: None,
     };

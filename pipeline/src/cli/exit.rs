@@ -5,8 +5,8 @@ use std::io;
 use warptape_eventlog::LogError;
 use warptape_replay::ReplayError;
 
-use crate::engine::EngineError;
 use crate::feed_ledger::FeedLedgerError;
+use crate::runtime::EngineError;
 use crate::settings::SettingsError;
 use warptape_sources::SourceError;
 use warptape_tables::TablesError;

@@ -16,11 +16,11 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::topics::ready_topics;
 use crate::cli::{FeedArgs, FeedCommon, FeedSource, GapArgs, Interrupt, SynthArgs};
-use crate::engine::Topics;
 use crate::feed_ledger::{FeedInput, FeedLedger, claim};
 use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
 use crate::publisher::Publisher;
+use crate::runtime::Topics;
 use crate::settings::Settings;
 use warptape_sources::binance_capture::BinanceCapture;
 use warptape_sources::csv::{CsvMapping, unpacked_name};

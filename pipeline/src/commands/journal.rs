@@ -14,9 +14,9 @@ use warptape_replay::PartitionReader;
 use warptape_replay::anchor::{Anchor, Anchored, PublicKey, SigningKey};
 
 use crate::cli::{JournalArgs, JournalCommand, KeygenArgs, UsageError, VerifyArgs};
-use crate::engine::Anchoring;
 use crate::open::{OpenLog, Purpose, open_anchors, open_log};
 use crate::printable::stdout;
+use crate::runtime::Anchoring;
 use crate::settings::{Settings, is_log_url};
 
 /// Runs the command that was asked for.

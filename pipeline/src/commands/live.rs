@@ -8,9 +8,9 @@ use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressStyle};
 use warptape_schemas::decode_signal;
 use warptape_schemas::signal::SignalKind;
 
-use crate::engine::Progress;
 use crate::logging::NOTICE;
 use crate::printable::{printable_line, to_stderr};
+use crate::runtime::Progress;
 use crate::terminal::Terminal;
 use crate::watch::{LogWatch, Lost};
 use warptape_hot::HotStatus;

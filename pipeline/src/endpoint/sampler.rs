@@ -16,7 +16,7 @@ use warptape_eventlog::{EventLog, LogError, PartitionEnd, TopicPartition};
 
 use super::view::Watched;
 use crate::clock::Clock;
-use crate::engine::Progress;
+use crate::runtime::Progress;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);

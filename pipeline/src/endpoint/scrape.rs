@@ -295,9 +295,9 @@ impl Page {
         let stalls = (0..).zip(&view.sampled.stalls);
         self.numbers(LANE_STALLED, stalls.map(|(lane, &stalled_s)| (name(lane), stalled_s)));
         let figures = || (0..).zip(&view.watched.progress.lanes);
-        let rows = |of: &crate::engine::LaneProgress| of.rows.load(Ordering::Relaxed) as f64;
+        let rows = |of: &crate::runtime::LaneProgress| of.rows.load(Ordering::Relaxed) as f64;
         self.numbers(LANE_ROWS, figures().map(|(lane, of)| (name(lane), rows(of))));
-        let busy_s = |of: &crate::engine::LaneProgress| of.busy_ns.load(Ordering::Relaxed) as f64 / 1e9;
+        let busy_s = |of: &crate::runtime::LaneProgress| of.busy_ns.load(Ordering::Relaxed) as f64 / 1e9;
         self.numbers(LANE_BUSY, figures().map(|(lane, of)| (name(lane), busy_s(of))));
     }
 

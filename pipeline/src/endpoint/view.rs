@@ -11,7 +11,7 @@ use warptape_schemas::journal::LaneSpec;
 
 use super::sampler::Sampled;
 use crate::clock::Clock;
-use crate::engine::{EngineView, Progress};
+use crate::runtime::{EngineView, Progress};
 use crate::watch::{LogWatch, Lost};
 
 /// What there is to watch of a running pipeline.

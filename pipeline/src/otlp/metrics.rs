@@ -12,7 +12,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 
 use super::client::{ANSWER_TIMEOUT, MetricsSender};
-use crate::engine::{LaneProgress, Progress};
+use crate::runtime::{LaneProgress, Progress};
 use crate::settings::OtlpSettings;
 use crate::traces::SpanCounts;
 

@@ -8,7 +8,7 @@
 //! What a receiver does not take for the moment is sent again for some seconds, while further traces wait. One that is slow, hangs or
 //! refuses for longer costs what was to be sent to it, which is counted and told, and nothing else: the
 //! engine does not wait for it, and the end of the process no longer than [`STOP_MAX`]. What a trace is of, and which ones there are,
-//! is decided in `engine::tracer`.
+//! is decided in `runtime::tracer`.
 
 mod client;
 mod metrics;
@@ -27,7 +27,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 
-use crate::engine::Progress;
+use crate::runtime::Progress;
 use crate::settings::Settings;
 use crate::traces::{SpanCounts, Trace, TraceSender};
 use client::{HttpSender, MetricsSender};

@@ -2,7 +2,7 @@
 
 use warptape_schemas::known::{self, KnownSchema};
 
-use crate::engine::Topics;
+use crate::runtime::Topics;
 
 /// A schema that is written to a topic, with its name in the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use super::sections::{
     LogSettings, OtlpSettings, RegistrySettings, RiskSettings, TopicSettings,
 };
 use super::syntax;
-use crate::engine::{COMMIT_BYTES_MAX, EngineConfig, TopicPlan, faulty};
+use crate::runtime::{COMMIT_BYTES_MAX, ConfiguredLanes, EngineConfig, TopicPlan, faulty};
 
 /// Processes that a group on Kafka has room for.
 const JOURNAL_PARTITIONS_KAFKA: i32 = 16;
@@ -161,8 +161,7 @@ impl Settings {
             poll_bytes_max: engine.poll_bytes_max,
             devices: faulty(Arc::new(CudaDevices::new(cache_folder(|name| std::env::var_os(name))))),
             device_sample_interval: DEVICE_SAMPLE_INTERVAL,
-            lane_faults: Vec::new(),
-            lane_handicaps: Vec::new(),
+            lanes: Arc::new(ConfiguredLanes),
             anchoring: None,
             traces: None,
         }

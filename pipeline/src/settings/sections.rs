@@ -23,7 +23,7 @@ pub use otlp::OtlpSettings;
 
 use super::declaration::{FromKeys, Section};
 use super::keys::Key;
-use crate::engine::Retention;
+use crate::runtime::Retention;
 
 /// Sections in the order of the example file.
 pub const SECTIONS: &[Section] = &[

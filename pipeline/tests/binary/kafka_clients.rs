@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use warptape_eventlog::{EventLog, Fetched, KafkaLog, KafkaOptions, NewRecord, TopicPartition, TopicSpec};
-use warptape_pipeline::engine::{TopicPlan, Topics, topic_specs};
+use warptape_pipeline::runtime::{TopicPlan, Topics, topic_specs};
 
 use super::kafka_market::TickReader;
 use super::log_files::check_limited;

@@ -1,13 +1,34 @@
 //! What a policy in the shadow chose among: all lanes for a task that arrived, or tasks for a lane that was free.
 
-use warptape_events::journal::{Shadow, TaskArrived};
+use warptape_events::journal::{Decision, Input, Shadow, TaskArrived};
 
 use super::{Account, Choice, Otherwise, Subject, lane_choice, term};
+use crate::error::StepError;
 use crate::life::Life;
+use crate::machine::Scheduler;
 use crate::risk;
 
+/// What is told of it, beside the decisions before it of the same step.
+pub(super) fn account(
+    scheduler: &Scheduler,
+    before: &Life,
+    (at_ns, input): (i64, &Input),
+    earlier: &[Decision],
+    told: &Shadow,
+) -> Result<Account, StepError> {
+    if let (Input::TaskArrived(arrived), Some(_)) = (input, told.lane_instead) {
+        return Ok(of_arrival(before, at_ns, arrived, told));
+    }
+    // The slice beside which it is said.
+    let is_it = |other: &Decision| matches!(other, Decision::RunSlice(run) if Some(run.lane) == told.lane && run.task == told.task);
+    match earlier.iter().rposition(is_it) {
+        Some(run) => Ok(of_slice(&scheduler.before(at_ns, input, run)?, told)),
+        None => Ok(Account::default()),
+    }
+}
+
 /// What it would have done with a task; the state is that before the step.
-pub(super) fn of_arrival(life: &Life, at_ns: i64, arrived: &TaskArrived, told: &Shadow) -> Account {
+fn of_arrival(life: &Life, at_ns: i64, arrived: &TaskArrived, told: &Shadow) -> Account {
     let (Some(lane), Some(joins)) = (told.lane_instead, risk::joins(life, at_ns, arrived, told.policy))
     else {
         return Account::default();
@@ -20,7 +41,7 @@ pub(super) fn of_arrival(life: &Life, at_ns: i64, arrived: &TaskArrived, told: &
 }
 
 /// What it would have given to a lane; the state is that before the slice which the lane got.
-pub(super) fn of_slice(life: &Life, told: &Shadow) -> Account {
+fn of_slice(life: &Life, told: &Shadow) -> Account {
     let (Some(lane), Some(instead)) = (told.lane, told.task_instead) else { return Account::default() };
     let Some(begins) = risk::would_begin(life, lane, told.task, told.policy) else {
         return Account::default();

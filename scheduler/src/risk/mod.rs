@@ -65,8 +65,10 @@ pub(crate) use quotas::Quotas;
 use quotas::Refusal;
 use rates::Rates;
 use reserve::Reserve;
+pub(crate) use shadow::Shadows;
 pub use shadow::{SHADOW_EVERY_MAX, SHADOWS_MAX, check_shadow};
-pub(crate) use shadow::{Shadows, Waiting, joins, would_begin};
+#[cfg(feature = "lab")]
+pub(crate) use shadow::{Waiting, joins, would_begin};
 pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;

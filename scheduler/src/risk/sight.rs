@@ -86,7 +86,7 @@ impl Scheduler {
     }
 
     /// Has the next task that is pushed join the queue of this lane, if it may take it: for training, which no journal is written of and no replay repeats.
-    #[cfg(feature = "training")]
+    #[cfg(feature = "lab")]
     pub fn steer(&mut self, lane: LaneId) {
         if let Some(life) = &mut self.life {
             life.step.steered = Some(lane);

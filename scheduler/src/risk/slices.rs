@@ -14,8 +14,6 @@
 //!
 //! It owns the choice and the size of a slice; it must not change what a task is.
 
-use std::collections::BTreeMap;
-
 use warptape_events::journal::{
     Decision, LaneId, Reserve, RunSlice, Share, SliceReason, Split, SplitPolicy, TaskClass, TaskId,
 };
@@ -430,24 +428,8 @@ fn drawn_from(
     tasks
 }
 
-/// Tasks of a class that a free lane may begin with: up to so many of each source, the first ones by kind, tenant and due.
-pub(super) fn candidates(
-    life: &Life,
-    lane: LaneId,
-    splits: bool,
-    class: TaskClass,
-    most: usize,
-) -> BTreeMap<TaskId, Source> {
-    // A task may have units for all lanes and a share of this one: then it is what came back that goes first.
-    let mut found: BTreeMap<TaskId, Source> = BTreeMap::new();
-    for (task, source) in tasks_of_sources(life, lane, splits, class, most) {
-        found.entry(task).or_insert(source);
-    }
-    found
-}
-
-/// The same by source; a task may be of two.
-fn tasks_of_sources(
+/// Tasks of a class that a free lane may begin with, by source: up to so many of each, the first ones by kind, tenant and due. A task may be of two.
+pub(super) fn tasks_of_sources(
     life: &Life,
     lane: LaneId,
     splits: bool,

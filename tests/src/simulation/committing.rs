@@ -1,7 +1,7 @@
 //! The commit thread of a simulated process: transactions that are written, refused, aborted, or of unknown outcome.
 
 use warptape_engine::{CommitAttempt, CommitRequest, Event};
-use warptape_pipeline::engine::records_of;
+use warptape_pipeline::runtime::records_of;
 
 use super::process::{Around, Process};
 use super::snapshots::in_first_place;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use warptape_engine::{Doing, Event, LaneCommand, LaneNews, Slice};
 use warptape_kernels::Isa;
 use warptape_kernels::device::{DeviceError, Sample};
-use warptape_pipeline::engine::{DeviceSlices, EngineConfig, LaneResult, LaneStages};
+use warptape_pipeline::runtime::{DeviceSlices, EngineConfig, LaneResult, LaneStages, LaneWork};
 use warptape_schemas::journal::{LaneId, ServicePoint};
 use warptape_stages::risk::Partial;
 
@@ -67,7 +67,7 @@ impl SimulatedLane {
 
     /// Bytes of its device's memory.
     pub(super) fn memory_bytes(&self) -> Option<[usize; 3]> {
-        self.stages.as_ref().and_then(LaneStages::memory_bytes)
+        self.stages.as_ref().and_then(LaneWork::memory_bytes)
     }
 
     /// As a lane's thread.

@@ -6,7 +6,7 @@ use warptape_engine::{
     Command, CommitRequest, Conclusion, Core, CoreError, Doing, Event, Observer, Outside, Preparation,
     Restored, Stop, settle, tell,
 };
-use warptape_pipeline::engine::EngineConfig;
+use warptape_pipeline::runtime::EngineConfig;
 use warptape_schemas::journal::{AskPrices, LaneId};
 use warptape_schemas::{LifecycleEvent, TickDecoder, decode_journal_entry};
 

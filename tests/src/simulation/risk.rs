@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use warptape_engine::{Answered, Committed, Core, Event, Position, Preparation};
 use warptape_eventlog::Record;
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::read_request;
+use warptape_pipeline::runtime::read_request;
 use warptape_schemas::journal::Priced;
 use warptape_schemas::risk::{
     RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult, TaskClass, VanillaOption,

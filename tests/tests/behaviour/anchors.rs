@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::bounded;
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog};
-use warptape_pipeline::engine::{Anchoring, EngineConfig, EngineError, Progress, Stop, Topics, run};
+use warptape_pipeline::runtime::{Anchoring, EngineConfig, EngineError, Progress, Stop, Topics, run};
 use warptape_replay::anchor::{Anchor, Anchored, PublicKey, SigningKey, Statement, Told};
 use warptape_replay::{AnchorProblem, Divergence, ReplayError, Report, VerifyOptions, verify};
 use warptape_schemas::GENESIS_HASH;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::bounded;
 use warptape_eventlog::EventLog;
 use warptape_kernels::device::{Devices, Fault, FaultyDevices};
-use warptape_pipeline::engine::{EngineConfig, Progress, Stop, run};
+use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, run};
 use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneSpec, SplitPolicy};
 use warptape_schemas::risk::RiskRequest;
 use warptape_schemas::{LifecycleEvent, decode_journal_entry, decode_lifecycle};

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::engine::{EngineConfig, LaneFault, LaneHandicap};
+use warptape_pipeline::runtime::EngineConfig;
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{
@@ -17,6 +16,7 @@ use warptape_schemas::journal::{
 use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
+use warptape_tests::injected::{InjectedDelay, InjectedLanes};
 use warptape_tests::live_run::{Feed, run_live};
 
 use super::live_feed::assert_identical;
@@ -54,9 +54,14 @@ fn config(policy: &str) -> EngineConfig {
     // Lanes set the pace of reading: what has been read to the end stays where it is.
     (config.core.scheduler.high_water_rows, config.core.scheduler.low_water_rows) = (8_000, 4_000);
     config.poll_records_max = 16;
-    let handicap = |lane| LaneHandicap { lane, row_ns: Arc::new(AtomicU64::new(ROW_NS)) };
-    config.lane_handicaps = (0..LANES).map(handicap).collect();
+    config.lanes = Arc::new(delayed([ROW_NS; LANES as usize]));
     config
+}
+
+/// Lanes that take so long for a row at least.
+fn delayed(row_ns: [u64; LANES as usize]) -> InjectedLanes {
+    let delays = (0..).zip(row_ns.map(InjectedDelay::of_row_ns)).collect();
+    InjectedLanes { delays, ..InjectedLanes::default() }
 }
 
 fn run_by(policy: &str, folder: &tempfile::TempDir) -> (Arc<dyn EventLog>, Duration) {
@@ -190,8 +195,8 @@ fn run_live_by(policy: &str, row_ns: [u64; LANES as usize], folder: &tempfile::T
     config.poll_records_max = 256;
     let slowest_ns = row_ns.into_iter().max().expect("there are lanes");
     let are_speeds_told = from_environment("WARPTAPE_TEST_HOT_SPEEDS_TOLD", true);
+    config.lanes = Arc::new(delayed(row_ns));
     for (lane, row_ns) in row_ns.into_iter().enumerate() {
-        config.lane_handicaps[lane].row_ns.store(row_ns, Ordering::Relaxed);
         config.core.lanes[lane].weight = if are_speeds_told { (slowest_ns / row_ns) as i32 } else { 1 };
     }
     let feed = Feed {
@@ -270,9 +275,11 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>, mut config: EngineConfig, slow_
     config.poll_records_max = 256;
     config.core.scheduler.balance_interval_ns = 250_000_000;
     config.core.scheduler.high_water_rows = 1 << 20;
-    let slow_lane = config.lane_handicaps[1].row_ns.clone();
-    let slow = || slow_lane.store(10 * ROW_NS, Ordering::Relaxed);
-    let as_before = || slow_lane.store(ROW_NS, Ordering::Relaxed);
+    let lanes = delayed([ROW_NS; LANES as usize]);
+    let delay = lanes.delays[&1].clone();
+    config.lanes = Arc::new(lanes);
+    let slow = || delay.set_row_ns(10 * ROW_NS);
+    let as_before = || delay.set_row_ns(ROW_NS);
     let at = Duration::from_secs;
     let phases: [(Duration, &dyn Fn()); 3] =
         [(at(3), &slow), (at(3 + slow_s), &as_before), (at(9 + slow_s), &|| ())];
@@ -463,14 +470,13 @@ fn the_loss_of_a_lane_under_load_is_made_up_for() {
     config.core.limits.snapshot_interval_records = 300;
     config.poll_records_max = 256;
     config.core.scheduler.high_water_rows = 1 << 20;
-    for (lane, (row_ns, weight)) in
-        [(160_000, 4), (160_000, 4), (320_000, 2), (640_000, 1)].into_iter().enumerate()
-    {
-        config.lane_handicaps[lane].row_ns.store(row_ns, Ordering::Relaxed);
-        config.core.lanes[lane].weight = weight;
+    for (lane, weight) in config.core.lanes.iter_mut().zip([4, 4, 2, 1]) {
+        lane.weight = weight;
     }
+    let batches_before_fault = [(1, LOSS_BATCHES)].into();
+    let delayed = delayed([160_000, 160_000, 320_000, 640_000]);
+    config.lanes = Arc::new(InjectedLanes { batches_before_fault, ..delayed });
     config.core.scheduler.breakers = Some(breakers());
-    config.lane_faults = vec![LaneFault { lane: 1, after_batches: LOSS_BATCHES }];
     let phases: [(Duration, &dyn Fn()); 1] = [(Duration::from_secs(14), &|| ())];
     run_market(&log, config, LOAD_TICKS_PER_S, &phases);
     assert_identical(&log, "warptape");

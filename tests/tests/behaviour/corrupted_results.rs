@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::Topics;
+use warptape_pipeline::runtime::Topics;
 use warptape_replay::{Divergence, OutputProblem, Report, VerifyOptions, verify};
 use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_result, encode_risk_request, encode_risk_result};

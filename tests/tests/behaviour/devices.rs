@@ -13,7 +13,7 @@ use warptape_eventlog::{Durability, EventLog, Fetched, SqliteLog, TopicPartition
 use warptape_kernels::device::{
     Device, DeviceError, Devices, Fault, FaultyDevice, FaultyDevices, NoDevices, Sample,
 };
-use warptape_pipeline::engine::EngineConfig;
+use warptape_pipeline::runtime::EngineConfig;
 use warptape_schemas::journal::{
     Decision, Exclusion, ExclusionReason, Input, JournalEntry, LaneKind, LaneSpec,
 };

@@ -9,11 +9,11 @@ use crossbeam_channel::{RecvError, bounded};
 use warptape_engine::{SnapshotPlace, restore_from};
 use warptape_eventlog::{Durability, EventLog, Record, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::LaneFault;
 use warptape_schemas::{LifecycleEvent, decode_lifecycle, decode_snapshot};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::StageConfig;
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, topic_ends};
+use warptape_tests::injected::InjectedLanes;
 use warptape_tests::wrapped_log::WrappedLog;
 
 use super::recordings::stage_config;
@@ -64,7 +64,7 @@ fn a_lane_that_fails_does_not_show() {
     let mut config = engine_config(stage_config(), 2);
     config.core.scheduler.batch_rows_max = 1_000;
     config.core.limits.snapshot_interval_records = 50;
-    config.lane_faults = vec![LaneFault { lane: 1, after_batches: 3 }];
+    config.lanes = InjectedLanes::failing(1, 3);
     let summary = run_to_end(&faulty, config);
     assert_eq!(summary.ticks, 60_000, "what is read again is counted once");
     assert_eq!(signals(&faulty), signals(&plain));
@@ -106,7 +106,7 @@ fn a_restore_holds_up_no_other_partition() {
         reader
     })));
     let mut faulty = config();
-    faulty.lane_faults = vec![LaneFault { lane: LANE_OF_PARTITION_0, after_batches: 3 }];
+    faulty.lanes = InjectedLanes::failing(LANE_OF_PARTITION_0, 3);
     let running = {
         let log = log.clone();
         thread::spawn(move || run_to_end(&log, faulty))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, Topics};
+use warptape_pipeline::runtime::{EngineConfig, Topics};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::control::{Control, ControlCommand, DrainLane, UndrainLane, WeighLane, WeighTenant};
@@ -20,6 +20,7 @@ use warptape_schemas::risk::RiskRequest;
 use warptape_schemas::{JournalWriter, decode_journal_entry, encode_control, encode_risk_request};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
+use warptape_tests::injected::InjectedLanes;
 use warptape_tests::journal_fields::{FIELDS, Known, REMOVED, known};
 
 use crate::tampered::Tampered;
@@ -112,8 +113,9 @@ fn record(folder: &TempDir) -> Arc<dyn EventLog> {
         send(&log, "risk.requests", 1, if life == 0 { requests() } else { vec![live_request(&log)] });
         send(&log, "control", 0, if life == 0 { commands() } else { Vec::new() });
         let mut config = config();
-        config.lane_faults =
-            if life == 0 { vec![LaneFault { lane: 2, after_batches: 3 }] } else { Vec::new() };
+        if life == 0 {
+            config.lanes = InjectedLanes::failing(2, 3);
+        }
         run_to_end(&log, config);
     }
     log

@@ -9,8 +9,8 @@ use warptape_eventlog::{
     Consumer, Durability, EventLog, Fetched, LogError, NewRecord, OffsetRange, Producer, SqliteLog,
     TopicPartition,
 };
-use warptape_pipeline::engine::{EngineError, Progress, Stop, TopicPlan, Topics, run};
 use warptape_pipeline::publisher::create_missing_topics;
+use warptape_pipeline::runtime::{EngineError, Progress, Stop, TopicPlan, Topics, run};
 use warptape_schemas::{LifecycleEvent, decode_lifecycle};
 use warptape_tests::engine_run::{engine_config, stage_config};
 use warptape_tests::wrapped_log::WrappedLog;

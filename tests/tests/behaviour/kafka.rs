@@ -13,8 +13,8 @@ use rdkafka::client::DefaultClientContext;
 use warptape_eventlog::{
     Durability, EventLog, KafkaLog, KafkaOptions, NewRecord, SqliteLog, TopicPartition, TopicSpec,
 };
-use warptape_pipeline::engine::{Progress, Stop, TopicPlan, Topics, run, topic_specs};
 use warptape_pipeline::publisher::create_missing_topics;
+use warptape_pipeline::runtime::{Progress, Stop, TopicPlan, Topics, run, topic_specs};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end};
 

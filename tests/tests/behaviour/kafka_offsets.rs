@@ -8,8 +8,8 @@ use std::time::Instant;
 use rdkafka::admin::{AdminOptions, AlterConfig, ResourceSpecifier};
 use warptape_engine::AcceptedLoss;
 use warptape_eventlog::{Durability, EventLog, KafkaLog, SqliteLog, TopicPartition};
-use warptape_pipeline::engine::{EngineConfig, TopicPlan, Topics};
 use warptape_pipeline::publisher::{Publisher, create_missing_topics};
+use warptape_pipeline::runtime::{EngineConfig, TopicPlan, Topics};
 use warptape_tests::engine_run::{self, read_partition, run_to_end, topic_ends};
 
 use crate::kafka::{MARKERS_MAX, admin, await_answer, broker, unique};

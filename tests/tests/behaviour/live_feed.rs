@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crossbeam_channel::bounded;
 use warptape_eventlog::{Durability, EventLog, SqliteLog};
-use warptape_pipeline::engine::{LaneFault, Progress, Stop, Topics, run};
+use warptape_pipeline::runtime::{Progress, Stop, Topics, run};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{DeadLetterReason, decode_dead_letter};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::{Rejects, RepeatedTrades, StageConfig};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config, topic_ends};
+use warptape_tests::injected::InjectedLanes;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
@@ -155,7 +156,7 @@ fn trades_that_are_published_twice_are_counted() {
     (0..2).for_each(|_| feed(&faulty, 1, 16, market()));
     let mut with_fault = config();
     with_fault.core.scheduler.batch_rows_max = 200;
-    with_fault.lane_faults = vec![LaneFault { lane: 0, after_batches: 3 }];
+    with_fault.lanes = InjectedLanes::failing(0, 3);
     let at_once = run_to_end(&faulty, with_fault).repeated;
     for found in [&found, &at_once] {
         assert_eq!((found.repeated, found.untold), (trades, 0));

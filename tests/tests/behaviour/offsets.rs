@@ -8,7 +8,7 @@ use crossbeam_channel::bounded;
 use warptape_engine::AcceptedLoss;
 use warptape_eventlog::sqlite::PortableFile;
 use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicPartition};
-use warptape_pipeline::engine::{EngineConfig, EngineError, Progress, Stop, Summary, Topics, run};
+use warptape_pipeline::runtime::{EngineConfig, EngineError, Progress, Stop, Summary, Topics, run};
 use warptape_replay::{Report, VerifyOptions, verify};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config, topic_ends};

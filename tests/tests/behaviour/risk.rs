@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
 use warptape_kernels::device::Devices;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, Progress, Stop, run};
+use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, run};
 use warptape_schemas::journal::{Decision, Input, LaneSpec};
 use warptape_schemas::risk::{RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_journal_entry, decode_risk_result, encode_risk_request};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end, stage_config};
+use warptape_tests::injected::InjectedLanes;
 
 pub const PARTITIONS: i32 = 2;
 pub const TICKS: u64 = 20_000;
@@ -200,7 +201,7 @@ fn neither_lanes_nor_devices_show_in_answers() {
     let one = answers(config(1));
     assert_eq!(answers(config(8)), one, "eight lanes");
     let mut failing = config(4);
-    failing.lane_faults = vec![LaneFault { lane: 2, after_batches: 2 }];
+    failing.lanes = InjectedLanes::failing(2, 2);
     assert_eq!(answers(failing.clone()), one, "a lane that fails");
     assert_eq!(answers_of(failing, true), one, "gangs");
     let mut mixed = config(2);

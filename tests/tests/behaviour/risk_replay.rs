@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, TopicPartition};
 use warptape_kernels::Isa;
-use warptape_pipeline::engine::{EngineConfig, LaneFault, Topics};
+use warptape_pipeline::runtime::{EngineConfig, Topics};
 use warptape_replay::{Divergence, OutputDivergence, OutputProblem, Report, VerifyOptions, verify};
 use warptape_schemas::journal::RiskConfig;
 use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
@@ -13,6 +13,7 @@ use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_requ
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::risk::refusals;
 use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end, stage_config};
+use warptape_tests::injected::InjectedLanes;
 
 const PARTITIONS: i32 = 2;
 /// Ticks of a process life.
@@ -114,10 +115,11 @@ fn record(log: &Log, lanes: i32) {
     send(log, ASKED, vec![b"not Avro".to_vec()]);
     ask(log, 0, &[request("live", options(&live_asset(&far), 90.0))]);
     feed_life(log, 1);
-    let faults = if lanes > 2 { vec![LaneFault { lane: 1, after_batches: 2 }] } else { Vec::new() };
     run_to_end(log, {
         let mut config = config(lanes);
-        config.lane_faults = faults;
+        if lanes > 2 {
+            config.lanes = InjectedLanes::failing(1, 2);
+        }
         config
     });
     feed_life(log, 2);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, EventLog, LogError, NewRecord, Producer, SqliteLog, TopicPartition};
-use warptape_pipeline::engine::{EngineConfig, Topics};
+use warptape_pipeline::runtime::{EngineConfig, Topics};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};

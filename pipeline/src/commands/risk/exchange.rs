@@ -12,10 +12,10 @@ use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_requ
 
 use super::request::{cancelling, market_symbol};
 use crate::cli::{Interrupt, UsageError};
-use crate::engine::WAIT_HEADER;
 use crate::open::{Purpose, open_log};
 use crate::printable::to_stderr;
 use crate::publishing::{NewPlaced, Placed};
+use crate::runtime::WAIT_HEADER;
 use crate::settings::Settings;
 use crate::transaction::TransactionWriter;
 use warptape_sources::partition_of;

@@ -6,7 +6,7 @@ use warptape_schemas::journal::{Breaker, Started};
 
 use super::layout::branch;
 use crate::commands::columns::{numbered, utc};
-use crate::engine::breaker_words;
+use crate::runtime::breaker_words;
 
 /// The decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`, of which the input is not looked at; `started`
 /// says how its process began, where that is known: limits that decisions go by are from there.

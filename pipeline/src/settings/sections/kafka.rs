@@ -7,7 +7,7 @@ use super::super::declaration::{choice, integer, secret, section, table, text};
 use super::super::secret::Secret;
 use super::super::syntax;
 use super::milliseconds;
-use crate::engine::Retention;
+use crate::runtime::Retention;
 
 /// Retention of records that are never removed: the longest that a cluster takes, ms.
 const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);

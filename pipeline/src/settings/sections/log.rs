@@ -10,7 +10,7 @@ use super::super::declaration::{address, choice, integer, section, text, whole};
 use super::super::syntax;
 use super::super::value::Setting;
 use super::milliseconds;
-use crate::engine::Topics;
+use crate::runtime::Topics;
 
 section! {
     "log": "Where events are kept.";

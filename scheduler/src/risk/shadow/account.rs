@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use warptape_events::journal::{LaneId, SchedulerConfig, TaskArrived, TaskClass, TaskId};
 
 use super::super::sight::{Sighted, sighted};
-use super::super::slices::{Source, candidates, splits};
-use super::{Shadows, WAITING_MAX, first_under};
+use super::super::slices::{Source, splits};
+use super::policies::{Shadows, WAITING_MAX, candidates, first_under};
 use crate::life::Life;
 use crate::policy::task::{LaneView, Push, TaskPolicy, Turns};
 use crate::service::Serving;

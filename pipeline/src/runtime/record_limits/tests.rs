@@ -21,8 +21,8 @@ use warptape_schemas::{
 use warptape_stages::risk::refusals;
 
 use super::*;
-use crate::engine::dead_letter_headers::dead_letter_headers;
-use crate::engine::{EngineConfig, Stop, records_of};
+use crate::runtime::dead_letter_headers::dead_letter_headers;
+use crate::runtime::{EngineConfig, Stop, records_of};
 use crate::settings::{Assignment, KEYS, Kind, Sources, load};
 
 /// The longest name of a topic: a prefix and its own.

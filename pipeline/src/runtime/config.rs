@@ -12,7 +12,7 @@ use warptape_kernels::device::{DeviceError, Devices};
 use warptape_schemas::SchemaSource;
 use warptape_schemas::journal::{LaneId, LaneKind};
 
-use super::{Anchoring, LaneFault, LaneHandicap, LaneStages};
+use super::{Anchoring, LaneStages, OpenLanes};
 use crate::traces::TraceSender;
 
 /// A good limit of [`EngineConfig::commit_bytes_max`], far below what a log takes at once.
@@ -30,6 +30,8 @@ pub struct EngineConfig {
     pub isa: Isa,
     /// Where the devices of the other lanes come from.
     pub devices: Arc<dyn Devices>,
+    /// What opens lanes on them.
+    pub lanes: Arc<dyn OpenLanes>,
     /// Time between looks at how devices fare.
     pub device_sample_interval: Duration,
     /// Records of one fetch.
@@ -42,10 +44,6 @@ pub struct EngineConfig {
     pub anchoring: Option<Anchoring>,
     /// Where traces of sampled records and requests go.
     pub traces: Option<TraceSender>,
-    /// Faults to inject, for tests.
-    pub lane_faults: Vec<LaneFault>,
-    /// Lanes that are slower than they could be, for tests.
-    pub lane_handicaps: Vec<LaneHandicap>,
 }
 
 impl EngineConfig {

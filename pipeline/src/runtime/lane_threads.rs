@@ -33,10 +33,7 @@ impl LaneThreads {
     }
 
     pub(super) fn start(&mut self, lane: LaneId, life: u32, config: &EngineConfig, clock: Clock) {
-        // A fault that a test asks for is one of the first life.
-        let fault = config.lane_faults.iter().find(|fault| fault.lane == lane && life == 0);
-        let after_batches = fault.map(|fault| fault.after_batches);
-        let started = Lane::start(lane, life, config, clock, after_batches, self.sender.clone());
+        let started = Lane::start(lane, life, config, clock, self.sender.clone());
         self.lanes[lane as usize] = Some((life, started));
     }
 

@@ -183,7 +183,7 @@ mod tests {
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let (events, told) = unbounded();
         let task = Arc::new(long_paths());
-        let lane = Lane::start(0, 2, &config, Clock::start(), None, events);
+        let lane = Lane::start(0, 2, &config, Clock::start(), events);
         let expected = task.run(Isa::Baseline, 0..1);
         // So many that the lane's thread may well be held up, and still comes to the batch before they are done.
         for slice in 0..SLICES {

@@ -8,7 +8,7 @@ use warptape_replay::anchor::Anchor;
 
 use super::locked;
 use super::place::Place;
-use crate::engine::worker::Worker;
+use crate::runtime::worker::Worker;
 
 /// Pause after a place did not take an anchor.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);

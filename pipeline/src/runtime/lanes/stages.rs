@@ -9,7 +9,7 @@ use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_stages::{Begun, DeviceGroups, GroupInput, GroupOutput, GroupStage, StageConfig};
 
-use super::DeviceSlices;
+use super::{DeviceSlices, LaneWork};
 
 /// What comes of a command.
 pub enum LaneResult {
@@ -88,81 +88,6 @@ impl LaneStages {
         }
     }
 
-    /// Gives what does the slices of a lane on a device, once, so that another thread can have it.
-    pub fn take_background(&mut self) -> Option<DeviceSlices> {
-        self.background.take()
-    }
-
-    /// Bytes of the device's memory: of slots, of what is uploaded, of what kernels hand on, those of risk too.
-    pub fn memory_bytes(&self) -> Option<[usize; 3]> {
-        match &self.groups {
-            LaneGroups::Host(_) => None,
-            LaneGroups::Device(groups) => {
-                let [slots, staging, work] = groups.memory_bytes();
-                Some([slots, staging, work + self.background_bytes.load(Ordering::Relaxed)])
-            }
-        }
-    }
-
-    /// Whether a batch is under way.
-    pub fn is_running(&self) -> bool {
-        self.running.is_some()
-    }
-
-    /// Whether a command may be obeyed while a batch is under way: before all others that is to be finished.
-    pub fn may_overlap(&self, command: &LaneCommand) -> bool {
-        let LaneCommand::Run(batch) = command else { return false };
-        let mut current = batch.parts.iter().filter(|part| self.is_current(part.group, part.epoch));
-        current.all(|part| DeviceGroups::<GroupId>::may_overlap(&part.input))
-    }
-
-    /// Obeys a command; a batch on a device is begun by that, and the one before it finished. After an error the lane's state is
-    /// void.
-    pub fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
-        assert!(!self.is_running() || self.may_overlap(&command), "the batch under way is finished before");
-        match command {
-            LaneCommand::Install { group, epoch, state } => {
-                self.epochs.insert(group, epoch);
-                let stage = state.into_stage(&self.config, self.isa);
-                match &mut self.groups {
-                    LaneGroups::Host(stages) => drop(stages.insert(group, stage)),
-                    LaneGroups::Device(groups) => groups.install(group, stage)?,
-                }
-                Ok(None)
-            }
-            LaneCommand::Drop { partition } => {
-                let stays = |group: &GroupId| group.partition != partition;
-                self.epochs.retain(|group, _| stays(group));
-                match &mut self.groups {
-                    LaneGroups::Host(stages) => stages.retain(|group, _| stays(group)),
-                    LaneGroups::Device(groups) => groups.retain(stays),
-                }
-                Ok(None)
-            }
-            LaneCommand::Run(batch) => self.run(batch),
-            LaneCommand::Release { group, epoch } => {
-                // The partition may have gone since.
-                if !self.is_current(group, epoch) {
-                    return Ok(None);
-                }
-                self.epochs.remove(&group);
-                let stage = match &mut self.groups {
-                    LaneGroups::Host(stages) => stages.remove(&group).expect(HAS_STAGE),
-                    LaneGroups::Device(groups) => groups.take(&group)?,
-                };
-                Ok(Some(LaneResult::Released { group, epoch, stage }))
-            }
-        }
-    }
-
-    /// Finishes the batch that is under way.
-    pub fn finish(&mut self) -> Result<Option<LaneResult>, DeviceError> {
-        let Some(Running { batch, outputs, begun }) = self.running.take() else { return Ok(None) };
-        let LaneGroups::Device(groups) = &mut self.groups else { return Ok(None) };
-        let current = groups.finish(begun)?;
-        Ok(Some(LaneResult::Batch { batch, parts: self.filled(outputs, current) }))
-    }
-
     /// Runs a batch on the host; on a device begins it, and finishes the one before.
     fn run(&mut self, LaneBatch { batch, parts }: LaneBatch) -> Result<Option<LaneResult>, DeviceError> {
         let mut outputs = Vec::with_capacity(parts.len());
@@ -200,6 +125,76 @@ impl LaneStages {
             part.output = output;
         }
         outputs
+    }
+}
+
+impl LaneWork for LaneStages {
+    fn take_background(&mut self) -> Option<DeviceSlices> {
+        self.background.take()
+    }
+
+    fn memory_bytes(&self) -> Option<[usize; 3]> {
+        match &self.groups {
+            LaneGroups::Host(_) => None,
+            LaneGroups::Device(groups) => {
+                let [slots, staging, work] = groups.memory_bytes();
+                Some([slots, staging, work + self.background_bytes.load(Ordering::Relaxed)])
+            }
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    fn may_overlap(&self, command: &LaneCommand) -> bool {
+        let LaneCommand::Run(batch) = command else { return false };
+        let mut current = batch.parts.iter().filter(|part| self.is_current(part.group, part.epoch));
+        current.all(|part| DeviceGroups::<GroupId>::may_overlap(&part.input))
+    }
+
+    fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
+        assert!(!self.is_running() || self.may_overlap(&command), "the batch under way is finished before");
+        match command {
+            LaneCommand::Install { group, epoch, state } => {
+                self.epochs.insert(group, epoch);
+                let stage = state.into_stage(&self.config, self.isa);
+                match &mut self.groups {
+                    LaneGroups::Host(stages) => drop(stages.insert(group, stage)),
+                    LaneGroups::Device(groups) => groups.install(group, stage)?,
+                }
+                Ok(None)
+            }
+            LaneCommand::Drop { partition } => {
+                let stays = |group: &GroupId| group.partition != partition;
+                self.epochs.retain(|group, _| stays(group));
+                match &mut self.groups {
+                    LaneGroups::Host(stages) => stages.retain(|group, _| stays(group)),
+                    LaneGroups::Device(groups) => groups.retain(stays),
+                }
+                Ok(None)
+            }
+            LaneCommand::Run(batch) => self.run(batch),
+            LaneCommand::Release { group, epoch } => {
+                // The partition may have gone since.
+                if !self.is_current(group, epoch) {
+                    return Ok(None);
+                }
+                self.epochs.remove(&group);
+                let stage = match &mut self.groups {
+                    LaneGroups::Host(stages) => stages.remove(&group).expect(HAS_STAGE),
+                    LaneGroups::Device(groups) => groups.take(&group)?,
+                };
+                Ok(Some(LaneResult::Released { group, epoch, stage }))
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<Option<LaneResult>, DeviceError> {
+        let Some(Running { batch, outputs, begun }) = self.running.take() else { return Ok(None) };
+        let LaneGroups::Device(groups) = &mut self.groups else { return Ok(None) };
+        let current = groups.finish(begun)?;
+        Ok(Some(LaneResult::Batch { batch, parts: self.filled(outputs, current) }))
     }
 }
 

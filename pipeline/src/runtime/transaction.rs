@@ -97,7 +97,7 @@ mod tests {
     use warptape_schemas::journal::{Input, Woke};
 
     use super::*;
-    use crate::engine::{TopicPlan, topic_specs};
+    use crate::runtime::{TopicPlan, topic_specs};
     use crate::settings::{Sources, load};
 
     #[test]

@@ -2,9 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, SendError, Sender};
 use warptape_kernels::device::DeviceError;
@@ -14,7 +12,7 @@ use super::super::failpoint::{self, Failpoint};
 use super::super::measure::measure;
 use super::super::{Clock, EngineConfig};
 use super::slice_threads::{self, Reporter};
-use super::{Activity, LaneCommand, LaneEvent, LaneNews, LaneResult, LaneStages, Slice};
+use super::{Activity, LaneCommand, LaneEvent, LaneNews, LaneResult, LaneWork, Slice};
 
 pub(super) struct LaneWorker {
     pub(super) lane: LaneId,
@@ -26,8 +24,6 @@ pub(super) struct LaneWorker {
     pub(super) slice_work: Arc<Activity>,
     /// What that is to do.
     pub(super) device_slices: Option<Receiver<Slice>>,
-    /// Batches until an injected fault.
-    pub(super) fault: Option<u64>,
     pub(super) events: Sender<LaneEvent>,
 }
 
@@ -65,13 +61,9 @@ impl LaneWorker {
         slice_thread: &mut Option<JoinHandle<()>>,
     ) -> Result<(), DeviceError> {
         self.work.on_other(self.clock.now_ns());
-        let mut stages = self.config.lane_stages(self.lane)?;
+        let mut stages = self.config.lanes.open(&self.config, self.lane, self.life)?;
         if self.life == 0 && self.config.is_measured(self.lane) {
-            let mut points = measure(&mut stages, &self.config, self.clock)?;
-            for point in &mut points {
-                let handicap_ns = i64::try_from(self.handicap_ns(point.rows as u64)).unwrap_or(i64::MAX);
-                point.service_ns = point.service_ns.saturating_add(handicap_ns);
-            }
+            let points = measure(&mut *stages, &self.config, self.clock)?;
             if self.tell(LaneNews::Measured { points }).is_err() {
                 return Ok(());
             }
@@ -93,7 +85,7 @@ impl LaneWorker {
             };
             if stages.is_running() && !next.as_ref().is_some_and(|command| stages.may_overlap(command)) {
                 let done = stages.finish()?;
-                if self.report(done, &stages, &mut since_ns).is_err() {
+                if self.report(done, &*stages, &mut since_ns).is_err() {
                     return Ok(());
                 }
             }
@@ -105,8 +97,9 @@ impl LaneWorker {
                     LaneCommand::Install { .. } | LaneCommand::Drop { .. } => self.work.on_other(since_ns),
                 }
             }
-            self.fail_if_due(&command);
-            self.be_slow(&command);
+            if matches!(command, LaneCommand::Run(_)) {
+                failpoint::hang(Failpoint::LaneHangs);
+            }
             let _span = match &command {
                 LaneCommand::Run(batch) => {
                     tracing::debug_span!("batch", lane = self.lane, batch = batch.batch).entered()
@@ -114,7 +107,7 @@ impl LaneWorker {
                 _ => tracing::Span::none().entered(),
             };
             let done = stages.obey(command)?;
-            if self.report(done, &stages, &mut since_ns).is_err() {
+            if self.report(done, &*stages, &mut since_ns).is_err() {
                 return Ok(());
             }
         }
@@ -124,7 +117,7 @@ impl LaneWorker {
     fn report(
         &self,
         done: Option<LaneResult>,
-        stages: &LaneStages,
+        stages: &dyn LaneWork,
         since_ns: &mut i64,
     ) -> Result<(), SendError<LaneEvent>> {
         let now_ns = self.clock.now_ns();
@@ -144,31 +137,6 @@ impl LaneWorker {
             false => self.work.done(),
         }
         told
-    }
-
-    /// Does nothing for as long as a test asks for.
-    #[expect(clippy::disallowed_methods, reason = "a lane that is slow waits for nothing")]
-    fn be_slow(&self, command: &LaneCommand) {
-        if let LaneCommand::Run(batch) = command {
-            let rows: usize = batch.parts.iter().map(|part| part.input.rows.len()).sum();
-            std::thread::sleep(Duration::from_nanos(self.handicap_ns(rows as u64)));
-        }
-    }
-
-    /// How much longer the lane takes for so many rows, which is nothing but in tests.
-    fn handicap_ns(&self, rows: u64) -> u64 {
-        let handicap = self.config.lane_handicaps.iter().find(|handicap| handicap.lane == self.lane);
-        handicap.map_or(0, |handicap| handicap.row_ns.load(Ordering::Relaxed).saturating_mul(rows))
-    }
-
-    fn fail_if_due(&mut self, command: &LaneCommand) {
-        if matches!(command, LaneCommand::Run(_)) {
-            failpoint::hang(Failpoint::LaneHangs);
-        }
-        if let (LaneCommand::Run(_), Some(left)) = (command, &mut self.fault) {
-            assert!(*left > 0, "fault injected by configuration");
-            *left -= 1;
-        }
     }
 }
 

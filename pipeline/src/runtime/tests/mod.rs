@@ -23,7 +23,7 @@ use warptape_schemas::{
     LifecycleEvent, TickDecoder, decode_journal_entry, decode_risk_result, encode_risk_request, encode_tick,
 };
 
-use super::{EngineConfig, LaneResult, LaneStages, read_request};
+use super::{EngineConfig, LaneResult, LaneStages, LaneWork, read_request};
 use crate::settings::{Sources, load};
 
 const TOLD: &str = "the core takes it";

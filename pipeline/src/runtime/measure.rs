@@ -8,7 +8,7 @@ use warptape_schemas::journal::ServicePoint;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_stages::{GroupInput, GroupQueue, GroupStage, PartitionIntake, StageConfig};
 
-use super::lanes::LaneStages;
+use super::lanes::LaneWork;
 use super::{Clock, EngineConfig};
 
 /// Numbers of rows of the batches that are measured.
@@ -22,9 +22,9 @@ const ROW_INTERVAL_NS: i64 = 1_000_000;
 /// The group that is measured, whose partition has a number that no other has.
 const GROUP: GroupId = GroupId { partition: -1, group: 0 };
 
-/// Runs batches of made-up trades on a lane that has no groups yet, none larger than a batch may be.
+/// Runs batches of made-up trades on a lane that has no groups yet, none larger than a batch may be. They have the number -1.
 pub(super) fn measure(
-    stages: &mut LaneStages,
+    stages: &mut dyn LaneWork,
     config: &EngineConfig,
     clock: Clock,
 ) -> Result<Vec<ServicePoint>, DeviceError> {

@@ -6,7 +6,7 @@ use warptape_engine::{AcceptedLoss, Topics};
 use warptape_eventlog::{Durability, EventLog, OffsetRange, Record, SqliteLog};
 
 use super::*;
-use crate::engine::journals::Journals;
+use crate::runtime::journals::Journals;
 
 /// Longest wait for what must come.
 const ANSWER_MAX: Duration = Duration::from_secs(60);

@@ -4,9 +4,10 @@ mod device_slices;
 mod slice_threads;
 mod stages;
 mod thread;
+mod work;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crossbeam_channel::{Sender, unbounded};
 use warptape_engine::{Doing, LaneCommand, LaneNews, Slice};
@@ -18,6 +19,7 @@ pub use device_slices::DeviceSlices;
 use slice_threads::{NO_THREAD, Reporter, SliceThreads};
 pub use stages::{LaneResult, LaneStages};
 use thread::LaneWorker;
+pub use work::{ConfiguredLanes, LaneWork, OpenLanes};
 
 /// What a lane tells the engine.
 pub(super) struct LaneEvent {
@@ -25,24 +27,6 @@ pub(super) struct LaneEvent {
     /// How often the lane had been started again: what an earlier life says is of no use.
     pub(super) life: u32,
     pub(super) news: LaneNews,
-}
-
-/// A lane's fault for tests: the lane fails when it comes to this batch of its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneFault {
-    /// The lane.
-    pub lane: LaneId,
-    /// Batches the lane completes before it fails.
-    pub after_batches: u64,
-}
-
-/// A lane's handicap for tests: it takes so much longer for each row of a batch, also when it is measured at its start. The time may change while it works.
-#[derive(Clone, Debug)]
-pub struct LaneHandicap {
-    /// The lane.
-    pub lane: LaneId,
-    /// Nanoseconds for a row.
-    pub row_ns: Arc<AtomicU64>,
 }
 
 /// Handle of a running lane.
@@ -90,7 +74,6 @@ impl Lane {
         life: u32,
         config: &EngineConfig,
         clock: Clock,
-        fault: Option<u64>,
         events: Sender<LaneEvent>,
     ) -> Self {
         // What waits is bounded by the credit of the lane and the number of groups.
@@ -107,7 +90,6 @@ impl Lane {
             work: work.clone(),
             slice_work: slice_work.clone(),
             device_slices,
-            fault,
             events,
         };
         let thread = Worker::start(format!("lane-{lane}"), move || worker.run(&received));

@@ -54,7 +54,7 @@ pub use commit::records_of;
 pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, topic_specs};
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
-pub use lanes::{DeviceSlices, LaneFault, LaneHandicap, LaneResult, LaneStages};
+pub use lanes::{ConfiguredLanes, DeviceSlices, LaneResult, LaneStages, LaneWork, OpenLanes};
 pub use progress::{Committed, EngineView, LaneProgress, Latencies, Progress};
 pub use requests::{WAIT_HEADER, read_request};
 pub use run::run;

@@ -10,7 +10,7 @@ use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicPartition,
 use warptape_replay::PartitionReader;
 use warptape_replay::anchor::{Anchor, Anchored};
 
-use crate::engine::EngineError;
+use crate::runtime::EngineError;
 
 /// A second place for anchors.
 pub(super) enum Place {

@@ -1,0 +1,40 @@
+//! A build without the feature `lab`: no policy is in the shadow, because admission refuses a configuration that names one.
+
+use serde::{Deserialize, Serialize};
+use warptape_events::journal::{LaneId, ShadowConfig, TaskClass, TaskId};
+
+use crate::life::Life;
+use crate::policy::task::TaskPolicy;
+use crate::state_hash::StateHash;
+
+/// Policies in the shadow, of which this build has none: there is no value of it, and no checkpoint with one can be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Shadows {}
+
+impl Shadows {
+    pub(crate) fn new(_: &ShadowConfig, _: &mut StateHash) -> Self {
+        unreachable!("admission refuses policies in the shadow")
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        match *self {}
+    }
+
+    pub(crate) fn any(&self, _: impl Fn(TaskPolicy) -> bool) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn walked_hash(&self) -> u64 {
+        match *self {}
+    }
+}
+
+/// Nobody is asked.
+pub(crate) fn arrived(_: &mut Life, _: TaskId) -> Vec<(i32, LaneId)> {
+    Vec::new()
+}
+
+/// Nobody is asked.
+pub(crate) fn begins(_: &mut Life, _: LaneId, _: bool, _: TaskClass) -> Vec<(i32, TaskId)> {
+    Vec::new()
+}
