@@ -1,30 +1,18 @@
 #!/usr/bin/env python3
-"""Writes the nodes and weights by which American options are priced, `kernels/src/pricing/early_exercise/nodes.rs`.
+"""Writes the nodes and weights by which American options are priced, `kernels/src/pricing/early_exercise/nodes.bin`, as `nodes.rs` reads them.
 
     venv/bin/python tests/scripts/make_early_exercise_nodes.py
 """
 
+import struct
 from pathlib import Path
 
 import mpmath as mp
 
-FILE = Path(__file__).resolve().parents[2] / "kernels/src/pricing/early_exercise/nodes.rs"
+FILE = Path(__file__).resolve().parents[2] / "kernels/src/pricing/early_exercise/nodes.bin"
 NODES, LEVEL_POINTS, PREMIUM_POINTS = 32, 64, 256
 # Distance of the points of the double exponential rule, in its own variable.
 STEP = mp.mpf("0.026")
-
-HEAD = """\
-//! Nodes and weights in 50 digits, rounded to the nearest double: written by `tests/scripts/make_early_exercise_nodes.py`.
-
-#![expect(clippy::approx_constant, reason = "cosines")]
-
-/// Nodes of a boundary, besides expiry.
-pub const NODES: usize = %d;
-/// Points of the integrals that a boundary is improved by.
-pub const LEVEL_POINTS: usize = %d;
-/// Points of the integral that is the premium.
-pub const PREMIUM_POINTS: usize = %d;
-"""
 
 
 def legendre(count):
@@ -49,25 +37,18 @@ def double_exponential(count):
         yield node, rest, STEP * mp.pi * mp.cosh(t) * node * rest
 
 
-def column(name, doc, values):
-    body = "".join(f"    {float(value)!r},\n" for value in values)
-    return f"\n/// {doc}\n#[rustfmt::skip]\npub const {name}: [f64; {len(values)}] = [\n{body}];\n"
-
-
 def main():
     mp.mp.dps = 50
     half = mp.pi / 2
     level = [(node * half, (1 - node) * half, weight * half) for node, weight in legendre(LEVEL_POINTS)]
     premium = [(node * half, rest * half, weight * half) for node, rest, weight in double_exponential(PREMIUM_POINTS)]
-    text = HEAD % (NODES, LEVEL_POINTS, PREMIUM_POINTS)
-    cosines = [mp.cos(mp.pi * number / NODES) for number in range(NODES)]
-    text += column("CHEBYSHEV", "`cos(kπ/32)`; the last one, −1, is left out.", cosines)
-    for name, points, of in [("LEVEL", level, "Gauss and Legendre"), ("PREMIUM", premium, "Takahasi and Mori")]:
-        text += column(f"{name}_SINES", f"`sin θ` of the points from 0 to π/2, by {of}.", [mp.sin(a) for a, _, _ in points])
-        text += column(f"{name}_COSINES", "`cos θ` of the same.", [mp.sin(rest) for _, rest, _ in points])
-        weights = [2 * mp.sin(a) * mp.sin(rest) * weight for a, rest, weight in points]
-        text += column(f"{name}_WEIGHTS", "Their weights, times `2 sin θ cos θ`.", weights)
-    FILE.write_text(text)
+    columns = [[mp.cos(mp.pi * number / NODES) for number in range(NODES)]]
+    for points in [level, premium]:
+        columns.append([mp.sin(a) for a, _, _ in points])
+        columns.append([mp.sin(rest) for _, rest, _ in points])
+        columns.append([2 * mp.sin(a) * mp.sin(rest) * weight for a, rest, weight in points])
+    numbers = [float(number) for column in columns for number in column]
+    FILE.write_bytes(struct.pack(f"<{len(numbers)}d", *numbers))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-/// Files that "How to add" of ARCHITECTURE.md names exist, but for those that are to be added, whose names have a NAME or a number.
+/// Files that "How to add" of CONTRIBUTING.md names exist, but for those that are to be added, whose names have a NAME or a number.
 #[test]
 fn how_to_add_names_files_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-    let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(root.join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
     let (_, section) = text.split_once("\n## How to add\n").expect("the section");
     let is_file = |word: &&str| {
         let has_extension =
@@ -20,7 +20,7 @@ fn how_to_add_names_files_that_exist() {
     let files: Vec<&str> = section.split('`').skip(1).step_by(2).filter(is_file).collect();
     assert!(files.len() > 40, "{files:?}");
     let missing: Vec<&str> = files.into_iter().filter(|file| !root.join(file).exists()).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md names files that are not there: {missing:?}");
+    assert!(missing.is_empty(), "CONTRIBUTING.md names files that are not there: {missing:?}");
 }
 
 /// Each word for why a group moves, or why a lane does not get it, has a row in docs/scheduling.md.
