@@ -103,10 +103,6 @@ pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
 
 /// Reads a risk result.
 pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
-    for schema in known::written(known::RISK_RESULT) {
-        let Some(datum) = datum_of(schema, payload) else { continue };
-        return whole(datum, |cursor| RiskResult::get_version(cursor, schema.version));
-    }
     decode(known::RISK_RESULT, payload)
 }
 

@@ -176,24 +176,6 @@ pub const RISK_REQUEST_4: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/risk_request_4.avsc"),
 };
 
-/// Results by rules before there were numbers of them, when they are compared: those that are refusals judged on a market.
-pub const RISK_RESULT_3: KnownSchema = KnownSchema {
-    name: "RiskResult",
-    file: "risk_result",
-    version: 3,
-    fingerprint: 0x55ee_2007_51ad_6521,
-    text: include_str!("../../avro/old/risk_result_3.avsc"),
-};
-
-/// And all others.
-pub const RISK_RESULT_2: KnownSchema = KnownSchema {
-    name: "RiskResult",
-    file: "risk_result",
-    version: 2,
-    fingerprint: 0xb695_f837_42f6_6e7a,
-    text: include_str!("../../avro/old/risk_result_2.avsc"),
-};
-
 /// The current version of every record.
 pub const CURRENT: [KnownSchema; 15] = [
     TICK,
@@ -214,11 +196,11 @@ pub const CURRENT: [KnownSchema; 15] = [
 ];
 
 /// Every version before the current one. Today each of them is still written; one that no longer is stands here alone.
-pub const OLD: [KnownSchema; 10] = STILL_WRITTEN;
+pub const OLD: [KnownSchema; 8] = STILL_WRITTEN;
 
 /// Versions before the current one that are still written, where they have all that is to be said. The fields that came later have
 /// `#[wire(since = N)]`, and who encodes the record chooses the version.
-const STILL_WRITTEN: [KnownSchema; 10] = [
+const STILL_WRITTEN: [KnownSchema; 8] = [
     SIGNAL_1,
     SIGNAL_2,
     SIGNAL_3,
@@ -227,8 +209,6 @@ const STILL_WRITTEN: [KnownSchema; 10] = [
     DEAD_LETTER_2,
     RISK_REQUEST_3,
     RISK_REQUEST_4,
-    RISK_RESULT_2,
-    RISK_RESULT_3,
 ];
 
 /// The versions of a record that are written, the current one last.
