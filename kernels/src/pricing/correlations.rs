@@ -156,6 +156,9 @@ mod tests {
         // Equal assets that are correlated otherwise.
         let unequal = factor(&[1.0, 1.0, 0.5, 1.0, 1.0, 0.4, 0.5, 0.4, 1.0], 3);
         let text = unequal.unwrap_err().to_string();
-        assert!(text.starts_with("correlations is not positive semi-definite: its least eigenvalue"), "{text}");
+        assert!(
+            text.starts_with("correlations is not positive semi-definite: its least eigenvalue"),
+            "{text}"
+        );
     }
 }

@@ -4,8 +4,8 @@ use warptape_schemas::journal::RejectReason;
 use warptape_schemas::risk::{
     OptionResult, RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult, TaskClass,
 };
-use warptape_stages::risk::{MarketOf, RiskTask, refusals, symbols_of};
 use warptape_stages::Isa;
+use warptape_stages::risk::{MarketOf, RiskTask, refusals, symbols_of};
 
 use crate::admissions::AdmissionEnd;
 

@@ -96,11 +96,7 @@ pub(super) fn check_paths(problem: &SimulationProblem) -> Result<(), RiskError> 
 }
 
 impl SimulatedContract {
-    fn new(
-        problem: &SimulationProblem,
-        key: u64,
-        assets: &Resolved,
-    ) -> Result<Self, RiskError> {
+    fn new(problem: &SimulationProblem, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
         let contract = match &problem.contract {
             risk::Contract::Basket(basket) => {
                 return Self::basket(problem, basket, key, assets);

@@ -503,8 +503,10 @@ fn a_refusal_is_recomputed_on_its_market() {
     let on_nothing = named(with(few, &|result| result.judged_on.clear()));
     assert!(on_nothing.contains("outcome.risk_error.code"), "{on_nothing}");
     // Rules that are not known.
-    let unknown_rules = with(few, &|result| result.rules = 7).divergence.expect("it cannot be judged").to_string();
-    let said = "answered by rules 7, and this software knows rules 1: use the version of warptape that wrote it";
+    let unknown_rules =
+        with(few, &|result| result.rules = 7).divergence.expect("it cannot be judged").to_string();
+    let said =
+        "answered by rules 7, and this software knows rules 1: use the version of warptape that wrote it";
     assert!(unknown_rules.contains(said) && unknown_rules.contains("request few"), "{unknown_rules}");
     // Another mistake than the one there is.
     let no_price =

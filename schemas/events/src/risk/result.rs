@@ -398,8 +398,7 @@ pub struct MarketAsOf {
     #[serde(default)]
     #[wire(default = "0")]
     pub window_ns: i64,
-    /// Event time of the quote or trade whose price the spot is, or the last sample where no spot was taken, in nanoseconds since the epoch;
-    /// null in results before version 4.
+    /// Event time of the quote or trade whose price the spot is, or the last sample where no spot was taken, in nanoseconds since the epoch.
     #[serde(default)]
     #[wire(default = "null")]
     pub time_ns: Option<i64>,
