@@ -73,8 +73,6 @@ pub enum Command {
         partition: i32,
         /// Outputs of records before this offset exist, or are in the commit in flight.
         sealed_offset: i64,
-        /// True if this process has not owned it so far.
-        is_new: bool,
     },
     /// Read pages of symbols that left memory from the snapshots of a partition, and tell
     /// [`Event::PagesRead`](crate::Event::PagesRead).

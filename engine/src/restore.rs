@@ -23,8 +23,6 @@ pub struct Restored {
     pub pages: BTreeMap<i32, Vec<u8>>,
     /// The stage configuration of the segment that the partition is in, as JSON, where that is recorded.
     pub segment: Option<String>,
-    /// Where that is not recorded: the one that the journal of before there were such records names, if it was asked.
-    pub older_segment: Option<String>,
     /// The oldest record that the log still has, which whoever reads the log fills in.
     pub first: i64,
 }
@@ -41,7 +39,6 @@ impl Restored {
             stages: stages.collect(),
             pages: BTreeMap::new(),
             segment: None,
-            older_segment: None,
             first: 0,
         }
     }
@@ -69,11 +66,6 @@ impl Restored {
         for (stage, queue) in self.stages.iter_mut().zip(&mut queues) {
             stage.run(queue.take(queue.rows.len()), &mut GroupOutput::default());
         }
-    }
-
-    /// The stage configuration under which the partition's newest ticks were processed, as far as it is known.
-    pub(crate) fn segment_or_older(&self) -> Option<&str> {
-        self.segment.as_deref().or(self.older_segment.as_deref())
     }
 }
 
@@ -130,7 +122,7 @@ fn assemble(
         let found = format!("the state of group {group} is not of the symbols that the partition has there");
         return Err(StageError::Damaged { found });
     }
-    Ok(Restored { offset, place, intake, stages, pages, segment: None, older_segment: None, first: 0 })
+    Ok(Restored { offset, place, intake, stages, pages, segment: None, first: 0 })
 }
 
 /// States by snapshot offset and group; only those with all their parts.

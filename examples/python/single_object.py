@@ -16,7 +16,7 @@ class Schema:
 
     def __init__(self, name: str):
         current = SCHEMAS / f"{name}.avsc"
-        # A topic holds records of earlier versions too: signals are written with version 1 unless they need version 2.
+        # A topic holds records of earlier versions too: alerts are written with version 1, bars with the current one.
         older = sorted((SCHEMAS / "old").glob(f"{name}_[0-9]*.avsc"))
         self.writers = {}
         for path in [*older, current]:

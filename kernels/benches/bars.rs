@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use warptape_kernels::device::{GroupRows, StagedRows};
-use warptape_kernels::{BarSlab, BarSpec, ClosedBars, Rows, Rules};
+use warptape_kernels::{BarSlab, BarSpec, ClosedBars, Rows};
 
 const SLOTS: u32 = 100;
 const BATCHES: usize = 64;
@@ -61,7 +61,7 @@ fn fold(criterion: &mut Criterion) {
             let mut closed = ClosedBars::default();
             bencher.iter(|| {
                 let slab = |spec: &BarSpec| {
-                    let mut slab = BarSlab::new(*spec, LATENESS_NS, Rules::NEWEST);
+                    let mut slab = BarSlab::new(*spec, LATENESS_NS);
                     slab.resize(SLOTS as usize);
                     slab
                 };

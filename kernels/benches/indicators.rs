@@ -13,8 +13,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use warptape_kernels::{
-    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rules,
-    SignalParams,
+    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, SignalParams,
 };
 use yata::core::{Method, PeriodType, ValueType};
 use yata::methods::{EMA, Momentum, RMA, RateOfChange, SMA, StDev, VWMA};
@@ -156,7 +155,7 @@ fn copy<T: Copy, const N: usize>(to: &mut [T], from: &[T], first: usize) {
 }
 
 fn slab(params: &IndicatorParams, slots: u32) -> IndicatorSlab {
-    let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default(), Rules::NEWEST);
+    let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default());
     slab.resize(slots as usize);
     slab
 }

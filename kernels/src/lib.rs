@@ -31,14 +31,12 @@ mod mistake;
 pub mod portfolio;
 pub mod pricing;
 mod rows;
-mod rules;
 mod signals;
 mod state;
 pub mod sweep;
 
 pub use bars::{
-    BarSlab, BarSpec, BarSpecError, BySide, ClosedBars, FORGOTTEN, OPEN_BARS_MAX, QuotesByArrival,
-    RECENT_QUOTES_MAX,
+    BarSlab, BarSpec, BarSpecError, BySide, ClosedBars, FORGOTTEN, OPEN_BARS_MAX, RECENT_QUOTES_MAX,
 };
 pub use indicators::{
     INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, PARAMETERS, Parameter,
@@ -47,6 +45,5 @@ pub use indicators::{
 pub use isa::{Isa, Present};
 pub use mistake::ParameterMistake;
 pub use rows::{ABSENT, Aggressor, RowKind, Rows, SIZE_EXPONENT_MAX};
-pub use rules::Rules;
 pub use signals::{Detected, SignalKind, SignalParams, SignalSlab};
 pub use state::StateError;

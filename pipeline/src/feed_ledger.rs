@@ -66,18 +66,6 @@ pub enum FeedLedgerError {
         /// The file.
         path: PathBuf,
     },
-    /// A file was fed in part by a version that counted otherwise.
-    #[error(
-        "{}: {ticks} ticks of it are in the log, fed by an earlier version, which counted rows as ticks that are none: where this feed would \
-         go on is not known; feed the rows behind them as a file of their own, or publish all of it with --again",
-        path.display()
-    )]
-    FormerCount {
-        /// The file.
-        path: PathBuf,
-        /// Ticks of it that are in the log.
-        ticks: i64,
-    },
     /// A file that was not fed to its end has changed since.
     #[error(
         "{}: was fed before, up to tick {ticks} and not to its end, and has changed since: what both have in common would count \
@@ -103,8 +91,6 @@ pub struct FeedInput {
     pub is_sorted: bool,
     /// The source that reads the same ticks of the file in another order.
     pub other_order: Option<String>,
-    /// The words of versions before for the source, which took other rows for ticks.
-    pub former: Option<String>,
 }
 
 /// How far the inputs of a feed are in the log.
@@ -125,8 +111,7 @@ const SCALE_OF: &str = "scale of symbol=";
 const DECIMALS: &str = " decimals=";
 
 impl FeedLedger {
-    /// Finds out where each input goes on: at its beginning if `again` says so. `canonical` has one text for all that a source may have been
-    /// called.
+    /// Finds out where each input goes on: at its beginning if `again` says so.
     ///
     /// # Errors
     /// If the log or a file cannot be read, or a file would be fed twice.
@@ -134,10 +119,9 @@ impl FeedLedger {
         log: &dyn EventLog,
         topic: &str,
         inputs: &[FeedInput],
-        canonical: fn(&str) -> String,
         again: bool,
     ) -> Result<Self, FeedLedgerError> {
-        let known = read(log, topic, canonical)?;
+        let known = read(log, topic)?;
         let beginnings: Vec<Option<Beginnings>> =
             inputs.iter().map(|input| Beginnings::read(input, &known)).collect::<Result<_, _>>()?;
         let mut feeds: Vec<Option<Feed>> = Vec::with_capacity(inputs.len());
@@ -145,11 +129,8 @@ impl FeedLedger {
             let mut feed = match (&input.path, own) {
                 (None, _) => Some(synthetic(input, &known)),
                 (Some(path), Some(own)) => {
-                    let mut feed = of_file(input, path, &known, own);
+                    let feed = of_file(input, path, &known, own);
                     if !again {
-                        if is_fed_before(input, path, &known, own)? {
-                            (feed.ticks, feed.is_finished) = (i64::MAX, true);
-                        }
                         check_order(input, path, &known, own)?;
                     }
                     // Files of the same name are told apart by what they hold.
@@ -262,7 +243,7 @@ pub fn claim(
 }
 
 /// All that is known of feeds, oldest first.
-fn read(log: &dyn EventLog, topic: &str, canonical: fn(&str) -> String) -> Result<Vec<Feed>, LogError> {
+fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
     let source = TopicPartition { topic: topic.to_owned(), partition: 0 };
     let mut reader = log.reader(std::slice::from_ref(&source))?;
     // A feed that is under way may hide what others committed: its transaction is waited for.
@@ -275,8 +256,7 @@ fn read(log: &dyn EventLog, topic: &str, canonical: fn(&str) -> String) -> Resul
         };
         for record in records {
             match decode_feed(&record.value) {
-                Ok(mut feed) => {
-                    feed.source = canonical(&feed.source);
+                Ok(feed) => {
                     known.retain(|older| older.key() != feed.key());
                     known.push(feed);
                 }
@@ -312,8 +292,6 @@ struct Beginnings {
     source: String,
     /// Sizes and digests of the unpacked contents, so that a file and its packed copy count as one.
     digests: Vec<(u64, String)>,
-    /// Sizes and digests of a packed file's own bytes, which earlier versions recorded.
-    packed: Vec<(u64, String)>,
 }
 
 impl Beginnings {
@@ -323,42 +301,27 @@ impl Beginnings {
         if !is_file(path)? {
             return Ok(None);
         }
-        let others = [&input.other_order, &input.former];
-        let is_source = |source: &String| {
-            *source == input.source || others.into_iter().flatten().any(|other| source == other)
-        };
+        let is_source =
+            |source: &String| *source == input.source || Some(source) == input.other_order.as_ref();
         let of_source = known.iter().filter(|feed| is_source(&feed.source));
         let sizes: BTreeSet<u64> = of_source.map(|feed| feed.size_bytes.unsigned_abs()).collect();
         let failed = |source| FeedLedgerError::File { path: path.clone(), source };
         let content = Content::open(path).map_err(failed)?;
-        let packed = match content {
-            Content::Packed(_) => {
-                prefix_digests(File::open(path).map_err(failed)?, &sizes).map_err(failed)?
-            }
-            Content::Plain(_) => Vec::new(),
-        };
         let digests = prefix_digests(content, &sizes).map_err(failed)?;
-        Ok(Some(Self { source: input.source.clone(), digests, packed }))
+        Ok(Some(Self { source: input.source.clone(), digests }))
     }
 
     /// Whether the file, or a beginning of it that says something, is what was fed.
     fn hold(&self, feed: &Feed) -> bool {
-        self.hold_in(&self.digests, feed) || self.hold_in(&self.packed, feed)
-    }
-
-    fn hold_in(&self, digests: &[(u64, String)], feed: &Feed) -> bool {
-        let is_any = digests.iter().any(|digest| is_of(digest, feed));
+        let is_any = self.digests.iter().any(|digest| is_of(digest, feed));
         feed.size_bytes > 0 && feed.source == self.source && is_any
     }
 
     /// The known feed of the longest beginning, with true if that is all of the file.
     fn before<'a>(&self, known: &'a [Feed]) -> Option<(&'a Feed, bool)> {
-        let longest = |digests: &[(u64, String)]| {
-            let held = known.iter().filter(|feed| self.hold_in(digests, feed));
-            let feed = held.max_by_key(|feed| feed.size_bytes)?;
-            Some((feed, digests.last().is_some_and(|whole| is_of(whole, feed))))
-        };
-        longest(&self.digests).or_else(|| longest(&self.packed))
+        let held = known.iter().filter(|feed| self.hold(feed));
+        let feed = held.max_by_key(|feed| feed.size_bytes)?;
+        Some((feed, self.digests.last().is_some_and(|whole| is_of(whole, feed))))
     }
 }
 
@@ -383,25 +346,6 @@ fn check_order(
         return Err(FeedLedgerError::SortedGrew { path: path.to_owned() });
     }
     Ok(())
-}
-
-/// True if a version before has fed all of a file, as it is. A part of it is refused.
-fn is_fed_before(
-    input: &FeedInput,
-    path: &Path,
-    known: &[Feed],
-    beginnings: &Beginnings,
-) -> Result<bool, FeedLedgerError> {
-    let all = [&beginnings.digests, &beginnings.packed];
-    let is_held = |feed: &&Feed| all.into_iter().flatten().any(|digest| is_of(digest, feed));
-    let of_before = known.iter().filter(|feed| Some(&feed.source) == input.former.as_ref());
-    let held = of_before.filter(|feed| feed.ticks > 0 && feed.size_bytes > 0).filter(is_held);
-    let Some(feed) = held.max_by_key(|feed| feed.size_bytes) else { return Ok(false) };
-    let is_whole = all.into_iter().any(|digests| digests.last().is_some_and(|whole| is_of(whole, feed)));
-    match feed.is_finished && is_whole {
-        true => Ok(true),
-        false => Err(FeedLedgerError::FormerCount { path: path.to_owned(), ticks: feed.ticks }),
-    }
 }
 
 fn is_of((size, digest): &(u64, String), feed: &Feed) -> bool {

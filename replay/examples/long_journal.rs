@@ -24,8 +24,6 @@ const PARTITIONS: i32 = 2;
 const GROUPS: i32 = 4;
 const SYMBOLS: i64 = 50;
 const SERVICE_NS: i64 = 500_000;
-const STAGES: &str = r#"{"bars": ["tick:1"], "allowed_lateness_ns": 0, "groups_per_partition": 4, "indicators": {}, "signals": {},
-    "quotes": "event_time"}"#;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -61,7 +59,8 @@ impl Run {
         specs.push(spec("journal", 1));
         log.create_topics(&specs).expect("topics");
         let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
-        let stage_config = StageConfig::from_json(STAGES).expect("a configuration").to_json();
+        let bars = vec!["tick:1".parse().expect("a specification of bars")];
+        let stage_config = StageConfig::unlimited(bars, 0, GROUPS as u32).to_json();
         let (node, software) = ("node".to_owned(), "example".to_owned());
         let started = Started {
             node,

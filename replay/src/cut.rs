@@ -27,18 +27,17 @@ pub(crate) type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 pub(crate) struct Cut {
     /// By partition: each process of a group writes one.
     pub(crate) journal: Vec<OffsetRange>,
-    /// Sequences that the entries of each partition of the journal have to reach, as the group's offsets say; `None` where none does, as of
-    /// journals from before they did.
+    /// Sequences that the entries of each partition of the journal have to reach, as the group's offsets say; `None` where none does.
     pub(crate) journal_ends: Vec<Option<i64>>,
     /// Committed offsets of the ticks, by partition; empty where the log has none, as one with a journal alone.
     pub(crate) committed: Vec<Option<i64>>,
     /// By partition; empty where outputs are not asked for.
     pub(crate) partitions: Vec<PartitionCut>,
-    /// By partition; empty where outputs are not asked for, and in a log from before there were risk requests.
+    /// By partition; empty where outputs are not asked for, and in a log without the topics of risk.
     pub(crate) risk: Vec<RiskCut>,
     /// Whether the beginning of risk requests, of their results or of the ticks was removed.
     pub(crate) is_risk_gone: bool,
-    /// By process; empty in a log from before there were commands.
+    /// By process; empty in a log without the topics of commands.
     pub(crate) controls: Vec<ControlCut>,
 }
 

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
 use warptape_scheduler::Scheduler;
-use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, PartitionId, Pause, Started};
 
 use crate::ReplayError;
@@ -350,11 +349,6 @@ impl EntryReader {
 
     /// The next entry with its offset; what is none is passed over.
     pub(crate) fn next(&mut self) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
-        while let Some(record) = self.reader.next()? {
-            if let Ok(entry) = decode_journal_entry(&record.value) {
-                return Ok(Some((record.offset, entry)));
-            }
-        }
-        Ok(None)
+        self.reader.next_entry()
     }
 }

@@ -73,10 +73,7 @@ impl PartitionFold {
             reader,
             intake: PartitionIntake::new(config),
             queues: (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect(),
-            decoder: TickDecoder::with_source(options.schemas.clone())
-                .with_prices(config.numbers.prices())
-                .with_units(config.times.have_units())
-                .by_rows(config.rejects_rows()),
+            decoder: TickDecoder::with_source(options.schemas.clone()).by_rows(true),
             columns: TickColumns::default(),
             next_offset: 0,
         }
@@ -164,8 +161,7 @@ mod tests {
             group: topic(),
             isa: Isa::Baseline,
         };
-        let config = r#"{"bars": ["1s"], "allowed_lateness_ns": 0, "groups_per_partition": 2, "indicators": {}, "signals": {}}"#;
-        let config = StageConfig::from_json(config).unwrap();
+        let config = StageConfig::unlimited(vec!["1s".parse().unwrap()], 0, 2);
         let ticks = vec![OffsetRange { first: 0, next: 600 }];
         let mut fold = MarketFold::new(&log, &options, config, ticks);
         for (next_offset, spot) in [

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use warptape_engine::Restored;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
 use warptape_schemas::Describer;
-use warptape_stages::{QuoteOrder, RepeatedTrades};
+use warptape_stages::RepeatedTrades;
 
 use crate::accounts::{Covered, DigestCheck, OtherTicks};
 use crate::arrivals::Arrivals;
@@ -52,7 +52,7 @@ pub(crate) struct SegmentRerun {
     pub(crate) config: ConfigId,
     /// The first record that the state is made of.
     pub(crate) fold: i64,
-    /// Of the configuration; `None` where no snapshots are taken under it.
+    /// Of the configuration; `None` where snapshots are not compared.
     pub(crate) fingerprint: Option<u64>,
     pub(crate) to: i64,
     pub(crate) rerun: Rerun,
@@ -225,9 +225,8 @@ impl OutputCheck<'_> {
                 Err(_) if end == 0 => continue,
                 Err(error) => return Err(error),
             };
-            // Under the rule of former logs no snapshots are taken.
-            let fingerprint = (stages.quotes == QuoteOrder::EventTime).then(|| stages.fingerprint());
-            let last_place = fingerprint.and_then(|fingerprint| wanted.get(&fingerprint)).copied();
+            let fingerprint = stages.fingerprint();
+            let last_place = wanted.get(&fingerprint).copied();
             // Snapshots behind the next fold are of that one.
             let later = ends.iter().filter(|(known, later, _)| *known == config && *later > fold);
             let next_fold = later.map(|(_, later, _)| *later).min().unwrap_or(i64::MAX);
@@ -238,7 +237,7 @@ impl OutputCheck<'_> {
                     None => Rerun::new(source.clone(), &stages, self.options),
                 };
                 let rerun = rerun.with_bounds(self.arrivals.bounds(source.partition, (config, fold), read));
-                reruns.push(SegmentRerun { config, fold, fingerprint, to, rerun });
+                reruns.push(SegmentRerun { config, fold, fingerprint: Some(fingerprint), to, rerun });
             }
         }
         Ok(reruns)

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, OffsetRange, Record, TopicPartition};
+use warptape_schemas::journal::JournalEntry;
+use warptape_schemas::{DecodeError, decode_journal_entry};
 
 use crate::ReplayError;
 
@@ -17,6 +19,8 @@ const FETCH_WAIT_MAX: Duration = Duration::from_millis(100);
 /// Records of a partition in order.
 pub struct PartitionReader {
     pub(crate) source: TopicPartition,
+    /// The log.
+    url: String,
     consumer: Box<dyn Consumer>,
     fetched: VecDeque<Record>,
     end: i64,
@@ -27,7 +31,7 @@ impl PartitionReader {
     pub fn open(log: &dyn EventLog, source: TopicPartition, range: OffsetRange) -> Result<Self, LogError> {
         let mut consumer = log.reader(std::slice::from_ref(&source))?;
         consumer.seek(&source, range.first)?;
-        Ok(Self { source, consumer, fetched: VecDeque::new(), end: range.next })
+        Ok(Self { source, url: log.url(), consumer, fetched: VecDeque::new(), end: range.next })
     }
 
     /// Goes on with the first record at or behind an offset.
@@ -43,6 +47,37 @@ impl PartitionReader {
             self.fetched = self.fetch()?.into();
         }
         Ok(self.fetched.pop_front())
+    }
+
+    /// The entry of a record of a journal, which this reader gave; `None` of what is no entry.
+    ///
+    /// # Errors
+    /// If the entry is of a version that this software does not read.
+    pub fn entry_of(&self, record: &Record) -> Result<Option<JournalEntry>, ReplayError> {
+        match decode_journal_entry(&record.value) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(error @ DecodeError::UnknownVersion { .. }) => Err(ReplayError::RecordUnreadable {
+                url: self.url.clone(),
+                topic: self.source.topic.clone(),
+                partition: self.source.partition,
+                offset: record.offset,
+                error: error.to_string(),
+            }),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The next entry of a journal with its offset; what is none is passed over.
+    ///
+    /// # Errors
+    /// If the log cannot be read, or the entry is of a version that this software does not read.
+    pub(crate) fn next_entry(&mut self) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
+        while let Some(record) = self.next()? {
+            if let Some(entry) = self.entry_of(&record)? {
+                return Ok(Some((record.offset, entry)));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the record at an offset is the next one, without asking the log.

@@ -64,10 +64,7 @@ impl Rerun {
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
             stages: (0..groups).map(|_| GroupStage::new(config, isa)).collect(),
             merge: SignalMerge::default(),
-            decoder: TickDecoder::with_source(options.schemas.clone())
-                .with_prices(config.numbers.prices())
-                .with_units(config.times.have_units())
-                .by_rows(config.rejects_rows()),
+            decoder: TickDecoder::with_source(options.schemas.clone()).by_rows(true),
             columns: TickColumns::default(),
             late: Vec::new(),
             bytes: Vec::new(),

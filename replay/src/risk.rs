@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A request that asks the market and was refused before there was a decision waits for the market as well: its result says on which
-//! one it was judged. Results of version 2 do not say so; there any refusal is right that some market makes.
+//! one it was judged.
 //!
 //! Times, devices and the process are taken as they are found; everything else is a function of the log.
 
@@ -28,7 +28,6 @@ use warptape_schemas::{DecodeError, Describer, decode_risk_request, decode_risk_
 use warptape_stages::risk::refusals::{self, RequestIds};
 
 use self::answers::{Answers, Missing, ResultsEnd};
-use self::rerun::Costs;
 use crate::accounts::Accounts;
 use crate::admissions::{Admission, Admissions};
 use crate::comparison::{Expected, changed};
@@ -342,11 +341,11 @@ impl<'a> RiskCheck<'a> {
                 }
             };
         }
-        let costs = Costs { cost_ns: found.cost_ns, cost_max_ns: found.cost_max_ns, rules: found.rules };
+        // It asks no market, or there was none.
         if found.decision_sequence == NO_SEQUENCE
-            && let Some(error) = rerun::refusal(request, &found.outcome, costs)
+            && let Some(expected) = rerun::judged(found, request, &|_| None)
         {
-            return refused(Some(request), error);
+            return Verdict::Is(Box::new(expected));
         }
         let last = admissions.iter().rfind(|admission| admission.end().is_some());
         Verdict::Not(other_decision(last, found))
@@ -373,7 +372,9 @@ impl RiskCheck<'_> {
             Verdict::Judged(_) => {
                 let request = request.as_ref().expect("what cannot be read is judged on no market");
                 let market_of = |symbol: &str| market?.market_of(symbol, &result.judged_on);
-                self.difference(rerun::judged(result, request, &market_of), i64::MAX, record)?
+                let expected = rerun::judged(result, request, &market_of)
+                    .unwrap_or_else(|| rerun::refused(result, Some(request), rerun::admitted()));
+                self.difference(expected, i64::MAX, record)?
             }
             Verdict::Of(admission) => {
                 let request = request.as_ref().expect("what cannot be read has no decision");

@@ -12,7 +12,7 @@ use crate::state_hash::{Component, hash_component};
 pub(crate) struct ClassId(usize);
 
 impl ClassId {
-    /// Lanes of this kind whose class is not told, as before version 7 of the journal.
+    /// Lanes of this kind whose class is not told.
     pub(crate) const fn of_kind(kind: LaneKind) -> Self {
         match kind {
             LaneKind::Host => Self(0),
@@ -30,7 +30,7 @@ impl ClassId {
         Self(number)
     }
 
-    /// Hash of a lane's being of the class: nothing where its class was not told, as before there were classes.
+    /// Hash of a lane's being of the class: nothing where its class was not told.
     pub(crate) fn hash(self, lane: LaneId) -> u64 {
         match self.0 {
             0..KINDS => 0,

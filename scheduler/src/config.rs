@@ -105,8 +105,8 @@ pub struct ConfigMistake {
     pub against: Option<&'static str>,
 }
 
-/// A placement policy whose steps decide so many bytes of the journal at most, about. In a policy without, as journals have it from before
-/// there was a limit, a step decides everything that there is to be decided.
+/// A placement policy whose steps decide so many bytes of the journal at most, about. In a policy without, a step
+/// decides everything that there is to be decided.
 pub fn in_steps(placement_policy: &str, step_bytes_max: i64) -> String {
     format!("{placement_policy}/{step_bytes_max}")
 }

@@ -24,7 +24,7 @@ use crate::service::{self, Change};
 const LANES_NAMED: usize = 4;
 
 /// Policies of tasks that the refusal of an unknown one names: those that there were when it was first recorded. The words are part of the
-/// decision, so that journals of before are replayed with the same ones.
+/// decision, so that a further policy changes none of them.
 const POLICIES_NAMED: usize = 11;
 
 /// Obeys a command, or refuses it, and says so.

@@ -16,7 +16,7 @@ use crate::{DeadLetter, DeadLetterReason, Feed, Lifecycle, frame, resolve};
 
 /// Reads a signal; its texts are borrowed from `payload`.
 pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
-    for schema in [known::SIGNAL_1, known::SIGNAL_2, known::SIGNAL_3, known::SIGNAL] {
+    for schema in known::written(known::SIGNAL) {
         if let Some(datum) = datum_of(schema, payload) {
             return whole(datum, |cursor| Signal::get_version(cursor, schema.version));
         }
@@ -27,16 +27,12 @@ pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
 
 /// Reads a journal entry; [`crate::check_chain`] tells whether it is the successor of another.
 pub fn decode_journal_entry(payload: &[u8]) -> Result<JournalEntry, DecodeError> {
-    // Who reads a journal is told which version it is not of, and not how to publish.
-    decode(known::JOURNAL_ENTRY, payload).map_err(|error| match error {
-        DecodeError::UnknownSchema { fingerprint } => known::JOURNAL_ENTRY.unknown(fingerprint),
-        error => error,
-    })
+    decode_own(known::JOURNAL_ENTRY, payload)
 }
 
 /// Reads a snapshot and checks its checksum.
 pub fn decode_snapshot(payload: &[u8]) -> Result<Snapshot, DecodeError> {
-    let snapshot = decode(known::SNAPSHOT, payload)?;
+    let snapshot = decode_own(known::SNAPSHOT, payload)?;
     snapshot::check_checksum(&payload[frame::HEADER_SIZE..])?;
     Ok(snapshot)
 }
@@ -45,14 +41,14 @@ pub fn decode_snapshot(payload: &[u8]) -> Result<Snapshot, DecodeError> {
 pub fn decode_late_tick(payload: &[u8]) -> Result<LateTick, DecodeError> {
     match datum_of(known::LATE_TICK_1, payload) {
         Some(datum) => whole(datum, |cursor| LateTick::get_version(cursor, known::LATE_TICK_1.version)),
-        None => decode(known::LATE_TICK, payload),
+        None => decode_own(known::LATE_TICK, payload),
     }
 }
 
 /// Reads a dead letter.
 pub fn decode_dead_letter(payload: &[u8]) -> Result<DeadLetter, DecodeError> {
     let Some(datum) = datum_of(known::DEAD_LETTER_2, payload) else {
-        return decode(known::DEAD_LETTER, payload);
+        return decode_own(known::DEAD_LETTER, payload);
     };
     whole(datum, |cursor| {
         let letter = DeadLetter::get_version(cursor, known::DEAD_LETTER_2.version)?;
@@ -67,12 +63,12 @@ pub fn decode_dead_letter(payload: &[u8]) -> Result<DeadLetter, DecodeError> {
 
 /// Reads a lifecycle event.
 pub fn decode_lifecycle(payload: &[u8]) -> Result<Lifecycle, DecodeError> {
-    decode(known::LIFECYCLE, payload)
+    decode_own(known::LIFECYCLE, payload)
 }
 
 /// Reads how far a source of ticks is.
 pub fn decode_feed(payload: &[u8]) -> Result<Feed, DecodeError> {
-    decode(known::FEED, payload)
+    decode_own(known::FEED, payload)
 }
 
 /// Reads an operator's command. Whether it can be obeyed is not checked.
@@ -82,7 +78,7 @@ pub fn decode_control(payload: &[u8]) -> Result<Control, DecodeError> {
 
 /// Reads the answer to one.
 pub fn decode_control_result(payload: &[u8]) -> Result<ControlResult, DecodeError> {
-    decode(known::CONTROL_RESULT, payload)
+    decode_own(known::CONTROL_RESULT, payload)
 }
 
 /// Reads a risk request. What it asks is not checked.
@@ -103,11 +99,15 @@ pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
 
 /// Reads a risk result.
 pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
-    for schema in known::written(known::RISK_RESULT) {
-        let Some(datum) = datum_of(schema, payload) else { continue };
-        return whole(datum, |cursor| RiskResult::get_version(cursor, schema.version));
-    }
-    decode(known::RISK_RESULT, payload)
+    decode_own(known::RISK_RESULT, payload)
+}
+
+/// Reads a record that this software or another version of it wrote: who reads it is told which version it is not of, and not how to publish.
+fn decode_own<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
+    decode(schema, payload).map_err(|error| match error {
+        DecodeError::UnknownSchema { fingerprint } => schema.unknown(fingerprint),
+        error => error,
+    })
 }
 
 fn decode<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
@@ -153,20 +153,14 @@ mod tests {
     /// Signals of versions that are still written are read as they are: a version that is not goes by the rules of Avro instead.
     #[test]
     fn versions_are_read_alike_as_they_are_and_brought_to_the_current_one() {
-        for golden in [
-            include_str!("../golden/signal_1.txt"),
-            include_str!("../golden/signal_2.txt"),
-            include_str!("../golden/signal_3.txt"),
-        ] {
-            for line in golden.lines() {
-                let digits = line.split('\t').next().expect("bytes");
-                let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex digits");
-                let payload: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
-                let datum = current_datum(known::SIGNAL, &payload).expect("a golden record");
-                assert!(matches!(datum, Cow::Owned(_)));
-                let brought = whole(&datum, |cursor| Signal::get(cursor).map(Signal::into_owned));
-                assert_eq!(brought, decode_signal(&payload).map(Signal::into_owned));
-            }
+        for line in include_str!("../golden/signal_1.txt").lines() {
+            let digits = line.split('\t').next().expect("bytes");
+            let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex digits");
+            let payload: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+            let datum = current_datum(known::SIGNAL, &payload).expect("a golden record");
+            assert!(matches!(datum, Cow::Owned(_)));
+            let brought = whole(&datum, |cursor| Signal::get(cursor).map(Signal::into_owned));
+            assert_eq!(brought, decode_signal(&payload).map(Signal::into_owned));
         }
     }
 

@@ -39,6 +39,14 @@ pub(crate) fn get_u32(bytes: &mut &[u8], what: &str) -> Result<u32, StageError> 
     Ok(u32::from_le_bytes(take(bytes, 4, what)?.try_into().expect("4 bytes were taken")))
 }
 
+/// Reads a version, of which one is known.
+pub(crate) fn get_version(bytes: &mut &[u8], what: &'static str, known: u32) -> Result<(), StageError> {
+    match get_u32(bytes, "version")? {
+        found if found == known => Ok(()),
+        found => Err(StageError::OtherVersion { what, found, known }),
+    }
+}
+
 pub(crate) fn get_u64(bytes: &mut &[u8], what: &str) -> Result<u64, StageError> {
     Ok(u64::from_le_bytes(take(bytes, 8, what)?.try_into().expect("8 bytes were taken")))
 }

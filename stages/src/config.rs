@@ -4,93 +4,71 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use warptape_events::Prices;
-use warptape_kernels::{BarSpec, IndicatorParams, ParameterMistake, Rules, SignalParams};
+use warptape_kernels::{BarSpec, IndicatorParams, ParameterMistake, SignalParams};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Lateness, MarketConfig};
 
 /// Which of a symbol's quotes a bar has, and which of its prices the market takes for the newest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuoteOrder {
-    /// The one that arrived last. Journals that record no rule were written under this one, which is used only to run them again.
-    #[default]
-    Arrival,
     /// The one with the greatest event time, and among equals the one that arrived last; for a bar, only quotes before its end count.
     EventTime,
 }
 
-impl QuoteOrder {
-    fn is_arrival(&self) -> bool {
-        *self == Self::Arrival
-    }
-}
-
 /// Which prices and sizes there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Numbers {
-    /// Positive numbers that have 64 bits at 1e-9, and volumes that saturate there. Journals that record no rule were written under this
-    /// one, which is used only to run them again.
-    #[default]
-    Positive,
     /// Prices of either sign, and any scale; volumes that are exact.
     Exact,
 }
 
-impl Numbers {
-    fn are_positive(&self) -> bool {
-        *self == Self::Positive
-    }
-
-    /// Which prices a decoder of ticks is to take.
-    pub fn prices(self) -> Prices {
-        match self {
-            Self::Positive => Prices::Positive,
-            Self::Exact => Prices::default(),
-        }
-    }
-}
-
 /// In which unit the times of foreign schemas are taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeUnits {
-    /// As nanoseconds, whatever the schema says of them: a nullable `timestamp-millis` came out in 1970. Journals that record no rule were
-    /// written under this one, which is used only to run them again.
-    #[default]
-    AsWritten,
     /// As what the schema says: one of another unit is refused.
     Nanoseconds,
 }
 
-impl TimeUnits {
-    fn are_as_written(&self) -> bool {
-        *self == Self::AsWritten
-    }
-
-    /// Whether a decoder of ticks is to look at units.
-    pub fn have_units(self) -> bool {
-        self == Self::Nanoseconds
-    }
-}
-
 /// The cost of a bad tick.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejects {
-    /// The record that it is in, and records that are too far ahead are counted until they are followed. Journals that record no rule were
-    /// written under this one, which is used only to run them again.
-    #[default]
-    Records,
     /// Itself, and symbols vote on jumps.
     Rows,
 }
 
-impl Rejects {
-    fn are_records(&self) -> bool {
-        *self == Self::Records
+/// The rules of bars, indicators and alerts, by number. A number keeps its meaning, so that logs are rerun to the bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub enum Rules {
+    /// Closes that lie on a line are found by whole numbers ([`warptape_kernels::Indicator`]). Logarithms of returns have the exact difference of
+    /// two prices. Bars have the sides of trades and the sizes of quotes; a side without a size is absent.
+    Second = 2,
+}
+
+impl Rules {
+    /// The newest rules.
+    pub const NEWEST: Self = Self::Second;
+}
+
+impl TryFrom<u8> for Rules {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        match number {
+            2 => Ok(Self::Second),
+            _ => Err(format!("rules {number} are not known: this software has rules {}", Self::NEWEST as u8)),
+        }
+    }
+}
+
+impl From<Rules> for u8 {
+    fn from(rules: Rules) -> u8 {
+        rules as u8
     }
 }
 
@@ -115,33 +93,46 @@ pub struct StageConfig {
     #[serde(default, skip_serializing_if = "MarketConfig::is_default")]
     pub market: MarketConfig,
     /// Which quotes and prices count as the newest.
-    #[serde(default, skip_serializing_if = "QuoteOrder::is_arrival")]
     pub quotes: QuoteOrder,
     /// Which prices and sizes there are.
-    #[serde(default, skip_serializing_if = "Numbers::are_positive")]
     pub numbers: Numbers,
     /// In which unit times are taken.
-    #[serde(default, skip_serializing_if = "TimeUnits::are_as_written")]
     pub times: TimeUnits,
-    /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds; journals that record none allow anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub future_max_ns: Option<i64>,
+    /// How far ahead of its partition's greatest event time a tick may be, in nanoseconds.
+    pub future_max_ns: i64,
     /// How far ahead of both its partition's greatest event time and the time at which its record was written a tick may be, in
-    /// nanoseconds; where journals record none, it does not matter when a record was written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock_skew_max_ns: Option<i64>,
+    /// nanoseconds.
+    pub clock_skew_max_ns: i64,
     /// The cost of a bad tick.
-    #[serde(default, skip_serializing_if = "Rejects::are_records")]
     pub rejects: Rejects,
-    /// The most symbols that a partition may have; journals that record none allow any number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub symbols_max: Option<u32>,
+    /// The most symbols that a partition may have.
+    pub symbols_max: u32,
     /// The rules of bars, indicators and alerts.
-    #[serde(default, skip_serializing_if = "Rules::are_first")]
     pub rules: Rules,
 }
 
 impl StageConfig {
+    /// One with the windows and thresholds that are the default, and without limits on event times and symbols.
+    pub fn unlimited(bars: Vec<BarSpec>, allowed_lateness_ns: i64, groups_per_partition: u32) -> Self {
+        Self {
+            bars,
+            allowed_lateness_ns,
+            lateness_by_venue_ns: BTreeMap::new(),
+            groups_per_partition,
+            indicators: IndicatorParams::default(),
+            signals: SignalParams::default(),
+            market: MarketConfig::default(),
+            quotes: QuoteOrder::EventTime,
+            numbers: Numbers::Exact,
+            times: TimeUnits::Nanoseconds,
+            future_max_ns: i64::MAX,
+            clock_skew_max_ns: i64::MAX,
+            rejects: Rejects::Rows,
+            symbols_max: u32::MAX,
+            rules: Rules::NEWEST,
+        }
+    }
+
     /// All mistakes, each naming its field and what is allowed.
     pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
@@ -176,25 +167,14 @@ impl StageConfig {
                 "each needs a group of its own: raise groups_per_partition",
             );
         }
-        if !self.lateness_by_venue_ns.is_empty() && self.rejects.are_records() {
-            wrong("lateness_by_venue_ns", &"venues", "needs rejects to be rows");
-        }
         let limits = [("future_max_ns", self.future_max_ns), ("clock_skew_max_ns", self.clock_skew_max_ns)];
         for (field, limit_ns) in limits {
-            if let Some(limit_ns) = limit_ns.filter(|&limit_ns| limit_ns < 1) {
+            if limit_ns < 1 {
                 wrong(field, &limit_ns, "must be positive");
             }
         }
-        if let (Some(clock_skew_max_ns), None) = (self.clock_skew_max_ns, self.future_max_ns) {
-            wrong("clock_skew_max_ns", &clock_skew_max_ns, "needs future_max_ns");
-        }
-        if let Some(symbols_max) = self.symbols_max {
-            if symbols_max < 1 {
-                wrong("symbols_max", &symbols_max, "must be positive");
-            }
-            if self.rejects.are_records() {
-                wrong("symbols_max", &symbols_max, "needs rejects to be rows");
-            }
+        if self.symbols_max < 1 {
+            wrong("symbols_max", &self.symbols_max, "must be positive");
         }
         if !(1..=4096).contains(&self.groups_per_partition) {
             wrong("groups_per_partition", &self.groups_per_partition, "1 to 4096 are allowed");
@@ -221,16 +201,44 @@ impl StageConfig {
         xxh3_64(self.to_json().as_bytes())
     }
 
-    /// Whether a bad tick costs itself alone.
-    pub fn rejects_rows(&self) -> bool {
-        self.rejects == Rejects::Rows
-    }
-
     /// Intervals of the time bars, in nanoseconds.
     pub(crate) fn intervals_ns(&self) -> impl Iterator<Item = i64> + '_ {
         self.bars.iter().filter_map(|spec| match spec {
             BarSpec::Time { interval_ns } => Some(*interval_ns),
             BarSpec::Ticks { .. } | BarSpec::Volume { .. } => None,
         })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn config() -> StageConfig {
+        StageConfig::unlimited(vec!["1s".parse().expect("a specification of bars")], 0, 2)
+    }
+
+    /// What a journal records of rules is read as it was written, and what follows other rules is refused by the name of the rule.
+    #[test]
+    fn a_configuration_by_other_rules_is_refused_by_name() {
+        let json = config().to_json();
+        assert_eq!(StageConfig::from_json(&json).expect("what was written"), config());
+        let error = |rule: &str, other: &str| {
+            assert!(json.contains(rule), "{json}");
+            StageConfig::from_json(&json.replace(rule, other)).expect_err("it is refused").to_string()
+        };
+        for (rule, field) in [
+            (r#""quotes":"event_time","#, "quotes"),
+            (r#""numbers":"exact","#, "numbers"),
+            (r#""times":"nanoseconds","#, "times"),
+            (r#""rejects":"rows","#, "rejects"),
+        ] {
+            let error = error(rule, "");
+            assert!(error.contains(&format!("missing field `{field}`")), "{error}");
+        }
+        let unknown = error(r#""rejects":"rows""#, r#""rejects":"records""#);
+        assert!(unknown.contains("unknown variant `records`, expected `rows`"), "{unknown}");
+        let newer = error(r#""rules":2"#, r#""rules":3"#);
+        assert!(newer.contains("rules 3 are not known: this software has rules 2"), "{newer}");
     }
 }

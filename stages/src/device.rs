@@ -6,9 +6,9 @@ use std::ops::Range;
 use warptape_kernels::device::{
     Device, DeviceClosedBar, DeviceError, DeviceSlab, GroupRows, RunningBatch, SlabConfig,
 };
-use warptape_kernels::{RowKind, Rows, Rules, SignalParams};
+use warptape_kernels::{RowKind, Rows, SignalParams};
 
-use crate::{GroupInput, GroupOutput, GroupStage, Lateness, QuoteOrder, Repack, StageConfig};
+use crate::{GroupInput, GroupOutput, GroupStage, Lateness, Repack, StageConfig};
 
 /// Slots that there is room for at first.
 const CAPACITY_MIN: usize = 1024;
@@ -50,7 +50,7 @@ struct Part<K> {
 enum Cut {
     /// Before this row, a barrier: the state is read there.
     Barrier(usize),
-    /// After this row, a watermark behind which event time may go back: kernels close bars by the last watermark before a row.
+    /// After this row, a cut behind which event time may go back: kernels close bars by the last watermark before a row.
     Back(usize),
 }
 
@@ -65,25 +65,17 @@ impl Cut {
 
     /// The cuts among rows, the first one first.
     fn among(rows: &Rows) -> impl DoubleEndedIterator<Item = Self> + '_ {
-        let goes_back = |row: usize| {
-            let next = (row + 1..rows.len()).find(|&next| rows.kind[next] != RowKind::BARRIER);
-            next.is_some_and(|next| rows.time_ns[next] < rows.time_ns[row])
-        };
-        (0..rows.len()).filter_map(move |row| match rows.kind[row] {
+        (0..rows.len()).filter_map(|row| match rows.kind[row] {
             RowKind::BARRIER => Some(Self::Barrier(row)),
             RowKind::CUT => Some(Self::Back(row)),
-            RowKind::WATERMARK if goes_back(row) => Some(Self::Back(row)),
             _ => None,
         })
     }
 }
 
 impl<K: Ord + Copy> DeviceGroups<K> {
-    /// No groups, on a device of this name. Panics where bars are to have the quotes that arrived last: only a log's former
-    /// outputs are made like that, and on no device.
+    /// No groups, on a device of this name.
     pub fn new(name: &str, device: Box<dyn Device>, config: &StageConfig) -> Result<Self, DeviceError> {
-        assert_eq!(config.quotes, QuoteOrder::EventTime, "only reruns of former logs have another rule");
-        assert_eq!(config.rules, Rules::NEWEST, "only reruns of former logs have other rules");
         let slab = SlabConfig {
             bars: config.bars.clone(),
             allowed_lateness_ns: Lateness::of(config).max_ns(),

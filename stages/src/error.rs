@@ -11,6 +11,18 @@ pub enum StageError {
         /// What was found.
         found: String,
     },
+    /// The snapshot was taken by another version of the software.
+    #[error(
+        "{what} of version {found}, and this software reads version {known}; state has to be rebuilt from the log"
+    )]
+    OtherVersion {
+        /// Of what.
+        what: &'static str,
+        /// The version of the bytes.
+        found: u32,
+        /// The version that is read.
+        known: u32,
+    },
     /// The snapshot was taken under another configuration of the stages.
     #[error(
         "snapshot was taken under another stage configuration (fingerprint {found:016x}, now {expected:016x}); \

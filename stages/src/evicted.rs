@@ -11,14 +11,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::StageError;
-use crate::bytes::{get_bytes, get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
+use crate::bytes::{get_bytes, get_i64, get_u32, get_u64, get_version, put_i64, put_u32, put_u64};
+use crate::intake::STATE_VERSION as INTAKE_VERSION;
 
 /// Symbols of a page.
 pub(crate) const PAGE_SYMBOLS_MAX: usize = 64;
 /// More pages than a partition may have symbols.
 const PAGES_MAX: i32 = 1 << 25;
-/// The first version of an intake's state that has pages.
-pub(crate) const PAGES_SINCE: u32 = 5;
 /// Version of the bytes of a page.
 const PAGE_VERSION: u32 = 1;
 
@@ -48,9 +47,9 @@ impl Evicted {
     /// If they are no such bytes, or too few.
     pub fn of_intake(mut bytes: &[u8]) -> Result<Self, StageError> {
         let bytes = &mut bytes;
-        let version = get_u32(bytes, "version")?;
+        get_version(bytes, "state of an intake", INTAKE_VERSION)?;
         get_u64(bytes, "configuration")?;
-        if version < PAGES_SINCE { Ok(Self::default()) } else { Self::read(bytes) }
+        Self::read(bytes)
     }
 
     /// These pages.
@@ -182,10 +181,7 @@ pub(crate) fn write_page(config_fingerprint: u64, states: &[Vec<u8>]) -> Vec<u8>
 /// The states in a page that [`write_page`] wrote.
 pub(crate) fn read_page(config_fingerprint: u64, mut bytes: &[u8]) -> Result<Vec<Arc<[u8]>>, StageError> {
     let bytes = &mut bytes;
-    let version = get_u32(bytes, "version")?;
-    if version != PAGE_VERSION {
-        return Err(StageError::Damaged { found: format!("page version {version}") });
-    }
+    get_version(bytes, "page", PAGE_VERSION)?;
     let found = get_u64(bytes, "configuration")?;
     if found != config_fingerprint {
         return Err(StageError::OtherConfig { expected: config_fingerprint, found });

@@ -10,20 +10,16 @@ use warptape_events::{Decimal, encode_signal};
 use warptape_kernels::device::{self, SlotState};
 use warptape_kernels::{
     BarSlab, BarSpec, BySide, ClosedBars, Detected, FORGOTTEN, Indicator, IndicatorColumns, IndicatorSlab,
-    Isa, QuotesByArrival, RowKind, Rows, Rules, SignalSlab,
+    Isa, RowKind, Rows, SignalSlab,
 };
 
-use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
+use crate::bytes::{get_i64, get_text, get_u32, get_u64, get_version, put_i64, put_text, put_u32, put_u64};
 use crate::evicted::write_page;
 use crate::scales::{of_nine_digits, to_e18};
-use crate::{Evicted, Lateness, Numbers, Page, QuoteOrder, SignalChunk, SignalKey, StageConfig, StageError};
+use crate::{Evicted, Lateness, Page, SignalChunk, SignalKey, StageConfig, StageError};
 
 /// Version of the snapshot bytes of a group.
 const STATE_VERSION: u32 = 4;
-/// The same under the first rules, if its symbols have different scales of prices.
-const FORMER_STATE_VERSION: u32 = 3;
-/// Version of those of a group whose symbols' prices all have nine digits behind the decimal point.
-const STATE_VERSION_OF_NINE_DIGITS: u32 = 2;
 
 /// Closed bars that a specification keeps room for between runs: where all symbols close at once, their memory is given back.
 const CLOSED_ROOM_MAX: usize = 1_024;
@@ -183,8 +179,6 @@ pub struct GroupStage {
     config_fingerprint: u64,
     /// The symbols of the slots.
     symbols: Vec<GroupSymbol>,
-    /// Where bars have the quotes that arrived last.
-    quotes_by_arrival: Option<QuotesByArrival>,
     pub(crate) specs: Vec<SpecState>,
     /// Signals of the rows in hand, to be sorted.
     order: Vec<(SignalKey, u32)>,
@@ -201,8 +195,8 @@ impl GroupStage {
         let specs = config.bars.iter().map(|spec| SpecState {
             name: spec.to_string(),
             is_of_time: matches!(spec, BarSpec::Time { .. }),
-            bars: BarSlab::new(*spec, lateness_max_ns, config.rules),
-            indicators: IndicatorSlab::new(config.indicators.clone(), &config.signals, config.rules),
+            bars: BarSlab::new(*spec, lateness_max_ns),
+            indicators: IndicatorSlab::new(config.indicators.clone(), &config.signals),
             signals: SignalSlab::new(config.signals.clone()),
             closed: ClosedBars::default(),
             columns: IndicatorColumns::default(),
@@ -212,7 +206,6 @@ impl GroupStage {
             isa,
             config_fingerprint,
             symbols: Vec::new(),
-            quotes_by_arrival: (config.quotes == QuoteOrder::Arrival).then(QuotesByArrival::default),
             specs: specs.collect(),
             order: Vec::new(),
             config,
@@ -297,7 +290,6 @@ impl GroupStage {
     }
 
     fn copy_slot(&mut self, to: usize, from: &Self, slot: usize) {
-        assert!(self.quotes_by_arrival.is_none(), "only reruns of former logs have such quotes");
         for (state, from) in self.specs.iter_mut().zip(&from.specs) {
             state.bars.copy_slot(to, &from.bars, slot);
             state.indicators.copy_slot(to, &from.indicators, slot);
@@ -331,15 +323,9 @@ impl GroupStage {
         for state in &mut self.specs {
             state.closed.clear();
             state.bars.fold(rows, range.clone(), &mut state.closed);
-            if let Some(quotes) = &mut self.quotes_by_arrival {
-                quotes.fill(rows, range.clone(), &mut state.closed);
-            }
             state.indicators.update(self.isa, &state.closed, &mut state.columns);
             state.detected.clear();
             state.signals.detect(&state.closed, &state.columns, &mut state.detected);
-        }
-        if let Some(quotes) = &mut self.quotes_by_arrival {
-            quotes.fold(rows, range);
         }
         self.emit(&mut output.signals);
         self.specs
@@ -370,7 +356,7 @@ impl GroupStage {
             let state = &self.specs[usize::from(key.spec)];
             let detected = &state.detected[position as usize];
             let symbol = &self.symbols[state.closed.slot[detected.row as usize] as usize];
-            let signal = || state.signal(symbol, detected, &self.config);
+            let signal = || state.signal(symbol, detected);
             signals.push(key, &symbol.name, |bytes| encode_signal(&signal(), bytes));
         }
     }
@@ -402,9 +388,6 @@ impl GroupStage {
 
     fn resize(&mut self) {
         let slots = self.symbols.len();
-        if let Some(quotes) = &mut self.quotes_by_arrival {
-            quotes.resize(slots);
-        }
         for state in &mut self.specs {
             state.bars.resize(slots);
             state.indicators.resize(slots);
@@ -412,26 +395,17 @@ impl GroupStage {
         }
     }
 
-    /// Device-neutral bytes of the state: equal states have equal bytes. Panics where bars have the quotes that arrived last: logs
-    /// are run again by that rule, from their beginning, and no snapshots are taken.
+    /// Device-neutral bytes of the state: equal states have equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        assert!(self.quotes_by_arrival.is_none(), "only reruns of former logs have such quotes");
-        let is_former = self.config.rules.are_first();
-        let has_scales = self.symbols.iter().any(|symbol| symbol.price_scale != Scales::E9.price);
-        let former = if has_scales { FORMER_STATE_VERSION } else { STATE_VERSION_OF_NINE_DIGITS };
-        put_u32(out, if is_former { former } else { STATE_VERSION });
+        put_u32(out, STATE_VERSION);
         put_u64(out, self.config_fingerprint);
         put_u32(out, self.symbols.len() as u32);
         for symbol in &self.symbols {
             put_u32(out, symbol.number);
             put_text(out, &symbol.name);
         }
-        if has_scales || !is_former {
-            self.symbols.iter().for_each(|symbol| put_u32(out, symbol.price_scale.into()));
-        }
-        if !is_former {
-            self.symbols.iter().for_each(|symbol| put_i64(out, symbol.seen_since_ns));
-        }
+        self.symbols.iter().for_each(|symbol| put_u32(out, symbol.price_scale.into()));
+        self.symbols.iter().for_each(|symbol| put_i64(out, symbol.seen_since_ns));
         for state in &self.specs {
             state.bars.write(out);
             state.indicators.write(out);
@@ -463,14 +437,7 @@ impl GroupStage {
     pub fn read(config: &StageConfig, isa: Isa, mut bytes: &[u8]) -> Result<Self, StageError> {
         let bytes = &mut bytes;
         let mut stage = Self::new(config, isa);
-        let version = get_u32(bytes, "version")?;
-        let versions = match config.rules {
-            Rules::First => STATE_VERSION_OF_NINE_DIGITS..=FORMER_STATE_VERSION,
-            Rules::Second => STATE_VERSION..=STATE_VERSION,
-        };
-        if !versions.contains(&version) {
-            return Err(StageError::Damaged { found: format!("group state version {version}") });
-        }
+        get_version(bytes, "state of a group", STATE_VERSION)?;
         let found = get_u64(bytes, "configuration")?;
         if found != stage.config_fingerprint {
             return Err(StageError::OtherConfig { expected: stage.config_fingerprint, found });
@@ -481,24 +448,20 @@ impl GroupStage {
             let (price_scale, seen_since_ns) = (Scales::E9.price, i64::MIN);
             stage.symbols.push(GroupSymbol { number, name, price_scale, seen_since_ns });
         }
-        if version != STATE_VERSION_OF_NINE_DIGITS {
-            for symbol in &mut stage.symbols {
-                let scale = get_u32(bytes, "scale")?;
-                let damaged = || StageError::Damaged { found: format!("scale {scale} of {}", symbol.name) };
-                symbol.price_scale =
-                    u8::try_from(scale).ok().filter(|scale| *scale <= Scales::MAX).ok_or_else(damaged)?;
-            }
+        for symbol in &mut stage.symbols {
+            let scale = get_u32(bytes, "scale")?;
+            let damaged = || StageError::Damaged { found: format!("scale {scale} of {}", symbol.name) };
+            symbol.price_scale =
+                u8::try_from(scale).ok().filter(|scale| *scale <= Scales::MAX).ok_or_else(damaged)?;
         }
-        if version == STATE_VERSION {
-            for symbol in &mut stage.symbols {
-                symbol.seen_since_ns = get_i64(bytes, "time of the first tick")?;
-            }
+        for symbol in &mut stage.symbols {
+            symbol.seen_since_ns = get_i64(bytes, "time of the first tick")?;
         }
         let (slots, lateness_max_ns) = (stage.symbols.len(), Lateness::of(config).max_ns());
         for (state, spec) in stage.specs.iter_mut().zip(&config.bars) {
-            state.bars = BarSlab::read(*spec, lateness_max_ns, config.rules, slots, bytes)?;
+            state.bars = BarSlab::read(*spec, lateness_max_ns, slots, bytes)?;
             let (indicators, signals) = (config.indicators.clone(), &config.signals);
-            state.indicators = IndicatorSlab::read(indicators, signals, config.rules, slots, bytes)?;
+            state.indicators = IndicatorSlab::read(indicators, signals, slots, bytes)?;
             state.signals = SignalSlab::read(config.signals.clone(), slots, bytes)?;
         }
         if !bytes.is_empty() {
@@ -529,12 +492,7 @@ impl SpecState {
     }
 
     /// The record of a detected signal.
-    fn signal<'a>(
-        &'a self,
-        symbol: &'a GroupSymbol,
-        detected: &Detected,
-        config: &StageConfig,
-    ) -> Signal<'a> {
+    fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);
         let kind = signal_kind(detected.kind);
         let is_price = !matches!(
@@ -555,11 +513,11 @@ impl SpecState {
             source_index: closed.index[row] as i32,
             value: scaled(detected.value),
             threshold: scaled(detected.threshold),
-            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol, config)),
+            bar: (kind == SignalKind::Bar).then(|| self.bar(row, symbol)),
         }
     }
 
-    fn bar(&self, row: usize, symbol: &GroupSymbol, config: &StageConfig) -> Bar {
+    fn bar(&self, row: usize, symbol: &GroupSymbol) -> Bar {
         let (closed, columns) = (&self.closed, self.columns.of_bar(row));
         let values = columns.map(|value| (!value.is_nan()).then_some(value));
         let (indicators, further) = values.split_at(INDICATOR_COUNT);
@@ -589,17 +547,15 @@ impl SpecState {
             quote_forgotten: None,
             exact_flow: None,
         };
-        let bar = if config.rules.are_first() { bar } else { self.with_flow(bar, row, symbol) };
-        if symbol.price_scale == Scales::E9.price
-            && (volume_e9.is_ok() || config.numbers == Numbers::Positive)
-        {
+        let bar = self.with_flow(bar, row, symbol);
+        if symbol.price_scale == Scales::E9.price && volume_e9.is_ok() {
             bar
         } else {
             exact(bar, closed.volume_e9[row], symbol.price_scale)
         }
     }
 
-    /// The bar with what came with [`Rules::Second`].
+    /// The bar with its flow: by which side was hit, and how much was offered.
     fn with_flow(&self, bar: Bar, row: usize, symbol: &GroupSymbol) -> Bar {
         let closed = &self.closed;
         let BySide { volumes_e9, trades } = closed.by_side[row];

@@ -20,11 +20,13 @@ use std::sync::Arc;
 
 use warptape_events::tick::{RowScales, Scales, Side, TickColumns, TickKind};
 use warptape_events::{DecodeError, DecodeTicks, InvalidTick, SetEventTime, SymbolTable, TickProblem};
-use warptape_kernels::{Aggressor, Isa, RowKind, Rules};
+use warptape_kernels::{Aggressor, Isa, RowKind};
 
-use crate::bytes::{get_i64, get_text, get_u32, get_u64, put_i64, put_text, put_u32, put_u64};
-use crate::evicted::{PAGE_SYMBOLS_MAX, PAGES_SINCE, read_page};
-use crate::jump::{AheadLimits, Jump};
+use crate::ahead::AheadLimits;
+use crate::bytes::{
+    get_bytes, get_i64, get_text, get_u32, get_u64, get_version, put_i64, put_text, put_u32, put_u64,
+};
+use crate::evicted::{PAGE_SYMBOLS_MAX, read_page};
 use crate::lateness::Lateness;
 use crate::market::Market;
 use crate::quorum::{JudgedTick, Moves, Quorum};
@@ -39,11 +41,9 @@ const ROWS_BY_GROUP_MIN: usize = 8;
 /// Rows of a record that a group keeps room for at most: 16 KiB.
 const DEALT_ROOM_MAX: usize = 4096;
 /// Version of the intake's snapshot bytes.
-const STATE_VERSION: u32 = 6;
-/// The version under the first rules, without the time from which on ticks are seen.
-const FORMER_STATE_VERSION: u32 = 5;
-/// The version before, which had no pages.
-const STATE_VERSION_WITHOUT_PAGES: u32 = 4;
+pub(crate) const STATE_VERSION: u32 = 6;
+/// Reserved bytes of the state, which are 0.
+const RESERVED: usize = 12;
 /// Symbols leave once they are so many of those in memory: one in this number.
 const EVICTED_SHARE: usize = 8;
 
@@ -113,9 +113,7 @@ pub struct PartitionIntake {
     /// By class of lateness, the watermark at which the next time bar of any interval closes.
     next_closes_ns: Vec<i64>,
     market: Market,
-    /// Records far ahead that were refused, where records are.
-    jump: Jump,
-    /// Votes of symbols, where rows are refused.
+    /// Votes of symbols on jumps of event time.
     quorum: Quorum,
     /// The newest trade ids of each symbol.
     trade_ids: TradeIds,
@@ -142,8 +140,7 @@ impl PartitionIntake {
             event_time_max_ns: None,
             seen_since_ns: i64::MIN,
             ticks_max_ns: i64::MIN,
-            market: Market::new(config.market, config.quotes, config.rules),
-            jump: Jump::default(),
+            market: Market::new(config.market),
             quorum: Quorum::default(),
             trade_ids: TradeIds::default(),
             dealt: vec![Vec::new(); config.groups_per_partition as usize],
@@ -224,9 +221,7 @@ impl PartitionIntake {
         let TickRecord { offset, written_ns, value } = record;
         columns.clear();
         late.clear();
-        if self.config.rejects_rows()
-            && let Some(set) = SetEventTime::of(value)
-        {
+        if let Some(set) = SetEventTime::of(value) {
             self.set_event_time(&set?, offset, queues);
             return Ok(Acceptance::Taken(0));
         }
@@ -236,7 +231,7 @@ impl PartitionIntake {
             self.symbols.truncate(self.places.len());
             return Ok(Acceptance::Waits(pages));
         }
-        self.accept(offset, written_ns, columns, 0, queues, late)?;
+        self.accept(offset, written_ns, columns, 0, queues, late);
         Ok(Acceptance::Taken(rows))
     }
 
@@ -383,11 +378,7 @@ impl PartitionIntake {
     /// group, by index); late rows go to `late` instead. `written_ns` is when the record was written to the log, 0 where that is
     /// not known.
     ///
-    /// Where rows are rejected, those that are not good are among [`TickColumns::rejected`] afterwards, and neither dealt nor late.
-    ///
-    /// # Errors
-    /// Where records are rejected: if the record has a tick too far ahead, or a price or size that its symbol's cannot be compared with.
-    /// Then no row is dealt and no symbol of the record is numbered.
+    /// Rows that are not good are among [`TickColumns::rejected`] afterwards, and neither dealt nor late.
     pub fn accept(
         &mut self,
         offset: i64,
@@ -396,24 +387,26 @@ impl PartitionIntake {
         first: usize,
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
-    ) -> Result<(), InvalidTick> {
+    ) {
         assert_eq!(queues.len(), self.group_slots.len(), "one queue per group");
-        if self.config.rejects_rows() {
-            self.accept_rows(offset, written_ns, ticks, first, queues, late);
-            return Ok(());
-        }
-        let converted = self.price_scales.convert(ticks, first, self.symbols.len());
-        let times_ns = &ticks.event_time_ns[first..];
-        if let Err(error) = converted.and_then(|()| self.judge(times_ns, written_ns)) {
-            self.symbols.truncate(self.places.len());
-            return Err(error);
-        }
-        self.see_first(ticks, first);
-        self.place_new_symbols(offset, queues);
         self.trade_ids.begin_record();
+        if !self.are_all_good(&*ticks, first, written_ns) {
+            let back_at = self.judge_rows(ticks, first, written_ns);
+            self.see_first(ticks, first);
+            self.place_new_symbols(offset, queues);
+            self.deal_row_by_row(offset, ticks, first, &back_at, queues, late);
+            return;
+        }
+        self.price_scales.begin_record();
+        (self.places.len()..self.symbols.len()).for_each(|_| self.price_scales.add_new(Scales::E9.price));
+        self.place_new_symbols(offset, queues);
         let calm_until_ns = self.calm_until_by_groups(ticks, first);
+        if calm_until_ns.is_some() {
+            self.quorum.hear(ticks.symbol[first..].iter().copied(), written_ns);
+        } else {
+            self.hear_in_time(ticks, first, written_ns);
+        }
         self.deal(offset, ticks, first, calm_until_ns, queues, late);
-        Ok(())
     }
 
     /// As [`PartitionIntake::calm_until`], of a record that is worth dealing by groups.
@@ -450,41 +443,11 @@ impl PartitionIntake {
         }
     }
 
-    /// As [`PartitionIntake::accept`], where a bad row costs itself.
-    fn accept_rows(
-        &mut self,
-        offset: i64,
-        written_ns: i64,
-        ticks: &mut TickColumns,
-        first: usize,
-        queues: &mut [GroupQueue],
-        late: &mut Vec<Late>,
-    ) {
-        self.trade_ids.begin_record();
-        if !self.are_all_good(&*ticks, first, written_ns) {
-            let back_at = self.judge_rows(ticks, first, written_ns);
-            self.see_first(ticks, first);
-            self.place_new_symbols(offset, queues);
-            self.deal_row_by_row(offset, ticks, first, &back_at, queues, late);
-            return;
-        }
-        self.price_scales.begin_record();
-        (self.places.len()..self.symbols.len()).for_each(|_| self.price_scales.add_new(Scales::E9.price));
-        self.place_new_symbols(offset, queues);
-        let calm_until_ns = self.calm_until_by_groups(ticks, first);
-        if calm_until_ns.is_some() {
-            self.quorum.hear(ticks.symbol[first..].iter().copied(), written_ns);
-        } else {
-            self.hear_in_time(ticks, first, written_ns);
-        }
-        self.deal(offset, ticks, first, calm_until_ns, queues, late);
-    }
-
     /// True if no row is to be rejected and none is a vote, as far as can be seen without a look at each row.
     fn are_all_good(&self, ticks: &TickColumns, first: usize, written_ns: i64) -> bool {
         let has_scales = !ticks.scales_from(first).is_empty() || !self.price_scales.are_of_nine_digits();
         let symbols = self.symbols.len();
-        let has_room = self.config.symbols_max.is_none_or(|symbols_max| symbols <= symbols_max as usize);
+        let has_room = symbols <= self.config.symbols_max as usize;
         // The first tick decides what the others are compared with.
         let Some(reference_ns) = self.event_time_max_ns else { return false };
         if !ticks.rejected.is_empty() || has_scales || !has_room && symbols > self.places.len() {
@@ -573,9 +536,8 @@ impl PartitionIntake {
     ) -> Result<(Moves, Scales), Problem> {
         let given = ticks.symbol[row];
         let number = new.number(given);
-        if let (None, Some(symbols_max)) = (number, self.config.symbols_max)
-            && self.symbols.len() >= symbols_max as usize
-        {
+        let symbols_max = self.config.symbols_max;
+        if number.is_none() && self.symbols.len() >= symbols_max as usize {
             return Err(("symbol", TickProblem::TooManySymbols { symbols_max }));
         }
         let scales = self.price_scales.convert_row(ticks, row, number)?;
@@ -612,15 +574,6 @@ impl PartitionIntake {
         self.quorum.settle();
     }
 
-    /// Whether a record with ticks of these times is accepted.
-    fn judge(&mut self, times_ns: &[i64], written_ns: i64) -> Result<(), InvalidTick> {
-        let Some(limits) = AheadLimits::of(&self.config, self.event_time_max_ns, written_ns) else {
-            return Ok(());
-        };
-        let watermark_ns = self.watermark_ns().unwrap_or(i64::MIN);
-        self.jump.judge(times_ns, &limits, watermark_ns)
-    }
-
     /// The greatest event time after ticks with these times, if none of them is behind the watermark that they leave, ends a
     /// bar or has the market sampled: then none is late, and all that matters of their order is that within a group.
     fn calm_until(&self, times_ns: &[i64]) -> Option<i64> {
@@ -644,10 +597,8 @@ impl PartitionIntake {
                 .map(|column| &column[first..]);
         let [bid_sizes, ask_sizes] = [&ticks.bid_size_e9, &ticks.ask_size_e9].map(|column| &column[first..]);
         let (symbols, kinds, sides) = (&ticks.symbol[first..], &ticks.kind[first..], &ticks.side[first..]);
-        let rules = self.config.rules;
-        let quoted = |index: usize| {
-            Sides::new(rules, [bids[index], asks[index]], [bid_sizes[index], ask_sizes[index]])
-        };
+        let quoted =
+            |index: usize| Sides::new([bids[index], asks[index]], [bid_sizes[index], ask_sizes[index]]);
         let trade_ids = &ticks.trade_id[first..];
         for (index, (&symbol, kind)) in symbols.iter().zip(kinds).enumerate() {
             match kind {
@@ -667,7 +618,7 @@ impl PartitionIntake {
                 offset,
                 dealt,
                 |index| match kinds[index] {
-                    TickKind::Trade => RowKind::trade(0, aggressor(rules, sides[index])),
+                    TickKind::Trade => RowKind::trade(0, aggressor(sides[index])),
                     TickKind::Quote => RowKind::QUOTE,
                 },
                 |index| self.places[symbols[index] as usize].slot,
@@ -725,16 +676,15 @@ impl PartitionIntake {
                     let (price, size) = (ticks.price_e9[row], ticks.size_e9[row]);
                     self.market.trade(symbol, time_ns, price);
                     let exponent = if has_scales { size_exponent(ticks.scales_of(row)) } else { 0 };
-                    let size = (size, exponent, aggressor(self.config.rules, ticks.side[row]));
+                    let size = (size, exponent, aggressor(ticks.side[row]));
                     rows.push_trade_of(place.slot, time_ns, price, size, offset, index);
                 }
                 TickKind::Quote => {
                     let prices = [ticks.bid_price_e9[row], ticks.ask_price_e9[row]];
                     let sizes = [ticks.bid_size_e9[row], ticks.ask_size_e9[row]];
-                    let sides = Sides::new(self.config.rules, prices, sizes);
+                    let sides = Sides::new(prices, sizes);
                     self.market.quote(symbol, time_ns, sides.prices, sides.are_both_there);
-                    let has_unit = has_scales && !self.config.rules.are_first();
-                    let exponent = if has_unit { size_exponent(ticks.scales_of(row)) } else { 0 };
+                    let exponent = if has_scales { size_exponent(ticks.scales_of(row)) } else { 0 };
                     rows.push_quote_of(
                         place.slot,
                         time_ns,
@@ -798,19 +748,13 @@ impl PartitionIntake {
     fn go_back(&mut self, time_ns: i64, offset: i64, index: u32, queues: &mut [GroupQueue]) {
         let before_ns = self.event_time_max_ns.replace(time_ns);
         let interval_ns = self.config.intervals_ns().max();
-        let rules = self.config.rules;
         self.ticks_max_ns = i64::MIN;
-        if !rules.are_first() {
-            self.seen_since_ns = time_ns;
-        }
+        self.seen_since_ns = time_ns;
         if let Some((before_ns, interval_ns)) = before_ns.zip(interval_ns) {
             let end_ns = before_ns.saturating_add(interval_ns);
             for (queue, _) in queues.iter_mut().zip(&self.group_symbols).filter(|(_, symbols)| **symbols > 0)
             {
-                match rules {
-                    Rules::First => queue.rows.push_watermark(end_ns, offset, index),
-                    Rules::Second => queue.rows.push_cut(end_ns, time_ns, offset, index),
-                }
+                queue.rows.push_cut(end_ns, time_ns, offset, index);
             }
         }
         self.market.go_back(time_ns);
@@ -863,52 +807,36 @@ impl PartitionIntake {
 
     /// The same, as if these symbols were evicted and no others.
     pub fn write_with(&self, evicted: &Evicted, out: &mut Vec<u8>) {
-        let is_former = self.config.rules.are_first();
-        put_u32(out, if is_former { FORMER_STATE_VERSION } else { STATE_VERSION });
+        put_u32(out, STATE_VERSION);
         put_u64(out, self.config_fingerprint);
         evicted.write(out);
         put_i64(out, self.event_time_max_ns.unwrap_or(i64::MIN));
-        if !is_former {
-            put_i64(out, self.seen_since_ns);
-            put_i64(out, self.ticks_max_ns);
-        }
+        put_i64(out, self.seen_since_ns);
+        put_i64(out, self.ticks_max_ns);
         put_u32(out, self.symbols.len() as u32);
         for number in 0..self.symbols.len() {
             put_text(out, self.symbols.name(number as u32));
         }
         self.market.write(out);
-        self.jump.write(out);
+        out.extend_from_slice(&[0; RESERVED]);
         self.trade_ids.write(out);
         self.price_scales.write(out);
-        if self.config.rejects_rows() {
-            self.quorum.write(out);
-        }
+        self.quorum.write(out);
     }
 
     /// Restores what [`PartitionIntake::write`] wrote.
     pub fn read(config: &StageConfig, mut bytes: &[u8]) -> Result<Self, StageError> {
         let bytes = &mut bytes;
         let mut intake = Self::new(config);
-        let version = get_u32(bytes, "version")?;
-        let versions = match config.rules {
-            Rules::First => STATE_VERSION_WITHOUT_PAGES..=FORMER_STATE_VERSION,
-            Rules::Second => STATE_VERSION..=STATE_VERSION,
-        };
-        if !versions.contains(&version) {
-            return Err(StageError::Damaged { found: format!("intake state version {version}") });
-        }
+        get_version(bytes, "state of an intake", STATE_VERSION)?;
         let found = get_u64(bytes, "configuration")?;
         if found != intake.config_fingerprint {
             return Err(StageError::OtherConfig { expected: intake.config_fingerprint, found });
         }
-        if version >= PAGES_SINCE {
-            intake.evicted = Evicted::read(bytes)?;
-        }
+        intake.evicted = Evicted::read(bytes)?;
         let event_time_max_ns = get_i64(bytes, "greatest event time")?;
-        if version == STATE_VERSION {
-            intake.seen_since_ns = get_i64(bytes, "time of the first tick")?;
-            intake.ticks_max_ns = get_i64(bytes, "greatest event time of ticks")?;
-        }
+        intake.seen_since_ns = get_i64(bytes, "time of the first tick")?;
+        intake.ticks_max_ns = get_i64(bytes, "greatest event time of ticks")?;
         for number in 0..get_u32(bytes, "symbol count")? {
             let name = get_text(bytes, "symbol")?;
             if intake.symbols.intern(&name) != number {
@@ -933,20 +861,14 @@ impl PartitionIntake {
             intake.event_time_max_ns = Some(event_time_max_ns);
             intake.set_next_closes(event_time_max_ns);
         }
-        intake.market = Market::read(
-            config.market,
-            (config.quotes, config.rules),
-            intake.places.len(),
-            (version, event_time_max_ns),
-            bytes,
-        )?;
-        intake.jump = Jump::read(bytes)?;
+        intake.market = Market::read(config.market, intake.places.len(), bytes)?;
+        if get_bytes(bytes, RESERVED, "reserved bytes")? != [0; RESERVED] {
+            return Err(StageError::Damaged { found: "reserved bytes that are not 0".to_owned() });
+        }
         intake.trade_ids = TradeIds::read(intake.places.len(), bytes)?;
         intake.price_scales = PriceScales::read(intake.places.len(), bytes)?;
         intake.market.set_price_scales(&intake.price_scales);
-        if config.rejects_rows() {
-            intake.quorum = Quorum::read(intake.places.len(), bytes)?;
-        }
+        intake.quorum = Quorum::read(intake.places.len(), bytes)?;
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
@@ -954,13 +876,13 @@ impl PartitionIntake {
     }
 }
 
-/// Who crossed the spread, as kernels have it. Under the first rules nobody asked.
+/// Who crossed the spread, as kernels have it.
 #[inline(always)]
-fn aggressor(rules: Rules, side: Side) -> Aggressor {
+fn aggressor(side: Side) -> Aggressor {
     match side {
-        Side::Buy if !rules.are_first() => Aggressor::Buyer,
-        Side::Sell if !rules.are_first() => Aggressor::Seller,
-        _ => Aggressor::Unknown,
+        Side::Buy => Aggressor::Buyer,
+        Side::Sell => Aggressor::Seller,
+        Side::None => Aggressor::Unknown,
     }
 }
 
@@ -1004,6 +926,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::config::tests::config;
     use proptest::prelude::*;
     use proptest::test_runner::TestRunner;
 
@@ -1055,21 +978,10 @@ mod tests {
 
     fn is_the_same(lateness_of_y_ns: i64) {
         let config = StageConfig {
-            bars: vec!["1s".parse().expect("a specification of bars")],
             allowed_lateness_ns: SECOND_NS / 10,
             lateness_by_venue_ns: BTreeMap::from([("Y".to_owned(), lateness_of_y_ns)]),
             groups_per_partition: GROUPS as u32,
-            indicators: Default::default(),
-            signals: Default::default(),
-            market: Default::default(),
-            quotes: Default::default(),
-            numbers: Default::default(),
-            times: Default::default(),
-            future_max_ns: None,
-            clock_skew_max_ns: None,
-            rejects: Default::default(),
-            symbols_max: None,
-            rules: Rules::NEWEST,
+            ..config()
         };
         let queues = || (0..GROUPS).map(|_| GroupQueue::default()).collect::<Vec<_>>();
         let state = |intake: &PartitionIntake| {
@@ -1098,13 +1010,14 @@ mod tests {
                         };
                         way.set(way.get() + 1);
                     }
-                    intake
-                        .accept(offset, 0, &mut columns, first, &mut dealt, &mut late)
-                        .expect("nothing is too far ahead");
-                    let symbols = reference.symbols.len();
-                    reference.price_scales.convert(&mut columns, first, symbols).expect("no other scales");
+                    intake.accept(offset, 0, &mut columns, first, &mut dealt, &mut late);
+                    assert_eq!(columns.rejected, [], "nothing is too far ahead");
+                    for _ in reference.places.len()..reference.symbols.len() {
+                        reference.price_scales.add_new(Scales::E9.price);
+                    }
                     reference.see_first(&columns, first);
                     reference.place_new_symbols(offset, &mut expected);
+                    reference.hear_in_time(&columns, first, 0);
                     reference.trade_ids.begin_record();
                     reference.deal_row_by_row(
                         offset,

@@ -4,6 +4,7 @@
 //! ([`GroupStage`], or [`DeviceGroups`] on a GPU) turns a group's rows into encoded signals. Both are plain functions of their inputs: this crate
 //! knows no clock, no thread, no log and no scheduler, and its results do not depend on how rows were cut into batches.
 
+mod ahead;
 mod bytes;
 mod config;
 mod device;
@@ -11,7 +12,6 @@ mod error;
 mod evicted;
 mod group;
 mod intake;
-mod jump;
 mod lateness;
 mod market;
 mod outputs;
@@ -22,7 +22,7 @@ mod scales;
 mod sides;
 mod trade_ids;
 
-pub use config::{Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
+pub use config::{Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
 pub use device::{Begun, DeviceGroups};
 pub use error::StageError;
 pub use evicted::{Evicted, Page};
@@ -32,4 +32,4 @@ pub use lateness::{Lateness, group_of};
 pub use market::{MarketConfig, Samples, SymbolMarket};
 pub use outputs::{MergedSignals, SignalChunk, SignalKey, SignalMerge, SignalRef};
 pub use trade_ids::{RepeatedId, RepeatedTrade, RepeatedTrades, TradeIdCounts};
-pub use warptape_kernels::{Isa, RowKind, Rows, Rules};
+pub use warptape_kernels::{Isa, RowKind, Rows};

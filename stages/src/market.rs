@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use warptape_events::tick::Scales;
-use warptape_kernels::{ParameterMistake, Rules};
+use warptape_kernels::ParameterMistake;
 
+use crate::StageError;
 use crate::bytes::{get_i64, get_u32, put_i64, put_u32};
 use crate::samples::{SampleRow, SampleRows};
 use crate::scales::{PriceScales, price_of};
-use crate::{QuoteOrder, StageError};
 
 /// Returns that are kept of each symbol at most.
 const WINDOW_MAX: u32 = 4_096;
@@ -44,9 +44,6 @@ pub struct MarketConfig {
     pub trading_hours_a_year: f64,
 }
 
-/// The first version of the intake's state that has the times of newest ticks, and marks in place of prices that are those of the sample before.
-const MARKS_SINCE: u32 = 5;
-
 /// Hours of 365 days.
 const HOURS_A_YEAR: f64 = 8_760.0;
 /// Nanoseconds of an hour.
@@ -56,7 +53,7 @@ fn hours_of_365_days() -> f64 {
     HOURS_A_YEAR
 }
 
-/// Whether the hours are the default, which is not recorded, so that configurations from before there was a choice stay as they are.
+/// Whether the hours are the default, which is not recorded.
 fn are_of_365_days(hours: &f64) -> bool {
     *hours == HOURS_A_YEAR
 }
@@ -187,33 +184,29 @@ impl LastPrices {
         Self { trade_time_ns: 0, trade_e9: 0, quote_time_ns: 0, bid_e9: 0, ask_e9: 0, newest_ns, scale }
     }
 
-    /// True if there was a quote with two sides. Under the first rules a side without a price is none.
-    fn has_quote(&self, rules: Rules) -> bool {
-        if rules.are_first() { self.bid_e9 != 0 && self.ask_e9 != 0 } else { self.quote_time_ns > 0 }
+    /// True if there was a quote with two sides.
+    fn has_quote(&self) -> bool {
+        self.quote_time_ns > 0
     }
 
     /// The price, where it is positive: other prices have no returns and volatilities.
-    fn price(&self, rules: Rules) -> Option<f64> {
-        let has_quote = self.has_quote(rules);
-        let (is_positive, price) = if has_quote {
-            let mid = (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0;
-            (if rules.are_first() { self.bid_e9 > 0 && self.ask_e9 > 0 } else { mid > 0.0 }, mid)
-        } else {
-            (self.trade_e9 > 0, self.trade_e9 as f64)
+    fn price(&self) -> Option<f64> {
+        let price = match self.has_quote() {
+            true => (self.bid_e9 as f64 + self.ask_e9 as f64) / 2.0,
+            false => self.trade_e9 as f64,
         };
-        is_positive.then_some(price_of(price, self.scale))
+        (price > 0.0).then_some(price_of(price, self.scale))
     }
 
     /// Event time of the price.
-    fn time_ns(&self, rules: Rules) -> Option<i64> {
-        let has_quote = self.has_quote(rules);
-        let time_ns = if has_quote { self.quote_time_ns } else { self.trade_time_ns };
+    fn time_ns(&self) -> Option<i64> {
+        let time_ns = if self.has_quote() { self.quote_time_ns } else { self.trade_time_ns };
         (time_ns > 0).then_some(time_ns)
     }
 
     /// Whether there was a price, and the last one is not positive.
-    fn is_not_positive(&self, rules: Rules) -> bool {
-        self.price(rules).is_none() && self.quote_time_ns.max(self.trade_time_ns) > 0
+    fn is_not_positive(&self) -> bool {
+        self.price().is_none() && self.quote_time_ns.max(self.trade_time_ns) > 0
     }
 }
 
@@ -221,8 +214,6 @@ impl LastPrices {
 #[derive(Debug)]
 pub(crate) struct Market {
     config: MarketConfig,
-    order: QuoteOrder,
-    rules: Rules,
     /// By symbol number.
     last: Vec<LastPrices>,
     /// Changed in place unless a request still has them.
@@ -234,9 +225,9 @@ pub(crate) struct Market {
 }
 
 impl Market {
-    pub(crate) fn new(config: MarketConfig, order: QuoteOrder, rules: Rules) -> Self {
+    pub(crate) fn new(config: MarketConfig) -> Self {
         let samples = Arc::default();
-        Self { config, order, rules, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
+        Self { config, last: Vec::new(), samples, last_sample: 0, next_sample_ns: i64::MIN }
     }
 
     /// Adds a symbol, whose prices have this scale.
@@ -286,7 +277,7 @@ impl Market {
     pub(crate) fn trade(&mut self, symbol: u32, time_ns: i64, price_e9: i64) {
         let last = &mut self.last[symbol as usize];
         last.newest_ns = last.newest_ns.max(time_ns);
-        if time_ns >= last.trade_time_ns || self.order == QuoteOrder::Arrival {
+        if time_ns >= last.trade_time_ns {
             (last.trade_time_ns, last.trade_e9) = (time_ns, price_e9);
         }
     }
@@ -297,9 +288,8 @@ impl Market {
     pub(crate) fn quote(&mut self, symbol: u32, time_ns: i64, [bid_e9, ask_e9]: [i64; 2], has_sides: bool) {
         let last = &mut self.last[symbol as usize];
         last.newest_ns = last.newest_ns.max(time_ns);
-        let is_newest = time_ns >= last.quote_time_ns || self.order == QuoteOrder::Arrival;
-        let has_mid = has_sides && (bid_e9 <= ask_e9 || self.rules.are_first());
-        if is_newest && has_mid {
+        let has_mid = has_sides && bid_e9 <= ask_e9;
+        if time_ns >= last.quote_time_ns && has_mid {
             (last.quote_time_ns, last.bid_e9, last.ask_e9) = (time_ns, bid_e9, ask_e9);
         }
     }
@@ -312,7 +302,7 @@ impl Market {
         let kept = self.config.window as usize + 1;
         // Before the first tick there was nothing to sample.
         let missed = if is_first { 0 } else { due.abs_diff(self.last_sample) };
-        let prices = self.last.iter().map(|last| last.price(self.rules).unwrap_or(0.0));
+        let prices = self.last.iter().map(|last| last.price().unwrap_or(0.0));
         let row = SampleRow::after(self.samples.back(), prices);
         let samples = Arc::make_mut(&mut self.samples);
         for _ in 0..missed.min(kept as u64) {
@@ -331,9 +321,9 @@ impl Market {
         SymbolMarket {
             partition,
             next_offset,
-            spot: self.last[symbol].price(self.rules),
-            is_not_positive: self.last[symbol].is_not_positive(self.rules),
-            time_ns: self.last[symbol].time_ns(self.rules),
+            spot: self.last[symbol].price(),
+            is_not_positive: self.last[symbol].is_not_positive(),
+            time_ns: self.last[symbol].time_ns(),
             samples: Samples { rows: self.samples.clone(), symbol },
             last_sample: self.last_sample,
             sample_interval_ns: self.config.sample_interval_ns,
@@ -356,23 +346,16 @@ impl Market {
         self.samples.iter().zip(before).for_each(|(row, before)| row.write(before, out));
     }
 
-    /// Reads what was written of a partition with so many symbols, in a version of the intake's state. Before [`MARKS_SINCE`] no times of
-    /// newest ticks were written: `newest_ns` stands for all of them.
-    pub(crate) fn read(
-        config: MarketConfig,
-        (order, rules): (QuoteOrder, Rules),
-        symbols: usize,
-        (version, newest_ns): (u32, i64),
-        bytes: &mut &[u8],
-    ) -> Result<Self, StageError> {
-        let mut market = Self::new(config, order, rules);
+    /// Reads what was written of a partition with so many symbols.
+    pub(crate) fn read(config: MarketConfig, symbols: usize, bytes: &mut &[u8]) -> Result<Self, StageError> {
+        let mut market = Self::new(config);
         market.last_sample = get_i64(bytes, "last sample")?;
         market.next_sample_ns = get_i64(bytes, "next sample")?;
         for _ in 0..symbols {
             let mut next = || get_i64(bytes, "last prices");
             let (trade_time_ns, trade_e9) = (next()?, next()?);
             let (quote_time_ns, bid_e9, ask_e9) = (next()?, next()?, next()?);
-            let newest_ns = if version < MARKS_SINCE { newest_ns } else { next()? };
+            let newest_ns = next()?;
             let scale = Scales::E9.price;
             market.last.push(LastPrices {
                 trade_time_ns,
@@ -390,7 +373,7 @@ impl Market {
         }
         let mut rows = SampleRows::new();
         for _ in 0..samples {
-            rows.push_back(SampleRow::read(rows.back(), symbols, version >= MARKS_SINCE, bytes)?);
+            rows.push_back(SampleRow::read(rows.back(), symbols, bytes)?);
         }
         market.samples = Arc::new(rows);
         Ok(market)
@@ -402,11 +385,7 @@ mod tests {
     use super::*;
 
     fn market() -> Market {
-        let mut market = Market::new(
-            MarketConfig { window: 3, ..MarketConfig::default() },
-            QuoteOrder::EventTime,
-            Rules::NEWEST,
-        );
+        let mut market = Market::new(MarketConfig { window: 3, ..MarketConfig::default() });
         (0..2).for_each(|_| market.add_symbol(Scales::E9.price));
         market
     }
@@ -472,20 +451,15 @@ mod tests {
 
     #[test]
     fn a_price_out_of_order_never_replaces_a_newer_one() {
-        let spots = |order| {
-            let mut market = Market::new(MarketConfig::default(), order, Rules::NEWEST);
-            (0..2).for_each(|_| market.add_symbol(Scales::E9.price));
-            for (time_ns, price) in [(5, 50), (3, 30), (5, 55), (4, 40)] {
-                market.trade(0, time_ns, price * S);
-                quote(&mut market, 1, time_ns, [price * S, price * S]);
-            }
-            // What has one side is none, and makes no other one old.
-            quote(&mut market, 1, 9, [90 * S, 0]);
-            quote(&mut market, 1, 4, [45 * S, 45 * S]);
-            [0, 1].map(|symbol| market.of(symbol, 0, 0).spot)
-        };
-        assert_eq!(spots(QuoteOrder::EventTime), [Some(55.0); 2]);
-        assert_eq!(spots(QuoteOrder::Arrival), [Some(40.0), Some(45.0)]);
+        let mut market = market();
+        for (time_ns, price) in [(5, 50), (3, 30), (5, 55), (4, 40)] {
+            market.trade(0, time_ns, price * S);
+            quote(&mut market, 1, time_ns, [price * S, price * S]);
+        }
+        // What has one side is none, and makes no other one old.
+        quote(&mut market, 1, 9, [90 * S, 0]);
+        quote(&mut market, 1, 4, [45 * S, 45 * S]);
+        assert_eq!([0, 1].map(|symbol| market.of(symbol, 0, 0).spot), [Some(55.0); 2]);
     }
 
     #[test]
@@ -501,14 +475,7 @@ mod tests {
         let mut bytes = Vec::new();
         market.write(&mut bytes);
         let mut rest = bytes.as_slice();
-        let mut again = Market::read(
-            market.config,
-            (QuoteOrder::EventTime, Rules::NEWEST),
-            2,
-            (MARKS_SINCE, 0),
-            &mut rest,
-        )
-        .expect("what was written");
+        let mut again = Market::read(market.config, 2, &mut rest).expect("what was written");
         assert!(rest.is_empty());
         for market in [&mut market, &mut again] {
             market.advance(9 * S);
@@ -518,16 +485,7 @@ mod tests {
         }
         for length in 0..bytes.len() {
             let bytes = &mut &bytes[..length];
-            assert!(
-                Market::read(
-                    market.config,
-                    (QuoteOrder::EventTime, Rules::NEWEST),
-                    2,
-                    (MARKS_SINCE, 0),
-                    bytes
-                )
-                .is_err()
-            );
+            assert!(Market::read(market.config, 2, bytes).is_err());
         }
     }
 

@@ -6,8 +6,8 @@
 //!                                                                                          │ of the clock; else a vote
 //! ```
 //!
-//! The *reference* is the greatest event time of the partition's accepted ticks, as in [`crate::jump`], and so are the limits of what is
-//! ahead. What differs is what it takes to follow a jump, and what a tick that is ahead costs: itself.
+//! The *reference* is the greatest event time of the partition's accepted ticks; [`crate::ahead`] says what is ahead of it. A tick that is ahead
+//! costs itself.
 //!
 //! A tick that is ahead is a *vote* of its symbol for its time, unless it is ahead of the time at which its record was written: that has
 //! not happened yet, whoever says so. A jump is followed when
@@ -29,8 +29,8 @@ use warptape_events::TickProblem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StageError;
+use crate::ahead::AheadLimits;
 use crate::bytes::{get_i64, get_u32, get_u64, put_i64, put_u32, put_u64};
-use crate::jump::AheadLimits;
 
 /// Ticks of a jump that are needed to follow it.
 const JUMP_TICKS: u32 = 8;
@@ -244,22 +244,12 @@ fn is_quorum<'n>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Rejects, StageConfig};
+    use crate::StageConfig;
+    use crate::config::tests::config;
 
     const MAX: i64 = 100;
     const SKEW: i64 = 5;
     const NAMES: [&str; 4] = ["A", "B", "C", "D"];
-
-    fn config() -> StageConfig {
-        let config = r#"{"bars": ["1s"], "allowed_lateness_ns": 10, "groups_per_partition": 2, "indicators": {}, "signals": {}}"#;
-        let config = StageConfig::from_json(config).expect("a configuration");
-        StageConfig {
-            future_max_ns: Some(MAX),
-            clock_skew_max_ns: Some(SKEW),
-            rejects: Rejects::Rows,
-            ..config
-        }
-    }
 
     struct Judge {
         quorum: Quorum,
@@ -283,7 +273,8 @@ mod tests {
 
         /// Judges a tick as the intake does: -1 if it is refused, 0 if it is late, 1 if it is in time.
         fn tick(&mut self, symbol: usize, time_ns: i64, written_ns: i64) -> i32 {
-            let limits = AheadLimits::of(&config(), self.reference_ns, written_ns);
+            let config = StageConfig { future_max_ns: MAX, clock_skew_max_ns: SKEW, ..config() };
+            let limits = AheadLimits::of(&config, self.reference_ns, written_ns);
             let tick = JudgedTick { symbol: NAMES[symbol], time_ns, written_ns };
             let name = |number: u32| NAMES[number as usize];
             match self.quorum.judge(tick, limits.as_ref(), self.reference_ns, name) {

@@ -26,7 +26,6 @@ mod options;
 mod portfolio;
 pub mod refusals;
 mod rounds;
-mod rules;
 mod simulation;
 mod sweep;
 mod taken;
@@ -45,7 +44,6 @@ use assets::Resolved;
 pub use kept::KeptProfits;
 pub use rounds::{DeviceRisk, Partial};
 use rounds::{Kind, LONG_NUMBERS, Next, Plan, Round};
-use rules::Rules;
 pub use taken::{TakenMarket, symbols_of, takes_matrix};
 
 /// Bytes of a request's id at most.
@@ -108,35 +106,10 @@ impl RiskTask {
     /// If that panics, the panic becomes the answer, here as wherever a request is worked on. It is a function of the request like any
     /// other answer; and if it ended the process, the next process would meet the request again and end as well.
     pub fn new(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
-        caught(|| Self::make(request, market_of, Rules::Now))?
+        caught(|| Self::make(request, market_of))?
     }
 
-    /// The tasks of a request by the rules of earlier versions, the newest first, to verify results of that time. Rules that change
-    /// nothing for the request, or that refused it, are left out.
-    pub fn of_before<'a>(
-        request: &'a RiskRequest,
-        market_of: MarketOf<'a>,
-    ) -> impl Iterator<Item = Self> + use<'a> {
-        Self::made_before(request, market_of).filter_map(Result::ok)
-    }
-
-    /// Why the rules of earlier versions refused a request, the newest first; those that did not are left out.
-    pub fn refused_before<'a>(
-        request: &'a RiskRequest,
-        market_of: MarketOf<'a>,
-    ) -> impl Iterator<Item = RiskError> + use<'a> {
-        Self::made_before(request, market_of).filter_map(Result::err)
-    }
-
-    fn made_before<'a>(
-        request: &'a RiskRequest,
-        market_of: MarketOf<'a>,
-    ) -> impl Iterator<Item = Result<Self, RiskError>> + use<'a> {
-        let made = move |rules| caught(|| Self::make(request, market_of, rules)).and_then(|made| made);
-        Rules::of_before(&request.problem).map(made)
-    }
-
-    fn make(request: &RiskRequest, market_of: MarketOf<'_>, rules: Rules) -> Result<Self, RiskError> {
+    fn make(request: &RiskRequest, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         check_length("request_id", &request.request_id, 1..=REQUEST_ID_BYTES_MAX)?;
         check_length("tenant", &request.tenant, 0..=TENANT_BYTES_MAX)?;
         if let Some(deadline_ns) = request.deadline_ns.filter(|&deadline_ns| !is_deadline(deadline_ns)) {
@@ -146,8 +119,8 @@ impl RiskTask {
             ));
         }
         let kind = kind_of(&request.problem);
-        let assets = Resolved::of(kind, market_of, rules)?;
-        let Plan { first, bytes, cost_ns } = kind.plan(&assets, request.seed, rules)?;
+        let assets = Resolved::of(kind, market_of)?;
+        let Plan { first, bytes, cost_ns } = kind.plan(&assets, request.seed)?;
         let cost_ns = i64::try_from(cost_ns).unwrap_or(i64::MAX);
         let whole = Whole { bytes, cost_ns, as_of: assets.as_of };
         Ok(Self { round: first, first_unit: 0, numbers_before: 0, whole: Arc::new(whole) })

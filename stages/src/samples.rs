@@ -74,11 +74,10 @@ impl SampleRow {
         }
     }
 
-    /// Reads what [`SampleRow::write`] wrote of at most so many symbols. Earlier software wrote no marks, and all prices.
+    /// Reads what [`SampleRow::write`] wrote of at most so many symbols.
     pub(crate) fn read(
         before: Option<&Self>,
         symbols_max: usize,
-        has_marks: bool,
         bytes: &mut &[u8],
     ) -> Result<Self, StageError> {
         let length = get_u32(bytes, "sample length")? as usize;
@@ -88,7 +87,7 @@ impl SampleRow {
         let mut prices = Vec::with_capacity(length);
         while prices.len() < length {
             let count = CHUNK.min(length - prices.len());
-            match if has_marks { get_bytes(bytes, 1, "mark of prices")?[0] } else { OWN } {
+            match get_bytes(bytes, 1, "mark of prices")?[0] {
                 OWN => {
                     for _ in 0..count {
                         prices.push(get_u64(bytes, "sample").map(f64::from_bits)?);

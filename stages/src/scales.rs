@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Bars compare and add what they are given as integers, so all prices of a symbol have one scale. A price of another scale is
-//! converted where that is exact; a record with one that cannot be is rejected as a whole. Almost all symbols have the scale of
+//! converted where that is exact; a tick with one that cannot be is rejected. Almost all symbols have the scale of
 //! nine digits, and their ticks come with it: then nothing here has anything to do.
 
+use warptape_events::TickProblem;
 use warptape_events::tick::{RowScales, Scales, TickColumns};
-use warptape_events::{InvalidTick, TickProblem};
 use warptape_kernels::SIZE_EXPONENT_MAX;
 
 use crate::StageError;
@@ -25,47 +25,13 @@ pub(crate) struct PriceScales {
     /// Whether one of them is not nine digits.
     has_others: bool,
     /// Those of the symbols that the record at hand names first; kept for its memory.
-    new: Vec<Option<u8>>,
+    new: Vec<u8>,
 }
 
 impl PriceScales {
     /// The scale of a symbol that was numbered.
     pub fn of(&self, symbol: u32) -> u8 {
         self.scales[symbol as usize]
-    }
-
-    /// Gives the prices of the rows from `first` on the scales of their symbols, and their sizes the unit that they are dealt in.
-    /// `symbols` is the number of symbols with those that are new. [`PriceScales::keep_new`] makes the scales of these last.
-    ///
-    /// # Errors
-    /// If a price or size cannot be converted exactly. Rows before it may have been converted.
-    pub fn convert(
-        &mut self,
-        ticks: &mut TickColumns,
-        first: usize,
-        symbols: usize,
-    ) -> Result<(), InvalidTick> {
-        self.new.clear();
-        self.new.resize(symbols - self.scales.len(), None);
-        if ticks.scales_from(first).is_empty() && !self.has_others {
-            return Ok(());
-        }
-        let mut converted = Vec::new();
-        for row in first..ticks.len() {
-            let given = ticks.scales_of(row);
-            let symbol = ticks.symbol[row] as usize;
-            let price = match symbol.checked_sub(self.scales.len()) {
-                None => self.scales[symbol],
-                Some(new) => *self.new[new].get_or_insert(given.price),
-            };
-            let invalid = |(field, problem)| InvalidTick { row: row - first, field, problem };
-            let scales = convert_row(ticks, row, given, price).map_err(invalid)?;
-            if scales != Scales::E9 {
-                converted.push(RowScales { row: row as u32, scales });
-            }
-        }
-        set_scales(ticks, first, &mut converted);
-        Ok(())
     }
 
     /// Begins with a record whose rows are converted one by one.
@@ -88,23 +54,19 @@ impl PriceScales {
         let given = ticks.scales_of(row);
         let price = symbol.map_or(given.price, |symbol| {
             let new = (symbol as usize).checked_sub(self.scales.len());
-            new.map_or_else(
-                || self.scales[symbol as usize],
-                |new| self.new[new].expect("its row was accepted"),
-            )
+            new.map_or_else(|| self.scales[symbol as usize], |new| self.new[new])
         });
         convert_row(ticks, row, given, price)
     }
 
     /// The next new symbol has this scale, that of its first row.
     pub fn add_new(&mut self, scale: u8) {
-        self.new.push(Some(scale));
+        self.new.push(scale);
     }
 
     /// The record was accepted, and the symbols that it named first are numbered.
     pub fn keep_new(&mut self) {
         for scale in self.new.drain(..) {
-            let scale = scale.unwrap_or(Scales::E9.price);
             self.scales.push(scale);
             self.has_others |= scale != Scales::E9.price;
         }

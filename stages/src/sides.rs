@@ -1,6 +1,6 @@
 //! The sides of a quote: which of them have orders.
 
-use warptape_kernels::{ABSENT, Rules};
+use warptape_kernels::ABSENT;
 
 /// A quote's sides, bid first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,12 +15,9 @@ pub(crate) struct Sides {
 
 impl Sides {
     /// Takes prices and sizes as a tick has them. A side of size 0 has no orders, whatever its price. A quote whose sizes are both 0 tells
-    /// none: then a side without a price has no orders. That was the rule for all quotes under [`Rules::First`].
+    /// none: then a side without a price has no orders.
     #[inline(always)]
-    pub fn new(rules: Rules, prices: [i64; 2], sizes: [i64; 2]) -> Self {
-        if rules.are_first() {
-            return Self { prices, sizes: [0; 2], are_both_there: prices[0] != 0 && prices[1] != 0 };
-        }
+    pub fn new(prices: [i64; 2], sizes: [i64; 2]) -> Self {
         let are_sizes_told = sizes[0] | sizes[1] != 0;
         let is_there = |side: usize| if are_sizes_told { sizes[side] != 0 } else { prices[side] != 0 };
         let of_side = |side: usize| if is_there(side) { (prices[side], sizes[side]) } else { (0, ABSENT) };
@@ -34,7 +31,7 @@ mod tests {
     use super::*;
 
     fn check(prices: [i64; 2], sizes: [i64; 2], expected: [(i64, i64); 2]) {
-        let Sides { prices, sizes, are_both_there } = Sides::new(Rules::Second, prices, sizes);
+        let Sides { prices, sizes, are_both_there } = Sides::new(prices, sizes);
         assert_eq!([(prices[0], sizes[0]), (prices[1], sizes[1])], expected);
         assert_eq!(are_both_there, sizes[0] != ABSENT && sizes[1] != ABSENT);
     }
@@ -48,11 +45,5 @@ mod tests {
         check([7, 5], [0, 0], [(7, 0), (5, 0)]);
         check([0, 5], [0, 0], [(0, ABSENT), (5, 0)]);
         check([0, 0], [0, 0], [(0, ABSENT), (0, ABSENT)]);
-    }
-
-    #[test]
-    fn a_side_was_absent_by_its_price() {
-        let sides = Sides::new(Rules::First, [0, 5], [3, 4]);
-        assert_eq!(sides, Sides { prices: [0, 5], sizes: [0, 0], are_both_there: false });
     }
 }

@@ -4,10 +4,7 @@ use std::process::Command;
 
 use warptape_kernels::Isa;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
-use warptape_stages::{
-    GroupOutput, GroupQueue, GroupStage, Numbers, PartitionIntake, QuoteOrder, Rejects, Rules, SignalMerge,
-    StageConfig,
-};
+use warptape_stages::{GroupOutput, GroupQueue, GroupStage, PartitionIntake, SignalMerge, StageConfig};
 
 const SYMBOLS: i64 = 40_000;
 /// Ticks of a record, and so of a second of event time.
@@ -30,22 +27,11 @@ fn resident() -> Option<f64> {
 }
 
 fn config() -> StageConfig {
+    let bars = ["1s", "1m", "5m"].map(|text| text.parse().unwrap()).to_vec();
     StageConfig {
-        bars: ["1s", "1m", "5m"].map(|text| text.parse().unwrap()).to_vec(),
-        allowed_lateness_ns: 2_000_000_000,
-        lateness_by_venue_ns: Default::default(),
-        groups_per_partition: GROUPS,
-        indicators: Default::default(),
-        signals: Default::default(),
-        market: Default::default(),
-        quotes: QuoteOrder::EventTime,
-        times: Default::default(),
-        numbers: Numbers::Exact,
-        future_max_ns: Some(345_600_000_000_000),
-        clock_skew_max_ns: Some(60_000_000_000),
-        rejects: Rejects::Rows,
-        symbols_max: None,
-        rules: Rules::NEWEST,
+        future_max_ns: 345_600_000_000_000,
+        clock_skew_max_ns: 60_000_000_000,
+        ..StageConfig::unlimited(bars, 2_000_000_000, GROUPS)
     }
 }
 
@@ -100,7 +86,7 @@ fn an_idle_symbol_takes_two_kilobytes_at_most() {
                 if record < SYMBOLS / BATCH { tick.symbol.clone() } else { "STRANGER:00000000".to_owned() };
             columns.push(&Tick { symbol, ..tick }, intake.symbols_mut());
         }
-        intake.accept(record, 0, &mut columns, 0, &mut queues, &mut Vec::new()).unwrap();
+        intake.accept(record, 0, &mut columns, 0, &mut queues, &mut Vec::new());
         for (queue, stage) in queues.iter_mut().zip(&mut stages) {
             let mut output = GroupOutput::default();
             stage.run(queue.take(queue.rows.len()), &mut output);

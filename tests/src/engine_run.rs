@@ -16,7 +16,7 @@ use warptape_pipeline::runtime::{
 use warptape_scheduler::{STEP_BYTES_MAX, in_steps};
 use warptape_schemas::journal::{LaneSpec, RiskConfig, SchedulerConfig};
 use warptape_schemas::tick::Tick;
-use warptape_stages::{Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
+use warptape_stages::StageConfig;
 
 /// An engine configuration with `lanes` CPU lanes and the limits that `warptape` has by default.
 pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
@@ -84,22 +84,12 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
 /// # Panics
 /// If one of them is no bar.
 pub fn stage_config(bars: &[&str]) -> StageConfig {
+    let bars = bars.iter().map(|bars| bars.parse().expect("a specification of bars")).collect();
     StageConfig {
-        bars: bars.iter().map(|bars| bars.parse().expect("a specification of bars")).collect(),
-        allowed_lateness_ns: 2_000_000_000,
-        lateness_by_venue_ns: Default::default(),
-        groups_per_partition: 16,
-        indicators: Default::default(),
-        signals: Default::default(),
-        market: Default::default(),
-        quotes: QuoteOrder::EventTime,
-        numbers: Numbers::Exact,
-        times: TimeUnits::Nanoseconds,
-        future_max_ns: Some(4 * 86_400 * 1_000_000_000),
-        clock_skew_max_ns: Some(60_000_000_000),
-        rejects: Rejects::Rows,
-        symbols_max: Some(65_536),
-        rules: Rules::NEWEST,
+        future_max_ns: 4 * 86_400 * 1_000_000_000,
+        clock_skew_max_ns: 60_000_000_000,
+        symbols_max: 65_536,
+        ..StageConfig::unlimited(bars, 2_000_000_000, 16)
     }
 }
 

@@ -5,7 +5,7 @@ use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     SetEventTime, encode_scaled_tick_batch, encode_set_event_time, encode_tick, encode_tick_batch,
 };
-use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
+use warptape_stages::{MarketConfig, StageConfig};
 
 use crate::random::Random;
 
@@ -25,36 +25,28 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
             bars.push(spec);
         }
     }
-    let future_max_ns = [None, Some(8_000 * MILLISECOND_NS)][random.index(2)];
-    let rejects = [Rejects::Records, Rejects::Rows][random.index(2)];
+    let has_limits = random.index(2) == 1;
     let allowed_lateness_ns = [0, 50, 2_000][random.index(3)] * MILLISECOND_NS;
     let groups_per_partition = random.between(1, 5) as u32;
     // Odd numbers of groups are not dealt evenly.
-    let far = (rejects == Rejects::Rows && groups_per_partition > 1)
+    let far = (groups_per_partition > 1 && random.index(2) == 1)
         .then(|| ("FAR".to_owned(), 2_500 * MILLISECOND_NS - allowed_lateness_ns));
     StageConfig {
-        bars,
-        allowed_lateness_ns,
         lateness_by_venue_ns: far.into_iter().collect(),
-        groups_per_partition,
         indicators: IndicatorParams::from_values(|parameter| match parameter.key {
             "bollinger_width" => 1.0,
             "ema_fast" | "macd_fast" | "macd_signal" | "momentum" | "roc" => 2.0,
             "ema_slow" | "macd_slow" => 4.0,
             // What may be off is on in some of the markets.
-            _ if parameter.min == 0.0 && future_max_ns.is_none() => 0.0,
+            _ if parameter.min == 0.0 && !has_limits => 0.0,
             _ => 3.0,
         }),
         signals: SignalParams { rsi_upper: 60.0, rsi_lower: 40.0, zscore_threshold: 1.0 },
         market: MarketConfig { sample_interval_ns: MILLISECOND_NS, window: 40, ..Default::default() },
-        quotes: QuoteOrder::EventTime,
-        numbers: Numbers::Exact,
-        times: TimeUnits::Nanoseconds,
-        future_max_ns,
-        clock_skew_max_ns: future_max_ns.map(|_| 500 * MILLISECOND_NS),
-        rejects,
-        symbols_max: (rejects == Rejects::Rows).then(|| random.between(4, 12) as u32),
-        rules: Rules::NEWEST,
+        future_max_ns: if has_limits { 8_000 * MILLISECOND_NS } else { i64::MAX },
+        clock_skew_max_ns: if has_limits { 500 * MILLISECOND_NS } else { i64::MAX },
+        symbols_max: random.between(4, 12) as u32,
+        ..StageConfig::unlimited(bars, allowed_lateness_ns, groups_per_partition)
     }
 }
 

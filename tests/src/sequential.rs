@@ -24,7 +24,7 @@ pub struct Outputs {
 pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     let mut intake = PartitionIntake::new(config);
     let mut queues: Vec<_> = (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect();
-    let mut decoder = TickDecoder::new().by_rows(config.rejects_rows());
+    let mut decoder = TickDecoder::new().by_rows(true);
     for (offset, record) in (0_i64..).zip(records) {
         let mut columns = TickColumns::default();
         let record = TickRecord { offset, written_ns: written_ns(record), value: record };
@@ -39,7 +39,7 @@ pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
     let mut intake = PartitionIntake::new(config);
     let mut stages: Vec<_> = (0..groups).map(|_| GroupStage::new(config, Isa::Baseline)).collect();
     let mut queues: Vec<_> = (0..groups).map(|_| GroupQueue::default()).collect();
-    let mut decoder = TickDecoder::new().by_rows(config.rejects_rows());
+    let mut decoder = TickDecoder::new().by_rows(true);
     let mut columns = TickColumns::default();
     let mut outputs = Outputs::default();
     for (offset, record) in (0_i64..).zip(records) {

@@ -180,7 +180,7 @@ impl Core {
         for &Assigned { partition, committed, .. } in &all {
             let (number, sealed_offset) = (self.membership.next_restore(), committed.unwrap_or(0));
             awaited.insert(partition, number);
-            self.commands.push_back(Command::Restore { number, partition, sealed_offset, is_new: true });
+            self.commands.push_back(Command::Restore { number, partition, sealed_offset });
         }
         self.membership.assigning.push(Assigning { all, awaited, restored: BTreeMap::new() });
         self.take_over(now_ns)
@@ -190,7 +190,7 @@ impl Core {
     pub(super) fn restore_lost(&mut self, partition: i32, reached: Reached, sealed_offset: i64) {
         let number = self.membership.next_restore();
         self.membership.restoring.insert(partition, Restoring { number, reached, sealed_offset });
-        self.commands.push_back(Command::Restore { number, partition, sealed_offset, is_new: false });
+        self.commands.push_back(Command::Restore { number, partition, sealed_offset });
     }
 
     /// The restore of this number has ended. Ignores one that nobody awaits any more, because its partition has gone since.
@@ -257,7 +257,7 @@ impl Core {
         let (mut first, mut partitions, mut records) = (None, 0, 0);
         for Assigned { partition, committed, .. } in all {
             let Some(committed) = committed.filter(|&committed| committed > 0) else { continue };
-            let segment = restored[partition].segment_or_older();
+            let segment = restored[partition].segment.as_deref();
             if let Some(segment) = segment.filter(|segment| is_other(segment, &self.config.stages)) {
                 first.get_or_insert_with(|| segment.to_owned());
                 partitions += 1;

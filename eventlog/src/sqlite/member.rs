@@ -117,7 +117,7 @@ fn lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a lock file of a stranger, and closes one to others that an older version left open to them.
+/// Refuses a lock file of a stranger, and closes one that is open to others.
 fn keep_from_strangers(file: &File, log: &Path) -> std::io::Result<()> {
     let (metadata, own) = (file.metadata()?, rustix::process::geteuid().as_raw());
     let owner = metadata.uid();
@@ -191,7 +191,6 @@ mod tests {
         let path = lock_path(&log, "engine");
         drop(join("sqlite:log.db", &log, "engine").unwrap());
         assert_eq!(mode(&path), 0o600);
-        // As older versions made them.
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
         drop(join("sqlite:log.db", &log, "engine").unwrap());
         assert_eq!(mode(&path), 0o600);

@@ -7,7 +7,6 @@ use super::open::{AGGRESSORS, OpenBar, Trade};
 use super::quotes::{Quote, RecentQuotes};
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
-use crate::rules::Rules;
 use crate::state::{get_u8, put_u8};
 
 /// What fills a bar.
@@ -22,7 +21,6 @@ pub(crate) enum Fill {
 pub(crate) struct FilledBars {
     fill: Fill,
     allowed_lateness_ns: i64,
-    rules: Rules,
     /// The open bar of each slot; it has no trades where the slot has none open.
     open: Vec<OpenBar>,
     /// The recent quotes of each slot.
@@ -30,8 +28,8 @@ pub(crate) struct FilledBars {
 }
 
 impl FilledBars {
-    pub fn new(fill: Fill, allowed_lateness_ns: i64, rules: Rules) -> Self {
-        Self { fill, allowed_lateness_ns, rules, open: Vec::new(), quotes: Vec::new() }
+    pub fn new(fill: Fill, allowed_lateness_ns: i64) -> Self {
+        Self { fill, allowed_lateness_ns, open: Vec::new(), quotes: Vec::new() }
     }
 
     pub fn resize(&mut self, slots: usize) {
@@ -62,7 +60,7 @@ impl FilledBars {
                 RowKind::QUOTE => {
                     let sizes = *quote_sizes.next().expect("each quote has an entry");
                     let quote = Quote::of(rows, row, sizes);
-                    self.quotes[slot as usize].add(quote, self.allowed_lateness_ns, self.rules);
+                    self.quotes[slot as usize].add(quote, self.allowed_lateness_ns);
                     continue;
                 }
                 RowKind::WATERMARK | RowKind::BARRIER => continue,
@@ -111,10 +109,10 @@ impl FilledBars {
     /// Writes for each slot its quotes, whether a bar is open, and the bar.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (bar, quotes) in self.open.iter().zip(&self.quotes) {
-            quotes.write(self.rules, out);
+            quotes.write(out);
             put_u8(out, u8::from(!bar.is_empty()));
             if !bar.is_empty() {
-                bar.write(self.rules, out);
+                bar.write(out);
             }
         }
     }
@@ -123,16 +121,15 @@ impl FilledBars {
     pub fn read(
         fill: Fill,
         allowed_lateness_ns: i64,
-        rules: Rules,
         slots: usize,
         bytes: &mut &[u8],
     ) -> Result<Self, StateError> {
-        let mut bars = Self::new(fill, allowed_lateness_ns, rules);
+        let mut bars = Self::new(fill, allowed_lateness_ns);
         for _ in 0..slots {
-            bars.quotes.push(RecentQuotes::read(rules, bytes)?);
+            bars.quotes.push(RecentQuotes::read(bytes)?);
             bars.open.push(match get_u8(bytes, "open bar")? {
                 0 => OpenBar::default(),
-                1 => OpenBar::read(rules, bytes)?,
+                1 => OpenBar::read(bytes)?,
                 found => {
                     return Err(StateError::Impossible { what: "open bar", found: format!("mark {found}") });
                 }

@@ -24,7 +24,6 @@
 //! An open bar is one record, not one entry in each of ten columns: folding a trade touches all of one bar and nothing
 //! of its neighbours, which is two cache lines here and would be ten there.
 
-mod by_arrival;
 mod closed;
 pub(crate) mod device;
 mod filled;
@@ -34,7 +33,6 @@ mod slab;
 mod spec;
 mod time;
 
-pub use by_arrival::QuotesByArrival;
 pub use closed::{BySide, ClosedBars};
 pub(crate) use open::NOTIONAL_TOO_LARGE;
 pub(crate) use quotes::Quote;

@@ -3,7 +3,6 @@
 use super::quotes::Quote;
 use crate::StateError;
 use crate::rows::{RowKind, Rows, SIZE_EXPONENT_MAX};
-use crate::rules::Rules;
 use crate::state::{get_i64, get_i128, put_i64, put_i128};
 
 /// Stands for a notional that is not known, because the bar's prices and volume could give more than 128 bits.
@@ -171,32 +170,30 @@ impl OpenBar {
         }
     }
 
-    /// Writes the bar but for its quote. Under [`Rules::First`] there are no aggressors.
-    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
+    /// Writes the bar but for its quote.
+    pub fn write(&self, out: &mut Vec<u8>) {
         for value in
             [self.open_time_ns, self.close_time_ns, self.open_e9, self.high_e9, self.low_e9, self.close_e9]
         {
             put_i64(out, value);
         }
-        let sides = if rules.are_first() { 1 } else { AGGRESSORS };
-        self.volumes_e9[..sides].iter().for_each(|volume_e9| put_i128(out, *volume_e9));
+        self.volumes_e9.iter().for_each(|volume_e9| put_i128(out, *volume_e9));
         put_i128(out, self.notional_e18);
-        self.trades[..sides].iter().for_each(|trades| put_i64(out, *trades));
+        self.trades.iter().for_each(|trades| put_i64(out, *trades));
     }
 
     /// Reads what [`OpenBar::write`] wrote.
-    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
+    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
         let mut next = || get_i64(bytes, "open bar");
         let (open_time_ns, close_time_ns) = (next()?, next()?);
         let (open_e9, high_e9, low_e9, close_e9) = (next()?, next()?, next()?, next()?);
-        let sides = if rules.are_first() { 1 } else { AGGRESSORS };
         let mut volumes_e9 = [0; AGGRESSORS];
-        for volume_e9 in &mut volumes_e9[..sides] {
+        for volume_e9 in &mut volumes_e9 {
             *volume_e9 = get_i128(bytes, "open bar volume")?;
         }
         let notional_e18 = get_i128(bytes, "open bar notional")?;
         let mut trades = [0; AGGRESSORS];
-        for trades in &mut trades[..sides] {
+        for trades in &mut trades {
             *trades = get_i64(bytes, "open bar trades")?;
         }
         let prices = low_e9 <= open_e9 && open_e9 <= high_e9 && low_e9 <= close_e9 && close_e9 <= high_e9;

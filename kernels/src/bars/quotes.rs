@@ -4,13 +4,10 @@ use std::collections::VecDeque;
 
 use crate::StateError;
 use crate::rows::{ABSENT, Rows, SIZE_EXPONENT_MAX};
-use crate::rules::Rules;
 use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
 /// The most quotes that bars by count or volume keep for a slot.
 pub const RECENT_QUOTES_MAX: usize = 256;
-/// The same under [`Rules::First`].
-const FORMER_RECENT_QUOTES_MAX: usize = 64;
 
 /// Stands for the size of a side of a quote that is kept no more.
 pub const FORGOTTEN: i64 = -2;
@@ -37,22 +34,17 @@ impl Top {
         self.sizes.map(|size| if size < 0 { size.into() } else { i128::from(size) * unit })
     }
 
-    /// Writes prices, and under newer rules sizes.
-    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
+    /// Writes prices and sizes.
+    pub fn write(&self, out: &mut Vec<u8>) {
         self.prices_e9.into_iter().for_each(|price| put_i64(out, price));
-        if !rules.are_first() {
-            self.sizes.into_iter().for_each(|size| put_i64(out, size));
-            put_u8(out, self.exponent as u8);
-        }
+        self.sizes.into_iter().for_each(|size| put_i64(out, size));
+        put_u8(out, self.exponent as u8);
     }
 
     /// Reads what [`Top::write`] wrote.
-    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
+    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
         let mut next = || get_i64(bytes, "quote");
         let prices_e9 = [next()?, next()?];
-        if rules.are_first() {
-            return Ok(Self { prices_e9, ..Self::NONE });
-        }
         let sizes = [next()?, next()?];
         let exponent = u32::from(get_u8(bytes, "unit of a quote's sizes")?);
         if exponent > SIZE_EXPONENT_MAX || sizes.iter().any(|&size| size < ABSENT) {
@@ -88,14 +80,14 @@ impl Quote {
     }
 
     /// Writes the quote.
-    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         put_i64(out, self.time_ns);
-        self.top.write(rules, out);
+        self.top.write(out);
     }
 
     /// Reads what [`Quote::write`] wrote.
-    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
-        Ok(Self { time_ns: get_i64(bytes, "quote")?, top: Top::read(rules, bytes)? })
+    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
+        Ok(Self { time_ns: get_i64(bytes, "quote")?, top: Top::read(bytes)? })
     }
 }
 
@@ -114,12 +106,11 @@ pub(crate) struct RecentQuotes {
 impl RecentQuotes {
     /// Takes in a quote that arrived after those before.
     #[inline]
-    pub fn add(&mut self, quote: Quote, allowed_lateness_ns: i64, rules: Rules) {
-        let max = if rules.are_first() { FORMER_RECENT_QUOTES_MAX } else { RECENT_QUOTES_MAX };
+    pub fn add(&mut self, quote: Quote, allowed_lateness_ns: i64) {
         let newer = self.quotes.iter().rev().take_while(|kept| kept.time_ns > quote.time_ns).count();
-        if self.quotes.len() == max {
+        if self.quotes.len() == RECENT_QUOTES_MAX {
             self.has_forgotten = true;
-            if newer == max {
+            if newer == RECENT_QUOTES_MAX {
                 return;
             }
             self.quotes.pop_front();
@@ -144,30 +135,25 @@ impl RecentQuotes {
         self.quotes.iter()
     }
 
-    /// Writes how many quotes there are, and each, oldest first; under newer rules whether one was dropped before.
-    pub fn write(&self, rules: Rules, out: &mut Vec<u8>) {
-        if !rules.are_first() {
-            put_u8(out, u8::from(self.has_forgotten));
-        }
+    /// Writes whether a quote was dropped before, how many there are, and each, oldest first.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_u8(out, u8::from(self.has_forgotten));
         put_u32(out, self.quotes.len() as u32);
-        self.quotes.iter().for_each(|quote| quote.write(rules, out));
+        self.quotes.iter().for_each(|quote| quote.write(out));
     }
 
     /// Reads what [`RecentQuotes::write`] wrote.
-    pub fn read(rules: Rules, bytes: &mut &[u8]) -> Result<Self, StateError> {
+    pub fn read(bytes: &mut &[u8]) -> Result<Self, StateError> {
         let impossible = |found| StateError::Impossible { what: "recent quotes", found };
-        let has_forgotten = match rules {
-            Rules::First => false,
-            Rules::Second => match get_u8(bytes, "recent quotes")? {
-                mark @ 0..=1 => mark == 1,
-                mark => return Err(impossible(format!("mark {mark}"))),
-            },
+        let has_forgotten = match get_u8(bytes, "recent quotes")? {
+            mark @ 0..=1 => mark == 1,
+            mark => return Err(impossible(format!("mark {mark}"))),
         };
         let count = get_u32(bytes, "recent quotes")? as usize;
         if count > RECENT_QUOTES_MAX {
             return Err(impossible(format!("{count} quotes")));
         }
-        let quotes = (0..count).map(|_| Quote::read(rules, bytes)).collect::<Result<VecDeque<_>, _>>()?;
+        let quotes = (0..count).map(|_| Quote::read(bytes)).collect::<Result<VecDeque<_>, _>>()?;
         if !quotes.iter().is_sorted_by_key(|quote| quote.time_ns) {
             return Err(impossible("quotes that are not in the order of their event times".to_owned()));
         }

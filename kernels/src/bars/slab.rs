@@ -8,19 +8,15 @@ use super::spec::BarSpec;
 use super::time::TimeBars;
 use crate::StateError;
 use crate::rows::Rows;
-use crate::rules::Rules;
 use crate::state::{expect_head, expect_i64, put_head, put_i64};
 
 /// Version of the state's bytes.
 const STATE_VERSION: u32 = 3;
-/// The same under [`Rules::First`].
-const FORMER_STATE_VERSION: u32 = 2;
 
 /// Open bars of one specification for all slots of a group.
 #[derive(Clone, Debug)]
 pub struct BarSlab {
     spec: BarSpec,
-    rules: Rules,
     slots: usize,
     pub(super) open: OpenBars,
 }
@@ -33,18 +29,18 @@ pub(super) enum OpenBars {
 
 impl BarSlab {
     /// A slab with no slots. The specification must have passed [`BarSpec::check`] with the same lateness.
-    pub fn new(spec: BarSpec, allowed_lateness_ns: i64, rules: Rules) -> Self {
+    pub fn new(spec: BarSpec, allowed_lateness_ns: i64) -> Self {
         let open_max = spec.open_bars_max(allowed_lateness_ns);
         let open = match spec {
-            BarSpec::Time { interval_ns } => OpenBars::Time(TimeBars::new(interval_ns, open_max, rules)),
+            BarSpec::Time { interval_ns } => OpenBars::Time(TimeBars::new(interval_ns, open_max)),
             BarSpec::Ticks { count } => {
-                OpenBars::Filled(FilledBars::new(Fill::Trades(count), allowed_lateness_ns, rules))
+                OpenBars::Filled(FilledBars::new(Fill::Trades(count), allowed_lateness_ns))
             }
             BarSpec::Volume { volume_e9 } => {
-                OpenBars::Filled(FilledBars::new(Fill::VolumeE9(volume_e9), allowed_lateness_ns, rules))
+                OpenBars::Filled(FilledBars::new(Fill::VolumeE9(volume_e9), allowed_lateness_ns))
             }
         };
-        Self { spec, rules, slots: 0, open }
+        Self { spec, slots: 0, open }
     }
 
     /// Makes room for `slots` slots; there are never fewer than before.
@@ -94,7 +90,7 @@ impl BarSlab {
 
     /// Adds the state's bytes: equal states have equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        put_head(out, state_version(self.rules), self.slots);
+        put_head(out, STATE_VERSION, self.slots);
         let (kind, parameter) = kind_and_parameter(self.spec);
         put_i64(out, kind);
         put_i64(out, parameter);
@@ -104,44 +100,34 @@ impl BarSlab {
         }
     }
 
-    /// Reads what [`BarSlab::write`] wrote for the same specification, lateness, rules and number of slots, and moves `bytes` behind it.
+    /// Reads what [`BarSlab::write`] wrote for the same specification, lateness and number of slots, and moves `bytes` behind it.
     pub fn read(
         spec: BarSpec,
         allowed_lateness_ns: i64,
-        rules: Rules,
         slots: usize,
         bytes: &mut &[u8],
     ) -> Result<Self, StateError> {
-        expect_head(bytes, "bar state", state_version(rules), slots)?;
+        expect_head(bytes, "bar state", STATE_VERSION, slots)?;
         let (kind, parameter) = kind_and_parameter(spec);
         expect_i64(bytes, "kind of bars", kind)?;
         expect_i64(bytes, "interval, count or volume", parameter)?;
         let open_max = spec.open_bars_max(allowed_lateness_ns);
         let open = match spec {
             BarSpec::Time { interval_ns } => {
-                OpenBars::Time(TimeBars::read(interval_ns, open_max, rules, slots, bytes)?)
+                OpenBars::Time(TimeBars::read(interval_ns, open_max, slots, bytes)?)
             }
-            BarSpec::Ticks { count } => OpenBars::Filled(FilledBars::read(
-                Fill::Trades(count),
-                allowed_lateness_ns,
-                rules,
-                slots,
-                bytes,
-            )?),
+            BarSpec::Ticks { count } => {
+                OpenBars::Filled(FilledBars::read(Fill::Trades(count), allowed_lateness_ns, slots, bytes)?)
+            }
             BarSpec::Volume { volume_e9 } => OpenBars::Filled(FilledBars::read(
                 Fill::VolumeE9(volume_e9),
                 allowed_lateness_ns,
-                rules,
                 slots,
                 bytes,
             )?),
         };
-        Ok(Self { spec, rules, slots, open })
+        Ok(Self { spec, slots, open })
     }
-}
-
-fn state_version(rules: Rules) -> u32 {
-    if rules.are_first() { FORMER_STATE_VERSION } else { STATE_VERSION }
 }
 
 fn kind_and_parameter(spec: BarSpec) -> (i64, i64) {

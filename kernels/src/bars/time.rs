@@ -7,14 +7,12 @@ use super::open::{OpenBar, Trade};
 use super::quotes::{Quote, Top};
 use crate::StateError;
 use crate::rows::{RowKind, Rows};
-use crate::rules::Rules;
 use crate::state::{get_i64, get_u8, get_u32, put_i64, put_u8, put_u32};
 
 /// Open bars of one interval, oldest first. How many there are is bounded by the lateness that the watermark allows.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeBars {
     interval_ns: i64,
-    rules: Rules,
     /// The most bars that may be open at once.
     open_max: i64,
     slots: usize,
@@ -75,17 +73,9 @@ impl Current {
 }
 
 impl TimeBars {
-    pub fn new(interval_ns: i64, open_max: i64, rules: Rules) -> Self {
+    pub fn new(interval_ns: i64, open_max: i64) -> Self {
         assert!(interval_ns > 0, "BarSpec::check and FromStr let no such interval through");
-        Self {
-            interval_ns,
-            rules,
-            open_max,
-            slots: 0,
-            open: Vec::new(),
-            spare: Vec::new(),
-            last_quotes: Vec::new(),
-        }
+        Self { interval_ns, open_max, slots: 0, open: Vec::new(), spare: Vec::new(), last_quotes: Vec::new() }
     }
 
     pub fn resize(&mut self, slots: usize) {
@@ -235,35 +225,30 @@ impl TimeBars {
     /// first.
     pub fn write(&self, out: &mut Vec<u8>) {
         for slot in 0..self.slots {
-            self.last_quotes[slot].write(self.rules, out);
+            self.last_quotes[slot].write(out);
             put_u32(out, self.of_slot(slot).count() as u32);
             for (number, bar) in self.of_slot(slot) {
                 put_i64(out, number);
                 put_u8(out, u8::from(!bar.is_empty()) | u8::from(bar.quote.is_some()) << 1);
                 if !bar.is_empty() {
-                    bar.write(self.rules, out);
+                    bar.write(out);
                 }
                 if let Some(quote) = bar.quote {
-                    quote.write(self.rules, out);
+                    quote.write(out);
                 }
             }
         }
     }
 
     /// Reads an open bar with this number.
-    fn read_bar(
-        number: i64,
-        interval_ns: i64,
-        rules: Rules,
-        bytes: &mut &[u8],
-    ) -> Result<OpenBar, StateError> {
+    fn read_bar(number: i64, interval_ns: i64, bytes: &mut &[u8]) -> Result<OpenBar, StateError> {
         let parts = get_u8(bytes, "parts of an open bar")?;
         if !(1..=3).contains(&parts) {
             let found = format!("parts {parts:#b}");
             return Err(StateError::Impossible { what: "open bar", found });
         }
-        let of_trades = if parts & 1 == 0 { OpenBar::default() } else { OpenBar::read(rules, bytes)? };
-        let quote = if parts & 2 == 0 { None } else { Some(Quote::read(rules, bytes)?) };
+        let of_trades = if parts & 1 == 0 { OpenBar::default() } else { OpenBar::read(bytes)? };
+        let quote = if parts & 2 == 0 { None } else { Some(Quote::read(bytes)?) };
         let bar = OpenBar { quote, ..of_trades };
         let within = |time_ns: i64| time_ns.div_euclid(interval_ns) == number;
         let of_trades = bar.is_empty()
@@ -282,18 +267,17 @@ impl TimeBars {
     pub fn read(
         interval_ns: i64,
         open_max: i64,
-        rules: Rules,
         slots: usize,
         bytes: &mut &[u8],
     ) -> Result<Self, StateError> {
-        let mut bars = Self::new(interval_ns, open_max, rules);
+        let mut bars = Self::new(interval_ns, open_max);
         bars.resize(slots);
         for slot in 0..slots {
-            bars.last_quotes[slot] = Top::read(rules, bytes)?;
+            bars.last_quotes[slot] = Top::read(bytes)?;
             let mut last = None;
             for _ in 0..get_u32(bytes, "open bars")? {
                 let number = get_i64(bytes, "open bar number")?;
-                let bar = Self::read_bar(number, interval_ns, rules, bytes)?;
+                let bar = Self::read_bar(number, interval_ns, bytes)?;
                 if last.is_some_and(|last| last >= number) {
                     let found = format!("bar {number} after {last:?}");
                     return Err(StateError::Impossible { what: "open bar numbers", found });

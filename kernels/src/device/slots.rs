@@ -4,7 +4,6 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Address;
 use super::slab::SlabConfig;
-use crate::Rules;
 use crate::bars::BarSlab;
 use crate::bars::device::{DeviceBar, quote_words};
 use crate::indicators::IndicatorSlab;
@@ -146,7 +145,7 @@ pub(super) fn unpack(config: &SlabConfig, slots: usize, mut packed: &[u64], stat
             .map(|words| bytemuck::pod_read_unaligned(bytemuck::cast_slice(words)))
             .collect();
         let open_count = take(1);
-        *of_spec.bars = BarSlab::new(*spec, config.allowed_lateness_ns, Rules::NEWEST);
+        *of_spec.bars = BarSlab::new(*spec, config.allowed_lateness_ns);
         of_spec.bars.resize(slots);
         let mut arrays = IndicatorArrays::new(&config.indicators, slots);
         for numbers in

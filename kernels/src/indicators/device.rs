@@ -6,7 +6,6 @@ use super::formulas::Period;
 use super::slab::IndicatorSlab;
 use super::table::{IndicatorParams, KEPT};
 use super::windows::{MOMENTS_MAX, MomentsWindow, QUANTITIES, Windows};
-use crate::Rules;
 use crate::device::ClosedBarsArgs;
 use crate::signals::SignalParams;
 
@@ -55,9 +54,9 @@ struct MomentsConstants {
 }
 
 impl IndicatorConstants {
-    /// The constants of windows that have passed [`IndicatorParams::check`], under the newest rules.
+    /// The constants of windows that have passed [`IndicatorParams::check`].
     pub fn new(params: &IndicatorParams, signals: &SignalParams) -> Self {
-        let windows = Windows::new(params, signals, Rules::NEWEST);
+        let windows = Windows::new(params, signals);
         let period = |length| Period::new(length).constants();
         let mut moments = [MomentsConstants::default(); MOMENTS_MAX];
         for (constants, window) in moments.iter_mut().zip(&windows.moments) {
@@ -120,7 +119,7 @@ impl IndicatorArrays {
     /// Slots without bars.
     pub fn new(params: &IndicatorParams, capacity: usize) -> Self {
         // Their lengths are all that matters.
-        let windows = Windows::new(params, &SignalParams::default(), Rules::NEWEST);
+        let windows = Windows::new(params, &SignalParams::default());
         let zeros = |columns: usize| vec![0.0; columns * capacity];
         Self {
             capacity,

@@ -162,14 +162,6 @@ pub(super) fn squared_return(close: f64, previous_close: f64) -> f64 {
     if (close > 0.0) & (previous_close > 0.0) { change * change } else { f64::INFINITY }
 }
 
-/// The same under [`crate::Rules::First`], with the rounding of the quotient.
-#[inline(always)]
-pub(super) fn former_squared_return(close: f64, previous_close: f64) -> f64 {
-    let change = crate::math::ln_of_positive(close / previous_close);
-    // Both conditions are evaluated: `&&` would be a branch.
-    if (close > 0.0) & (previous_close > 0.0) { change * change } else { f64::INFINITY }
-}
-
 #[inline(always)]
 pub(super) fn realised_volatility(squares: f64) -> f64 {
     if squares < f64::INFINITY { squares.sqrt() } else { f64::NAN }

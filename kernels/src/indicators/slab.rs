@@ -8,14 +8,12 @@ use super::table::IndicatorParams;
 use super::windows::{QUANTITIES, Windows};
 use crate::bars::ClosedBars;
 use crate::isa::Isa;
-use crate::rules::Rules;
 use crate::signals::SignalParams;
 
 /// Indicator state of all slots of a group.
 #[derive(Clone, Debug)]
 pub struct IndicatorSlab {
     pub(super) params: IndicatorParams,
-    pub(super) rules: Rules,
     pub(super) slots: usize,
     pub(super) averages: Averages,
     /// The numbers that [`super::averages`] keeps, then the sums over [`super::windows`].
@@ -28,13 +26,12 @@ pub struct IndicatorSlab {
 impl IndicatorSlab {
     /// A slab with no slots. The parameters must have passed [`IndicatorParams::check`]; of those of signals, the lines matter on which
     /// values may lie.
-    pub fn new(params: IndicatorParams, signals: &SignalParams, rules: Rules) -> Self {
+    pub fn new(params: IndicatorParams, signals: &SignalParams) -> Self {
         Self {
-            rules,
             slots: 0,
             averages: Averages::new(&params),
             columns: Columns::default(),
-            windows: Windows::new(&params, signals, rules),
+            windows: Windows::new(&params, signals),
             has_further: params.has_further(),
             params,
         }

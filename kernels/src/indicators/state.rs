@@ -8,9 +8,9 @@ use super::rolling::MOMENTS;
 use super::slab::IndicatorSlab;
 use super::table::IndicatorParams;
 use super::windows::{MOMENTS_OF_CLOSES, QUANTITIES, SQUARED_RETURNS, WEIGHTS};
+use crate::StateError;
 use crate::signals::SignalParams;
 use crate::state::{expect_head, expect_i64, get_f64, get_i64, put_f64, put_head, put_i64};
-use crate::{Rules, StateError};
 
 const STATE_VERSION: u32 = 1;
 
@@ -53,7 +53,6 @@ impl IndicatorSlab {
     pub fn read(
         params: IndicatorParams,
         signals: &SignalParams,
-        rules: Rules,
         slots: usize,
         bytes: &mut &[u8],
     ) -> Result<Self, StateError> {
@@ -61,7 +60,7 @@ impl IndicatorSlab {
         for (name, window) in params.windows() {
             expect_i64(bytes, name, window.into())?;
         }
-        let mut slab = Self::new(params, signals, rules);
+        let mut slab = Self::new(params, signals);
         slab.resize(slots);
         for slot in 0..slots {
             let bars = get_i64(bytes, "number of bars")?;

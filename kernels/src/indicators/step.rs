@@ -129,7 +129,7 @@ impl<const ON: bool> Step<'_, ON> {
         place: &P,
         bars_before: [f64; L],
     ) {
-        let IndicatorSlab { averages, columns, windows, rules, .. } = &mut *self.slab;
+        let IndicatorSlab { averages, columns, windows, .. } = &mut *self.slab;
         // One length for all: a block is checked once.
         let blocks = columns.blocks.as_mut_slice();
         let prices = Prices {
@@ -145,16 +145,8 @@ impl<const ON: bool> Step<'_, ON> {
         for lane in 0..L {
             state[BARS][lane] = bars_before[lane] + 1.0;
         }
-        if rules.are_first() {
-            for lane in 0..L {
-                squared_return[lane] =
-                    formulas::former_squared_return(prices.close[lane], state[PREVIOUS_CLOSE][lane]);
-            }
-        } else {
-            for lane in 0..L {
-                squared_return[lane] =
-                    formulas::squared_return(prices.close[lane], state[PREVIOUS_CLOSE][lane]);
-            }
+        for lane in 0..L {
+            squared_return[lane] = formulas::squared_return(prices.close[lane], state[PREVIOUS_CLOSE][lane]);
         }
         averages.step::<L, SETTLED>(state, &prices, &mut lanes);
         state[PREVIOUS_CLOSE] = prices.close;

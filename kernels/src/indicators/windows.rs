@@ -10,7 +10,6 @@ use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
 use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
 use super::ties::{Line, settled, settled_band};
-use crate::Rules;
 use crate::signals::SignalParams;
 
 /// SMA, Bollinger bands and z-score may have windows of different lengths.
@@ -48,7 +47,7 @@ pub(super) struct MomentsWindow {
     /// Width of the Bollinger bands, if these need the moments.
     pub bollinger: Option<f64>,
     pub zscore: bool,
-    /// The lines on which a close may lie: of the bands, and of the z-score's threshold. None under [`Rules::First`].
+    /// The lines on which a close may lie: of the bands, and of the z-score's threshold.
     pub lines: [Line; 2],
     /// The threshold.
     pub threshold: f64,
@@ -65,20 +64,19 @@ pub(super) struct Entering<const L: usize> {
 }
 
 impl Windows {
-    pub fn new(params: &IndicatorParams, signals: &SignalParams, rules: Rules) -> Self {
+    pub fn new(params: &IndicatorParams, signals: &SignalParams) -> Self {
         let IndicatorParams { sma, bollinger, zscore, momentum, roc, vwap, realised_volatility, .. } =
             *params;
         let closes = [sma, bollinger, zscore, momentum, roc].into_iter().fold(0, u32::max);
         let mut lengths = vec![sma, bollinger, zscore];
         lengths.sort_unstable();
         lengths.dedup();
-        let line = |deviations| if rules.are_first() { Line::default() } else { Line::new(deviations) };
         let moments = lengths.into_iter().map(|length| MomentsWindow {
             rolling: RollingMoments::new(length),
             sma: sma == length,
             bollinger: (bollinger == length).then_some(params.bollinger_width),
             zscore: zscore == length,
-            lines: [line(params.bollinger_width), line(signals.zscore_threshold)],
+            lines: [Line::new(params.bollinger_width), Line::new(signals.zscore_threshold)],
             threshold: signals.zscore_threshold,
         });
         Self {

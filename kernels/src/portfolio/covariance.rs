@@ -20,8 +20,6 @@ use crate::pricing::options::check;
 
 /// A variance that is explained by other assets but for this share of it, for each asset, is taken to be explained: the rest is rounding.
 const ROUNDING: f64 = 1e-14;
-/// Where a variance is taken to be explained, the most that may remain of a covariance, as a share of its greatest possible value.
-const REST_MAX: f64 = 1e-6;
 /// How far the two halves of the matrix may differ, as a share of a covariance's greatest possible value.
 const ASYMMETRY_MAX: f64 = 1e-12;
 /// Number of rows and of columns of the matrix that a hot loop computes side by side.
@@ -95,7 +93,7 @@ pub enum CovarianceError {
         /// The greatest.
         greatest: f64,
     },
-    /// The same, as it was told before eigenvalues were looked at.
+    /// A variance is negative.
     #[error(
         "the covariance is not positive semi-definite: beside the assets before it, asset {asset} has a variance of \
          {rest:e} left, or a covariance with nothing that varies"
@@ -247,43 +245,35 @@ impl Covariance {
     /// nearest matrix without negative eigenvalues. Whether these are rounding is decided in one way for all matrices, in the module
     /// `semi_definite`.
     pub fn factor(&self) -> Result<Vec<f64>, CovarianceError> {
-        if let Ok(factor) = self.cholesky()
-            && (0..self.assets).all(|asset| factor[asset * self.assets + asset] > 0.0)
-        {
+        if let Some(factor) = self.cholesky() {
             return Ok(factor);
         }
         let factor = semi_definite::lower_factor(self.assets, &self.values);
         factor.map_err(|Indefinite { least, greatest }| CovarianceError::Indefinite { least, greatest })
     }
 
-    /// The factor as earlier versions had it (Cholesky). An asset that varies only with those before it
-    /// has a column of zeros. Rounding is forgiven: a negative eigenvalue is no error as long as it shows as less than 1e-14 of a
-    /// variance for each asset.
-    pub fn cholesky(&self) -> Result<Vec<f64>, CovarianceError> {
+    /// The factor by Cholesky; `None` where rounding or less is left of a variance beside the assets before it.
+    fn cholesky(&self) -> Option<Vec<f64>> {
         let n = self.assets;
         let mut factor = vec![0.0; n * n];
         for column in 0..n {
             let variance = self.of(column, column);
             let own = &factor[column * n..column * n + column];
             let rest = own.iter().fold(variance, |rest, number| rest - number * number);
-            let rounding = n as f64 * ROUNDING * variance;
-            if rest < -rounding {
-                return Err(CovarianceError::NotPositive { asset: column, rest });
+            // False of NaN as well.
+            let is_free = rest > n as f64 * ROUNDING * variance;
+            if !is_free {
+                return None;
             }
-            let is_free = rest > rounding;
-            let pivot = if is_free { rest.sqrt() } else { 0.0 };
+            let pivot = rest.sqrt();
             factor[column * n + column] = pivot;
             for row in column + 1..n {
                 let [upper, lower] = [column, row].map(|row| &factor[row * n..row * n + column]);
                 let rest = upper.iter().zip(lower).fold(self.of(row, column), |rest, (u, l)| rest - u * l);
-                let most = (variance * self.of(row, row)).sqrt();
-                if !is_free && rest.abs() > REST_MAX * most {
-                    return Err(CovarianceError::NotPositive { asset: row, rest });
-                }
-                factor[row * n + column] = if is_free { rest / pivot } else { 0.0 };
+                factor[row * n + column] = rest / pivot;
             }
         }
-        Ok(factor)
+        Some(factor)
     }
 }
 

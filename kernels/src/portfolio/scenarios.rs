@@ -274,22 +274,10 @@ impl Scenarios {
 
     /// Scenarios that are drawn when they are computed.
     pub fn drawn(spec: &Drawn) -> Result<Self, ScenarioError> {
-        Self::drawn_by(spec, Covariance::factor)
-    }
-
-    /// The scenarios as earlier versions drew them, which refused some covariances of less than full rank.
-    pub fn drawn_as_before(spec: &Drawn) -> Result<Self, ScenarioError> {
-        Self::drawn_by(spec, Covariance::cholesky)
-    }
-
-    fn drawn_by(
-        spec: &Drawn,
-        factor_of: fn(&Covariance) -> Result<Vec<f64>, CovarianceError>,
-    ) -> Result<Self, ScenarioError> {
         let assets = spec.covariance.assets();
         check("horizon_years", spec.horizon_years, HORIZON_YEARS_RANGE)?;
         let root = spec.horizon_years.sqrt();
-        let factor = factor_of(spec.covariance)?.iter().map(|number| number * root).collect();
+        let factor = spec.covariance.factor()?.iter().map(|number| number * root).collect();
         let mut drifts = vec![0.0; assets];
         if !spec.means.is_empty() {
             expect("means", spec.means.len(), assets)?;

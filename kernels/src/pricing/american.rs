@@ -49,9 +49,6 @@ pub struct AmericanSpec {
     pub precision: Precision,
     /// Key of the random numbers.
     pub key: u64,
-    /// Whether the option is never exercised where the European option is worth more than exercise pays. Results of earlier versions were
-    /// made without this rule.
-    pub is_floored: bool,
 }
 
 /// An American option with its rule.
@@ -156,7 +153,7 @@ impl AmericanSimulation {
         let (spec, terms, continuations) = search.into_parts();
         let now = terms.pays(0.0);
         let discounts = (0..=spec.exercises).map(|date| exp(-(terms.step_rate * f64::from(date)))).collect();
-        let least = if spec.is_floored { terms.european.value } else { 0.0 };
+        let least = terms.european.value;
         let rule = Rule { continuations, discounts, is_now: now > 0.0 && now >= later && now >= least };
         Self { spec, terms, rule }
     }

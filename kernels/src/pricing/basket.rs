@@ -119,9 +119,6 @@ pub(crate) struct BasketTerms {
     pub discount: f64,
 }
 
-/// Makes a matrix of so many assets the factor whose product with its transpose it is.
-type FactorOf = fn(&[f64], usize) -> Result<Vec<Vec<f64>>, CorrelationError>;
-
 impl BasketSimulation {
     /// Checks all numbers.
     pub fn new(mut spec: BasketSpec) -> Result<Self, BasketError> {
@@ -132,16 +129,6 @@ impl BasketSimulation {
         if is_put_of_call {
             spec.kind = OptionKind::Put;
         }
-        Ok(Self { is_put_of_call, ..Self::by(spec, correlations::factor)? })
-    }
-
-    /// The simulation that earlier versions made: without the assets as a control of calls with great deviations, and with other
-    /// tolerances of correlations.
-    pub fn as_before(spec: BasketSpec) -> Result<Self, BasketError> {
-        Self::by(spec, correlations::cholesky)
-    }
-
-    fn by(spec: BasketSpec, factor_of: FactorOf) -> Result<Self, BasketError> {
         check("rate", spec.rate, RATE_RANGE)?;
         check("strike", spec.strike, PRICE_RANGE)?;
         check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
@@ -152,9 +139,9 @@ impl BasketSimulation {
         for (number, asset) in spec.assets.iter().enumerate() {
             asset.check(spec.rate).map_err(|error| BasketError::Asset { asset: number, error })?;
         }
-        let rows = factor_of(&spec.correlations, count)?;
+        let rows = correlations::factor(&spec.correlations, count)?;
         let terms = BasketTerms::new(&spec, &rows);
-        Ok(Self { spec, terms, is_put_of_call: false })
+        Ok(Self { spec, terms, is_put_of_call })
     }
 
     /// The specification of what is simulated.

@@ -64,13 +64,7 @@ impl Greeks {
     /// Adds price and Greeks of some options, in order.
     pub fn add(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
         self.columns.iter_mut().for_each(|column| column.reserve(range.len()));
-        isa.run(OptionsLoop::<true> { options, range, greeks: self });
-    }
-
-    /// Adds price and Greeks of some options with the bits of earlier versions, in which legs that are nearly 0 lost digits where `σ√T`
-    /// is more than 4.
-    pub fn add_as_before(&mut self, isa: Isa, options: &Options, range: Range<usize>) {
-        isa.run(OptionsLoop::<false> { options, range, greeks: self });
+        isa.run(OptionsLoop { options, range, greeks: self });
     }
 
     /// Adds the columns of others behind these.
@@ -86,14 +80,14 @@ impl Greeks {
     }
 }
 
-/// The hot loop over some options. `DIGITS` says whether legs that are nearly 0 keep all digits.
-struct OptionsLoop<'a, const DIGITS: bool> {
+/// The hot loop over some options.
+struct OptionsLoop<'a> {
     options: &'a Options,
     range: Range<usize>,
     greeks: &'a mut Greeks,
 }
 
-impl<const DIGITS: bool> HotLoop for OptionsLoop<'_, DIGITS> {
+impl HotLoop for OptionsLoop<'_> {
     #[inline(always)]
     fn run(self) {
         let OptionsLoop { options, range, greeks } = self;
@@ -103,7 +97,7 @@ impl<const DIGITS: bool> HotLoop for OptionsLoop<'_, DIGITS> {
             for column in &greeks.columns {
                 prefetch_behind(column, LANES);
             }
-            of_options::<DIGITS>(&load(options, first, count, &mut rest), &mut steps);
+            of_options(&load(options, first, count, &mut rest), &mut steps);
             for (column, found) in greeks.columns.iter_mut().zip(&steps.found) {
                 column.extend_from_slice(&found[..count]);
             }
@@ -222,7 +216,7 @@ impl Discounted {
 /// that is out of the money – the call where the strike is above the forward, else the put – is what Mills's ratio falls from the
 /// one to the other, and the other option has that and what it is worth without volatility.
 #[inline(always)]
-fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Intermediates) {
+fn of_options(given: &Given, steps: &mut Intermediates) {
     let Given([sign, spot, strike, rate, carry, volatility, years]) = given;
     let Intermediates { d1, d2, root, deviation, inverse, .. } = steps;
     for lane in 0..LANES {
@@ -270,7 +264,7 @@ fn of_options<const DIGITS: bool>(given: &Given, steps: &mut Intermediates) {
         let inner = sign[lane] * forward[lane] + outer;
         price[lane] = if is_outer { outer } else { inner };
         // A leg of the other option is what this one's leaves of the whole. Where that is little, it comes from Mills's ratio directly.
-        let rest = if DIGITS & (near < DEEP) { mills.near } else { whole[lane] - larger };
+        let rest = if near < DEEP { mills.near } else { whole[lane] - larger };
         let lesser = if is_call { cash_whole[lane] - smaller } else { asset_whole[lane] - smaller };
         let (inner_asset, inner_cash) = if is_call { (rest, lesser) } else { (lesser, rest) };
         asset[lane] = if is_outer { outer_asset } else { inner_asset };

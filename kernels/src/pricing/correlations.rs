@@ -57,24 +57,13 @@ pub enum CorrelationError {
         /// The greatest.
         greatest: f64,
     },
-    /// The same, as it was told before eigenvalues were looked at.
-    #[error(
-        "correlations is not positive semi-definite: those of asset {asset} contradict each other, \
-         given those of the assets before it; move them towards 0"
-    )]
-    Indefinite {
-        /// The first asset that cannot have its correlations.
-        asset: usize,
-    },
 }
 
 /// The lower triangular L with `L·Lᵀ` the matrix, row by row without what is above the diagonal: by Cholesky where every asset moves by
 /// itself, else of the nearest matrix without negative eigenvalues, which is the check of covariances too.
 pub(crate) fn factor(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>>, CorrelationError> {
     check(correlations, assets)?;
-    if let Ok(rows) = cholesky(correlations, assets)
-        && rows.iter().enumerate().all(|(row, factors)| factors[row] > 0.0)
-    {
+    if let Some(rows) = cholesky(correlations, assets) {
         return Ok(rows);
     }
     let factor = semi_definite::lower_factor(assets, correlations)
@@ -82,29 +71,25 @@ pub(crate) fn factor(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>
     Ok(factor.chunks_exact(assets).enumerate().map(|(row, factors)| factors[..=row].to_vec()).collect())
 }
 
-/// The factor as earlier versions had it (Cholesky). Where a variance is all
-/// explained by the assets before, its column is 0: so the matrix may be semi-definite.
-pub(crate) fn cholesky(correlations: &[f64], assets: usize) -> Result<Vec<Vec<f64>>, CorrelationError> {
-    check(correlations, assets)?;
+/// The factor by Cholesky; `None` where nothing is left of a variance beside the assets before it.
+fn cholesky(correlations: &[f64], assets: usize) -> Option<Vec<Vec<f64>>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(assets);
     for row in 0..assets {
         let mut factors: Vec<f64> = Vec::with_capacity(row + 1);
         for column in 0..row {
             let rest = correlations[row * assets + column] - product(&factors, &rows[column]);
-            let pivot = rows[column][column];
-            if pivot == 0.0 && rest.abs() > 2.0 * TOLERANCE.sqrt() {
-                return Err(CorrelationError::Indefinite { asset: row });
-            }
-            factors.push(if pivot == 0.0 { 0.0 } else { rest / pivot });
+            factors.push(rest / rows[column][column]);
         }
         let rest = 1.0 - product(&factors, &factors);
-        if rest < -2.0 * TOLERANCE.sqrt() {
-            return Err(CorrelationError::Indefinite { asset: row });
+        // False of NaN as well.
+        let is_free = rest > TOLERANCE;
+        if !is_free {
+            return None;
         }
-        factors.push(if rest > TOLERANCE { rest.sqrt() } else { 0.0 });
+        factors.push(rest.sqrt());
         rows.push(factors);
     }
-    Ok(rows)
+    Some(rows)
 }
 
 /// Sum of products of the first numbers of both, as many as the shorter has, added in order.
@@ -147,7 +132,7 @@ mod tests {
         let root = 0.75_f64.sqrt();
         let given =
             [1.0, 0.5, root, -1.0, 0.5, 1.0, root, -0.5, root, root, 1.0, -root, -1.0, -0.5, -root, 1.0];
-        let rows = cholesky(&given, 4).unwrap();
+        let rows = factor(&given, 4).unwrap();
         assert_eq!((rows[2][2], rows[3][3]), (0.0, 0.0));
         for row in 0..4 {
             for column in 0..4 {
@@ -160,18 +145,20 @@ mod tests {
     #[test]
     fn what_is_no_correlation_is_named() {
         use CorrelationError::*;
-        assert_eq!(cholesky(&[1.0; 3], 2), Err(Size { given: 3, wanted: 4 }));
-        assert_eq!(cholesky(&[1.0, 0.0, 0.0, 0.9], 2), Err(Diagonal { asset: 1, value: 0.9 }));
-        assert_eq!(cholesky(&[1.0, 0.0, 1.5, 1.0], 2), Err(Range { row: 1, column: 0, value: 1.5 }));
-        assert_eq!(cholesky(&[1.0, 0.1, 0.2, 1.0], 2), Err(Asymmetric { row: 1, column: 0 }));
-        assert_eq!(cholesky(&[1.0, f64::NAN, 0.2, 1.0], 2), Err(Asymmetric { row: 1, column: 0 }));
-        let of = |third: f64| cholesky(&[1.0, 0.9, third, 0.9, 1.0, 0.9, third, 0.9, 1.0], 3);
+        assert_eq!(factor(&[1.0; 3], 2), Err(Size { given: 3, wanted: 4 }));
+        assert_eq!(factor(&[1.0, 0.0, 0.0, 0.9], 2), Err(Diagonal { asset: 1, value: 0.9 }));
+        assert_eq!(factor(&[1.0, 0.0, 1.5, 1.0], 2), Err(Range { row: 1, column: 0, value: 1.5 }));
+        assert_eq!(factor(&[1.0, 0.1, 0.2, 1.0], 2), Err(Asymmetric { row: 1, column: 0 }));
+        assert_eq!(factor(&[1.0, f64::NAN, 0.2, 1.0], 2), Err(Asymmetric { row: 1, column: 0 }));
+        let of = |third: f64| factor(&[1.0, 0.9, third, 0.9, 1.0, 0.9, third, 0.9, 1.0], 3);
         assert!(of(0.63).is_ok());
-        assert_eq!(of(0.6), Err(Indefinite { asset: 2 }));
+        assert!(matches!(of(0.6), Err(Negative { least: ..0.0, .. })));
         // Equal assets that are correlated otherwise.
-        let unequal = cholesky(&[1.0, 1.0, 0.5, 1.0, 1.0, 0.4, 0.5, 0.4, 1.0], 3);
-        assert_eq!(unequal, Err(Indefinite { asset: 2 }));
+        let unequal = factor(&[1.0, 1.0, 0.5, 1.0, 1.0, 0.4, 0.5, 0.4, 1.0], 3);
         let text = unequal.unwrap_err().to_string();
-        assert!(text.starts_with("correlations is not positive semi-definite: those of asset 2"), "{text}");
+        assert!(
+            text.starts_with("correlations is not positive semi-definite: its least eigenvalue"),
+            "{text}"
+        );
     }
 }

@@ -463,7 +463,7 @@ fn count_of(blocks: &Range<u64>) -> usize {
 
 fn points_of(spec: &SimulationSpec) -> (Vec<Directions>, Vec<BridgePoint>) {
     let directions = spec.sampling.directions(spec.steps, spec.numbers_of_step());
-    let bridge = if spec.sampling.has_bridge() { bridge_points(spec.steps) } else { Vec::new() };
+    let bridge = if spec.sampling.is_sobol() { bridge_points(spec.steps) } else { Vec::new() };
     (directions, bridge)
 }
 

@@ -195,7 +195,7 @@ impl<T: Real> Numbers<T> {
         Self {
             draws: Draws::new(),
             source: NumberSource::new(spec.sampling, spec.key, spec.steps, 1 + u32::from(has_extremes)),
-            bridge: spec.sampling.has_bridge().then(|| Box::new(Bridge::new(spec.steps))),
+            bridge: spec.sampling.is_sobol().then(|| Box::new(Bridge::new(spec.steps))),
             steps: u64::from(spec.steps),
             has_extremes,
             z: zeros,

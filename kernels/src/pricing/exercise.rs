@@ -189,8 +189,7 @@ impl HotLoop for Dates<'_> {
             } else {
                 let sums: Vec<[f64; SUMS]> =
                     blocks.map(|(values, pays)| block_sums(values, pays, discount)).collect();
-                let is_floored = search.spec.is_floored;
-                let least = if is_floored { least(&search.terms, exercises - date) } else { 0.0 };
+                let least = least(&search.terms, exercises - date);
                 Continuation { least, value: regressed(&sum_tree(&sums)) }
             };
             search.continuations[date as usize - 1] = continuation;

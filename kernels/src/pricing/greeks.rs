@@ -109,17 +109,9 @@ impl Bumped {
 impl GreekSimulation {
     /// Checks all numbers.
     pub fn new(spec: SimulationSpec) -> Result<Self, ParameterError> {
-        Simulation::new(spec).map(Self::of)
-    }
-
-    /// The Greeks of the simulation that earlier versions made.
-    pub fn as_before(spec: SimulationSpec) -> Result<Self, ParameterError> {
-        Simulation::as_before(spec).map(Self::of)
-    }
-
-    fn of(simulation: Simulation) -> Self {
+        let simulation = Simulation::new(spec)?;
         let bumped = Bumped::new(simulation.spec(), simulation.terms());
-        Self { simulation, bumped }
+        Ok(Self { simulation, bumped })
     }
 
     /// The simulation of the price alone, by the same paths.

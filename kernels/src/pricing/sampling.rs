@@ -30,21 +30,11 @@ pub enum Sampling {
     /// is a power of two. After 2^23 rounds the points come again. Pairs of paths that mirror each other are of no use with them: the
     /// points are as even on both sides by themselves.
     Sobol,
-    /// Sobol's points with a dimension for each step in the order of time, as results had it before there was a bridge.
-    SobolInTimeOrder,
 }
 
 impl Sampling {
-    /// Whether numbers are those of Sobol's points.
+    /// Whether numbers are those of Sobol's points, and so paths of several steps made by a Brownian bridge.
     pub(crate) fn is_sobol(self) -> bool {
-        match self {
-            Sampling::Random => false,
-            Sampling::Sobol | Sampling::SobolInTimeOrder => true,
-        }
-    }
-
-    /// Whether paths of several steps are made by a Brownian bridge.
-    pub(crate) fn has_bridge(self) -> bool {
         self == Sampling::Sobol
     }
 

@@ -89,8 +89,6 @@ pub struct Simulation {
     terms: Terms,
     /// By how much more the contract is worth than what is simulated in place of it.
     more: Option<Term>,
-    /// True if paths are those of earlier versions.
-    is_as_before: bool,
 }
 
 /// A price, with the number of samples that it was found from.
@@ -110,17 +108,6 @@ pub struct Estimate {
 impl Simulation {
     /// Checks all numbers.
     pub fn new(spec: SimulationSpec) -> Result<Self, ParameterError> {
-        let mut simulation = Self::as_before(spec)?;
-        simulation.is_as_before = false;
-        if let Some((put, more)) = parity::of_call(&spec) {
-            (simulation.spec, simulation.terms, simulation.more) = (put, Terms::new(&put), Some(more));
-        }
-        Ok(simulation)
-    }
-
-    /// The simulation that earlier versions made: without the asset as a control of calls with great deviations, and of options that a
-    /// barrier begins with the probability of a touch as what is missing from 1, by which small ones lose their digits.
-    pub fn as_before(spec: SimulationSpec) -> Result<Self, ParameterError> {
         spec.market.check()?;
         check("expiry_years", spec.expiry_years, EXPIRY_YEARS_RANGE)?;
         let sums_prices = matches!(spec.contract, Contract::Asian { .. });
@@ -139,7 +126,11 @@ impl Simulation {
             Contract::Lookback { strike, .. } => strike.unwrap_or(spec.market.spot),
         };
         check("strike", strike, PRICE_RANGE)?;
-        Ok(Self { spec, terms: Terms::new(&spec), more: None, is_as_before: true })
+        let (spec, more) = match parity::of_call(&spec) {
+            Some((put, more)) => (put, Some(more)),
+            None => (spec, None),
+        };
+        Ok(Self { spec, terms: Terms::new(&spec), more })
     }
 
     /// The specification of what is simulated.
@@ -160,8 +151,7 @@ impl Simulation {
     /// True if the probability of a touch is kept, and not that of none.
     pub(crate) fn knocks_in(&self) -> bool {
         let begins = |kind: BarrierKind| matches!(kind, BarrierKind::UpIn | BarrierKind::DownIn);
-        !self.is_as_before
-            && matches!(self.spec.contract, Contract::Barrier { barrier_kind, .. } if begins(barrier_kind))
+        matches!(self.spec.contract, Contract::Barrier { barrier_kind, .. } if begins(barrier_kind))
     }
 
     /// True if every path pays nothing, whatever the numbers: the barrier that ends the option is touched already.

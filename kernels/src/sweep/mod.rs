@@ -251,18 +251,7 @@ pub fn sweep(
     cost: f64,
 ) -> Result<Vec<CellResult>, SweepError> {
     check(rules, cost)?;
-    Ok(run(isa, bars, RuleBlock::all(rules, true), (rules.len(), cost)))
-}
-
-/// The results of earlier versions, for which rounding decided on which side of the mean a close lay that is the mean.
-pub fn sweep_as_before(
-    isa: Isa,
-    bars: &SweepBars,
-    rules: &[TradingRule],
-    cost: f64,
-) -> Result<Vec<CellResult>, SweepError> {
-    check(rules, cost)?;
-    Ok(run(isa, bars, RuleBlock::all(rules, false), (rules.len(), cost)))
+    Ok(run(isa, bars, RuleBlock::all(rules), (rules.len(), cost)))
 }
 
 fn run(

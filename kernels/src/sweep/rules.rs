@@ -28,20 +28,20 @@ enum Kind {
 }
 
 impl RuleBlock {
-    /// Blocks of all rules; `is_exact` says whether the side of a mean is decided exactly.
-    pub fn all(rules: &[TradingRule], is_exact: bool) -> Vec<Self> {
-        blocks(rules).iter().map(|cells| Self::new(cells, rules, is_exact)).collect()
+    /// Blocks of all rules.
+    pub fn all(rules: &[TradingRule]) -> Vec<Self> {
+        blocks(rules).iter().map(|cells| Self::new(cells, rules)).collect()
     }
 
-    fn new(cells: &[usize], rules: &[TradingRule], is_exact: bool) -> Self {
+    fn new(cells: &[usize], rules: &[TradingRule]) -> Self {
         // Lanes that are left over repeat the first.
         let of_lane = |lane: usize| rules[*cells.get(lane).unwrap_or(&cells[0])];
         let each: [TradingRule; LANES] = std::array::from_fn(of_lane);
         let kind = match each[0] {
             TradingRule::EmaCross { .. } => Kind::EmaCross(EmaCross::new(&each)),
             TradingRule::RsiReversion { .. } => Kind::Rsi(Rsi::new(&each)),
-            TradingRule::ZScoreReversion { .. } => Kind::ZScore(Bands::new(&each, is_exact)),
-            TradingRule::BandBreakout { .. } => Kind::Breakout(Bands::new(&each, is_exact)),
+            TradingRule::ZScoreReversion { .. } => Kind::ZScore(Bands::new(&each)),
+            TradingRule::BandBreakout { .. } => Kind::Breakout(Bands::new(&each)),
         };
         Self { cells: std::array::from_fn(|lane| cells.get(lane).copied()), account: Account::EMPTY, kind }
     }
@@ -295,8 +295,7 @@ struct Bands<const REVERSION: bool> {
     scale: f64,
     /// Of all prices so far, the greatest difference from the base, or share of a close.
     largest: f64,
-    /// By lane, the distance from the mean within which rounding may hide the side, as a share of the largest; negative where the side is
-    /// left to rounding.
+    /// By lane, the distance from the mean within which rounding may hide the side, as a share of the largest.
     doubt: [f64; LANES],
     exact: [WindowSum; LANES],
 }
@@ -307,7 +306,7 @@ fn doubt_of(window: u32) -> f64 {
 }
 
 impl<const REVERSION: bool> Bands<REVERSION> {
-    fn new(each: &[TradingRule; LANES], is_exact: bool) -> Self {
+    fn new(each: &[TradingRule; LANES]) -> Self {
         let of = |rule: &TradingRule| match *rule {
             TradingRule::ZScoreReversion { window, entry, exit } => (window, entry, exit),
             TradingRule::BandBreakout { window, width } => (window, width, 0.0),
@@ -323,7 +322,7 @@ impl<const REVERSION: bool> Bands<REVERSION> {
             sum: [0.0; LANES],
             squares: [0.0; LANES],
             largest: 0.0,
-            doubt: each.map(|rule| if is_exact { doubt_of(of(&rule).0) } else { -1.0 }),
+            doubt: each.map(|rule| doubt_of(of(&rule).0)),
             exact: [WindowSum::default(); LANES],
         }
     }

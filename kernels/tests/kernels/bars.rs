@@ -1,7 +1,7 @@
 //! Bars against their definition.
 
 use proptest::prelude::*;
-use warptape_kernels::{BarSlab, BarSpec, ClosedBars, QuotesByArrival, RECENT_QUOTES_MAX, Rows, Rules};
+use warptape_kernels::{BarSlab, BarSpec, ClosedBars, RECENT_QUOTES_MAX, Rows};
 
 use crate::market::Market;
 use crate::reference;
@@ -15,7 +15,7 @@ pub fn specs() -> Vec<BarSpec> {
 }
 
 fn fold(spec: BarSpec, allowed_lateness_ns: i64, slots: usize, rows: &Rows) -> ClosedBars {
-    let mut slab = BarSlab::new(spec, allowed_lateness_ns, Rules::NEWEST);
+    let mut slab = BarSlab::new(spec, allowed_lateness_ns);
     slab.resize(slots);
     let mut closed = ClosedBars::default();
     slab.fold(rows, 0..rows.len(), &mut closed);
@@ -102,11 +102,6 @@ fn a_time_bar_has_the_last_quote_by_event_time_before_its_end() {
     assert_eq!(closed.slot, [0, 0, 1, 2]);
     assert_eq!(closed.bid_price_e9, [7, 3, 1, 0]);
     assert_eq!(closed.ask_price_e9, [8, 4, 2, 0]);
-    let mut quotes = QuotesByArrival::default();
-    quotes.resize(3);
-    let mut by_arrival = closed;
-    quotes.fill(&rows, 0..rows.len(), &mut by_arrival);
-    assert_eq!(by_arrival.bid_price_e9, [3, 3, 1, 0], "the former rule");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use warptape_kernels::{
     BarSlab, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rows,
-    Rules, SignalParams, SignalSlab, StateError,
+    SignalParams, SignalSlab, StateError,
 };
 
 use crate::market::Market;
@@ -54,15 +54,11 @@ impl Chain {
         let slots = market.slots as usize;
         let mut chain = Self {
             isa,
-            bars: market
-                .specs
-                .iter()
-                .map(|spec| BarSlab::new(*spec, market.allowed_lateness_ns, Rules::NEWEST))
-                .collect(),
+            bars: market.specs.iter().map(|spec| BarSlab::new(*spec, market.allowed_lateness_ns)).collect(),
             indicators: market
                 .specs
                 .iter()
-                .map(|_| IndicatorSlab::new(params.clone(), &signal_params(), Rules::NEWEST))
+                .map(|_| IndicatorSlab::new(params.clone(), &signal_params()))
                 .collect(),
             signals: market.specs.iter().map(|_| SignalSlab::new(signal_params())).collect(),
             out: vec![Outputs::default(); market.specs.len()],
@@ -106,9 +102,8 @@ impl Chain {
     ) -> Result<(), StateError> {
         let (slots, bytes) = (market.slots as usize, &mut bytes);
         for (spec, text) in market.specs.iter().enumerate() {
-            self.bars[spec] = BarSlab::read(*text, market.allowed_lateness_ns, Rules::NEWEST, slots, bytes)?;
-            self.indicators[spec] =
-                IndicatorSlab::read(params.clone(), &signal_params(), Rules::NEWEST, slots, bytes)?;
+            self.bars[spec] = BarSlab::read(*text, market.allowed_lateness_ns, slots, bytes)?;
+            self.indicators[spec] = IndicatorSlab::read(params.clone(), &signal_params(), slots, bytes)?;
             self.signals[spec] = SignalSlab::read(signal_params(), slots, bytes)?;
         }
         assert!(bytes.is_empty(), "{} bytes were not read", bytes.len());

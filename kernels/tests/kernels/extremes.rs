@@ -1,7 +1,7 @@
 //! The greatest numbers that there are: no panic, no overflow, and the right answer where there is one.
 
 use warptape_kernels::{
-    Aggressor, BarSlab, BarSpec, ClosedBars, Indicator, IndicatorColumns, IndicatorSlab, Isa, Rows, Rules,
+    Aggressor, BarSlab, BarSpec, ClosedBars, Indicator, IndicatorColumns, IndicatorSlab, Isa, Rows,
     SignalParams, SignalSlab,
 };
 
@@ -15,11 +15,11 @@ fn run(trades: &[(i64, i64)]) -> (ClosedBars, IndicatorColumns) {
     for (index, &(price_e9, size_e9)) in trades.iter().enumerate() {
         rows.push_trade(0, 0, price_e9, size_e9, 0, index as u32);
     }
-    let mut bars = BarSlab::new(BarSpec::Ticks { count: 1 }, 0, Rules::NEWEST);
+    let mut bars = BarSlab::new(BarSpec::Ticks { count: 1 }, 0);
     bars.resize(1);
     let mut closed = ClosedBars::default();
     bars.fold(&rows, 0..rows.len(), &mut closed);
-    let mut indicators = IndicatorSlab::new(short_params(), &SignalParams::default(), Rules::NEWEST);
+    let mut indicators = IndicatorSlab::new(short_params(), &SignalParams::default());
     indicators.resize(1);
     let mut columns = IndicatorColumns::default();
     indicators.update(Isa::detect(), &closed, &mut columns);
@@ -40,7 +40,7 @@ fn a_notional_beyond_128_bits_is_not_known() {
     // Both ends of time within one bar's reach: the lateness is all of time.
     for interval_ns in [i64::MAX, i64::MAX / 1000] {
         let spec = BarSpec::Time { interval_ns };
-        let mut bars = BarSlab::new(spec, i64::MAX, Rules::NEWEST);
+        let mut bars = BarSlab::new(spec, i64::MAX);
         bars.resize(1);
         let mut closed = ClosedBars::default();
         bars.fold(&rows, 0..rows.len(), &mut closed);
@@ -70,7 +70,7 @@ fn sizes_beyond_64_bits_are_added_exactly() {
     rows.push_trade(0, 0, price_e9, 500_000_000, 0, 0);
     rows.push_trade_of(0, 0, price_e9, (whole, 9, Aggressor::Unknown), 1, 0);
     rows.push_trade_of(0, 0, price_e9, (whole * 10 + 5, 8, Aggressor::Unknown), 2, 0);
-    let mut bars = BarSlab::new(BarSpec::Ticks { count: 3 }, 0, Rules::NEWEST);
+    let mut bars = BarSlab::new(BarSpec::Ticks { count: 3 }, 0);
     bars.resize(1);
     let mut closed = ClosedBars::default();
     bars.fold(&rows, 0..rows.len(), &mut closed);
@@ -78,7 +78,7 @@ fn sizes_beyond_64_bits_are_added_exactly() {
     assert_eq!(closed.volume_e9, [volume_e9]);
     assert_eq!(closed.notional_e18, [volume_e9 * i128::from(price_e9)]);
     // A bar of so much volume is full at the trade that brings it, whole.
-    let mut bars = BarSlab::new(BarSpec::Volume { volume_e9: i64::MAX }, 0, Rules::NEWEST);
+    let mut bars = BarSlab::new(BarSpec::Volume { volume_e9: i64::MAX }, 0);
     bars.resize(1);
     closed.clear();
     bars.fold(&rows, 0..rows.len(), &mut closed);
@@ -98,7 +98,7 @@ fn prices_of_either_sign_have_exact_sums_in_any_order() {
         rows
     };
     let fold = |rows: &Rows| {
-        let mut bars = BarSlab::new(BarSpec::Ticks { count: 4 }, 0, Rules::NEWEST);
+        let mut bars = BarSlab::new(BarSpec::Ticks { count: 4 }, 0);
         bars.resize(1);
         let mut closed = ClosedBars::default();
         bars.fold(rows, 0..rows.len(), &mut closed);

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use warptape_kernels::{
-    ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, PARAMETERS, Rules,
-    SignalParams, documented_indicators,
+    ClosedBars, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, PARAMETERS, SignalParams,
+    documented_indicators,
 };
 
 use crate::chain::short_params;
@@ -12,7 +12,7 @@ use crate::market::{closed_bars, push};
 
 /// Runs bars of several times through a slab and compares each value with the definition.
 fn check(params: &IndicatorParams, slots: u32, times: &[ClosedBars]) {
-    let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default(), Rules::NEWEST);
+    let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default());
     slab.resize(slots as usize);
     let mut histories = vec![History::default(); slots as usize];
     let mut columns = IndicatorColumns::default();
@@ -104,7 +104,7 @@ fn equal_prices_have_no_deviation_and_no_movement() {
     let params = short_params();
     // A price whose sums are not exact in f64.
     let price = 123_456_789_123_456_789;
-    let mut slab = IndicatorSlab::new(params, &SignalParams::default(), Rules::NEWEST);
+    let mut slab = IndicatorSlab::new(params, &SignalParams::default());
     slab.resize(1);
     let mut columns = IndicatorColumns::default();
     for bar in 0..40 {
@@ -140,7 +140,7 @@ fn indicators_equal_ta_libs() {
     });
     for (seed, slots, bars) in [(1, 10, 700), (2, 1, 5000)] {
         let times = closed_bars(seed, slots, bars);
-        let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default(), Rules::NEWEST);
+        let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default());
         slab.resize(slots as usize);
         let mut columns = IndicatorColumns::default();
         let expected: Vec<_> = reference::histories(slots, &times)

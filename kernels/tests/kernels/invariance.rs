@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use warptape_kernels::{
-    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, Rules,
-    SignalParams,
+    ClosedBars, INDICATORS, Indicator, IndicatorColumns, IndicatorParams, IndicatorSlab, Isa, SignalParams,
 };
 
 use crate::bars::specs;
@@ -52,7 +51,7 @@ fn update(
     slots: u32,
     closed: &ClosedBars,
 ) -> (Vec<[u64; INDICATORS]>, Vec<u8>) {
-    let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default(), Rules::NEWEST);
+    let mut slab = IndicatorSlab::new(params.clone(), &SignalParams::default());
     slab.resize(slots as usize);
     let mut columns = IndicatorColumns::default();
     slab.update(isa, closed, &mut columns);
@@ -81,7 +80,7 @@ proptest! {
         // Some slots had bars before the others. Then every slot has one at each time: blocks, where slots are even.
         let params = short_params();
         let times = closed_bars(seed, slots, 180);
-        let mut together = IndicatorSlab::new(params.clone(), &SignalParams::default(), Rules::NEWEST);
+        let mut together = IndicatorSlab::new(params.clone(), &SignalParams::default());
         together.resize(slots as usize);
         let mut single = together.clone();
         let mut reversed = together.clone();

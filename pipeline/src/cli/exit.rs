@@ -60,7 +60,6 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         error.downcast_ref::<FeedLedgerError>(),
         Some(
             FeedLedgerError::Twice { .. }
-                | FeedLedgerError::FormerCount { .. }
                 | FeedLedgerError::Changed { .. }
                 | FeedLedgerError::OtherOrder { .. }
                 | FeedLedgerError::SortedGrew { .. }

@@ -23,7 +23,6 @@ use crate::publisher::Publisher;
 use crate::runtime::Topics;
 use crate::settings::Settings;
 use warptape_sources::binance_capture::BinanceCapture;
-use warptape_sources::csv::{CsvMapping, unpacked_name};
 #[cfg(feature = "dbn")]
 use warptape_sources::dbn::DbnSource;
 use warptape_sources::synth::{SynthConfig, SynthSource};
@@ -59,7 +58,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
         Box::new(move || stopping.since()),
     )?;
     // Another feed of the same inputs is refused or fenced by now, so that nobody adds to what is read here.
-    let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, canonical, common.again)?;
+    let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, common.again)?;
     let before: Vec<u64> = ledger.ticks().collect();
     let mut scales = ledger.scales().clone();
     publisher.keep(ledger);
@@ -164,29 +163,10 @@ fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     format!("feed-{}", &hasher.finalize().to_hex()[..16])
 }
 
-/// The prefixes of a mapping and of a dump's name in the words for a source of CSV files.
-const MAP: &str = " map=";
+/// The prefix of a dump's name in the words for a source of CSV files.
 const DUMP: &str = " dump=";
 /// The end of the words for a source whose rows are sorted.
 const SORTED: &str = " sorted";
-
-/// The words for a source that are the same for all that reads alike: a mapping in whatever order, a dump packed or not. Versions before wrote
-/// both as they were given.
-pub fn canonical(source: &str) -> String {
-    if let Some((rest, map)) = source.split_once(MAP)
-        && let Ok(mapping) = map.parse::<CsvMapping>()
-    {
-        return format!("{rest} mapping={}", mapping.canonical());
-    }
-    match source.split_once(DUMP) {
-        Some((rest, dump)) => {
-            // Names of dumps have no blanks.
-            let (name, options) = dump.split_at(dump.find(' ').unwrap_or(dump.len()));
-            format!("{rest}{DUMP}{}{options}", unpacked_name(name))
-        }
-        None => source.to_owned(),
-    }
-}
 
 /// Says in the words for captures and DBN that rows which are no trades are not counted.
 const COUNTING: &str = " counting=2";
@@ -215,7 +195,6 @@ fn open<'a>(
         path: Some(path.to_owned()),
         is_sorted: false,
         other_order: None,
-        former: Some(format!("{kind} {words}")),
     };
     Ok(match source {
         FeedSource::BinanceCapture(args) => {
@@ -252,13 +231,7 @@ fn open<'a>(
             let source = format!("synth symbols={symbols} seed={seed}");
             let synth = Source::Synth(Box::new(SynthSource::new(config)?.first(ticks)));
             Opened {
-                inputs: vec![FeedInput {
-                    source,
-                    path: None,
-                    is_sorted: false,
-                    other_order: None,
-                    former: None,
-                }],
+                inputs: vec![FeedInput { source, path: None, is_sorted: false, other_order: None }],
                 input: OpenedSource::Ready { source: synth, to_look_at: None },
                 common: &args.common,
             }
@@ -380,27 +353,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dump_is_one_source_however_it_is_packed() {
-        let dump = "csv venue= dump=BTCUSDT-trades-2024-08-08";
-        for packed in [".csv", ".csv.gz", ".csv.zst", ".zip", ".csv.zip"] {
-            assert_eq!(canonical(&format!("{dump}{packed}")), format!("{dump}.csv"));
-            assert_eq!(
-                canonical(&format!("{dump}{packed} round=9 sorted")),
-                format!("{dump}.csv round=9 sorted")
-            );
-        }
-        let new = "csv venue=V mapping=symbol='A:B',time=1:Nanoseconds sorted";
-        assert_eq!(canonical(new), new);
-    }
-
-    #[test]
     fn a_feed_has_one_name_in_whatever_order_its_files_are_named() {
         let input = |name: &str| FeedInput {
             source: "dbn venue=".to_owned(),
             path: Some(PathBuf::from(name)),
             is_sorted: false,
             other_order: None,
-            former: None,
         };
         let name = |inputs: &[&str]| {
             publisher_name(&Topics::new("t."), &inputs.iter().map(|name| input(name)).collect::<Vec<_>>())

@@ -56,7 +56,7 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
     let missing = MissingTopics::find(log, &settings.topics.names, &settings.topic_plan())?;
     warn_of_compaction(&missing);
     let mut names: Vec<&str> = missing.specs.iter().map(|spec| spec.name.as_str()).collect();
-    // Clusters from before there was the topic run on without it.
+    // A run needs no topic of feeds.
     names.retain(|name| purpose == Purpose::Feed || *name != settings.topics.names.feeds);
     ensure!(
         names.is_empty(),

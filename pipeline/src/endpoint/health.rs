@@ -282,9 +282,7 @@ fn ticks(view: &View<'_>) -> Component {
 /// Whether partitions have as many symbols as they may have.
 fn symbols(view: &View<'_>) -> Component {
     let partitions = &view.engine.status.partitions;
-    let Some(symbols_max) = view.watched.symbols_max else {
-        return component("symbols", State::Ok, "partitions may have any number of symbols");
-    };
+    let symbols_max = view.watched.symbols_max;
     let full = partitions.iter().filter(|partition| partition.symbols >= symbols_max as usize);
     let full: Vec<String> = full.map(|partition| partition.partition.to_string()).collect();
     if full.is_empty() {

@@ -33,7 +33,7 @@ pub struct Watched {
     /// The percentage of ticks that may be late or dead, to count as healthy.
     pub refused_percent_max: u32,
     /// The most symbols that a partition may have.
-    pub symbols_max: Option<u32>,
+    pub symbols_max: u32,
     /// The engine.
     pub progress: Arc<Progress>,
     /// Who looks whether the log answers, where it may be out of reach.
@@ -143,7 +143,7 @@ pub(super) mod tests {
                 lag_max: Duration::from_secs(15),
                 commit_max: Duration::from_secs(10),
                 refused_percent_max: 5,
-                symbols_max: Some(1_000),
+                symbols_max: 1_000,
                 progress: Arc::new(Progress::new(2)),
                 watch: None,
                 hot_state: None,

@@ -72,8 +72,8 @@ fn log_command(command: &Command, config: &Config) {
         &Command::Seek { partition, offset, generation } => {
             debug!(partition, offset, generation, "a partition is read from here");
         }
-        &Command::Restore { partition, sealed_offset, is_new, .. } => {
-            debug!(partition, sealed_offset, is_new, "the state of a partition is to be restored");
+        &Command::Restore { partition, sealed_offset, .. } => {
+            debug!(partition, sealed_offset, "the state of a partition is to be restored");
         }
         Command::ReadPages { partition, pages, .. } => {
             debug!(

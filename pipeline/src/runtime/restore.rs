@@ -25,7 +25,6 @@ use warptape_schemas::{Snapshot, decode_snapshot};
 
 use super::failpoint::{self, Failpoint};
 use super::pages::PageReader;
-use super::segment::config_in_journal;
 use super::worker::Worker;
 use super::{EngineConfig, EngineError, process_log};
 
@@ -40,7 +39,6 @@ pub(super) struct Restore {
     pub(super) number: u64,
     pub(super) partition: i32,
     pub(super) sealed_offset: i64,
-    pub(super) is_new: bool,
 }
 
 /// A task of the thread.
@@ -76,7 +74,7 @@ impl Restoring {
         let (jobs, received) = unbounded();
         let (sent, done) = bounded(1);
         let pages = PageReader::new(log.clone(), config.core.topics.snapshots.clone());
-        let mut restorer = Restorer { log, config, older_segment: None, pages };
+        let mut restorer = Restorer { log, config, pages };
         let worker = Worker::start("restore", move || {
             for job in received {
                 let Some(event) = restorer.run(job).transpose() else { continue };
@@ -139,8 +137,6 @@ impl Restoring {
 struct Restorer {
     log: Arc<dyn EventLog>,
     config: EngineConfig,
-    /// The stage configuration that was in force before this process according to the journal; `None` until the journal was asked.
-    older_segment: Option<Option<String>>,
     pages: PageReader,
 }
 
@@ -166,10 +162,9 @@ impl Restorer {
         })
     }
 
-    /// The state of a partition from the newest snapshot at or before an offset; of one that is new, also under which stage
-    /// configuration it was processed. `None` if nobody awaits it any more.
-    fn restore(&mut self, restore: &Restore, awaited: &Weak<()>) -> Result<Option<Restored>, LogError> {
-        let &Restore { partition, sealed_offset, is_new, .. } = restore;
+    /// The state of a partition from the newest snapshot at or before an offset. `None` if nobody awaits it any more.
+    fn restore(&self, restore: &Restore, awaited: &Weak<()>) -> Result<Option<Restored>, LogError> {
+        let &Restore { partition, sealed_offset, .. } = restore;
         let _span = tracing::debug_span!("restore", partition, sealed_offset).entered();
         let began = Instant::now();
         let snapshots = TopicPartition { topic: self.config.core.topics.snapshots.clone(), partition };
@@ -180,22 +175,9 @@ impl Restorer {
         restored.first = self.log.offsets(&ticks)?.first;
         // They are read again when their symbols have ticks.
         restored.pages.clear();
-        if is_new && restored.segment.is_none() && sealed_offset > 0 {
-            restored.older_segment = self.segment_in_journal()?;
-        }
         process_log::restored(partition, sealed_offset, &restored, began.elapsed());
         failpoint::reach(Failpoint::DuringRestore);
         Ok(Some(restored))
-    }
-
-    /// The stage configuration of a log from before there were records of segments: its journal has it.
-    fn segment_in_journal(&mut self) -> Result<Option<String>, LogError> {
-        if let Some(known) = &self.older_segment {
-            return Ok(known.clone());
-        }
-        let journal = &self.config.core.topics.journal;
-        let found = config_in_journal(self.log.as_ref(), journal, self.config.ordinal)?;
-        Ok(self.older_segment.insert(found).clone())
     }
 }
 

@@ -140,10 +140,7 @@ impl Shell {
             let Config { group, topics, .. } = &config.core;
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
         }
-        let decoder = TickDecoder::with_source(config.schemas.clone())
-            .with_prices(config.core.stages.numbers.prices())
-            .with_units(config.core.stages.times.have_units())
-            .by_rows(config.core.stages.rejects_rows());
+        let decoder = TickDecoder::with_source(config.schemas.clone()).by_rows(true);
         // Behind the last entry, which may have become visible since.
         let positions = journals.look()?.get(config.ordinal as usize).cloned();
         let positions = positions.unwrap_or_else(JournalPositions::beginning);
@@ -343,8 +340,8 @@ impl Outside for Shell {
             Command::Seek { partition, offset, generation } => {
                 self.command_source(SourceCommand::Seek { partition, offset, generation })?;
             }
-            Command::Restore { number, partition, sealed_offset, is_new } => {
-                self.threads.restoring.run(Restore { number, partition, sealed_offset, is_new })?;
+            Command::Restore { number, partition, sealed_offset } => {
+                self.threads.restoring.run(Restore { number, partition, sealed_offset })?;
             }
             Command::ReadPages { number, partition, pages } => {
                 self.threads.restoring.read_pages(number, partition, pages)?;

@@ -1,24 +1,10 @@
 //! The stage configuration under which a log was processed before, and how another one differs, in words.
 
-use std::time::Duration;
-
-use warptape_eventlog::{EventLog, Fetched, LogError, TopicPartition};
 use warptape_replay::{StageConfigChange, stage_config_changes};
-use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::Input;
 use warptape_stages::StageConfig;
 
-use super::journal_tail::last_record;
-
-/// Offsets at the end of a journal in which the newest configuration is looked for first.
-const LOOK_BACK: i64 = 4_096;
-/// Records and bytes of one read.
-const READ_RECORDS_MAX: usize = 1_024;
-const READ_BYTES_MAX: usize = 16 << 20;
 /// Field of latenesses by venue.
 const BY_VENUE: &str = "lateness_by_venue_ns";
-/// Wait between two looks whether the end is reached.
-const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// How a configuration differs from another, as JSON: the settings that changed.
 pub(super) fn changes(before: &str, config: &StageConfig) -> String {
@@ -51,14 +37,8 @@ fn setting(change: &StageConfigChange) -> String {
         Ok(time_ns) => (time_ns / 1_000_000).to_string(),
         Err(_) => text.to_owned(),
     };
-    if field == "numbers" {
-        return format!("prices and sizes, by the rules of this version: {before} to {after}");
-    }
     if field == "rules" {
         return format!("bars, indicators and alerts, by the rules of this version: {before} to {after}");
-    }
-    if field == "times" {
-        return format!("times of foreign schemas, by the rules of this version: {before} to {after}");
     }
     match field.strip_suffix("_ns") {
         Some(field) => format!("stages.{field}_ms: {} to {}", milliseconds(before), milliseconds(after)),
@@ -73,43 +53,6 @@ fn by_venue(config: &str) -> String {
     match &*venues.iter().map(one).collect::<Vec<_>>().join(" ") {
         "" => "nothing".to_owned(),
         venues => venues.to_owned(),
-    }
-}
-
-/// The stage configuration under which the newest ticks were processed according to a journal: that of the last process that
-/// did anything. For logs of before there were records of segments.
-pub(super) fn config_in_journal(
-    log: &dyn EventLog,
-    journal: &str,
-    ordinal: i32,
-) -> Result<Option<String>, LogError> {
-    let source = TopicPartition { topic: journal.to_owned(), partition: ordinal };
-    let Some(last) = last_record(log, journal, ordinal)? else { return Ok(None) };
-    let mut reader = log.reader(std::slice::from_ref(&source))?;
-    let first = reader.offsets(&source)?.first;
-    let mut back = LOOK_BACK;
-    loop {
-        let from = last.offset.saturating_sub(back).max(first);
-        reader.seek(&source, from)?;
-        let (mut started, mut found) = (None, None);
-        while reader.position(&source)? <= last.offset {
-            let Fetched::Records { records, .. } =
-                reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?
-            else {
-                continue;
-            };
-            for entry in records.iter().filter_map(|record| decode_journal_entry(&record.value).ok()) {
-                match entry.input {
-                    Input::Started(process) => started = Some(process.stage_config),
-                    Input::Completed(_) if started.is_some() => found = started.take(),
-                    _ => {}
-                }
-            }
-        }
-        if found.is_some() || from == first {
-            return Ok(found);
-        }
-        back = back.saturating_mul(16);
     }
 }
 

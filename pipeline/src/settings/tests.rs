@@ -81,8 +81,8 @@ fn nothing_given_is_the_defaults() {
     };
     assert_eq!(settings.scheduler.risk, risk);
     assert_eq!(settings.stages.allowed_lateness_ns, 2_000_000_000);
-    assert_eq!(settings.stages.future_max_ns, Some(4 * 86_400_000_000_000));
-    assert_eq!(settings.stages.clock_skew_max_ns, Some(60_000_000_000));
+    assert_eq!(settings.stages.future_max_ns, 4 * 86_400_000_000_000);
+    assert_eq!(settings.stages.clock_skew_max_ns, 60_000_000_000);
     assert_eq!(settings.stages.indicators, warptape_kernels::IndicatorParams::default());
     assert_eq!(settings.stages.signals, warptape_kernels::SignalParams::default());
     assert_eq!(effective.len(), KEYS.len());

@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::process::Output;
 
-use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
+use warptape_eventlog::SqliteLog;
 use warptape_schemas::tick::Tick;
-use warptape_schemas::{
-    Feed, SymbolTable, TickColumns, TickDecoder, decode_feed, decode_signal, encode_feed,
-};
+use warptape_schemas::{SymbolTable, TickColumns, TickDecoder, decode_signal};
 
 use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
@@ -392,45 +390,4 @@ fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
     std::fs::write(&path, text.replace("no row\n", "")).expect("a file");
     let (_, error) = texts(&warptape(folder, &feed), 2);
     assert!(error.contains("fed before, up to tick 2 and not to its end, and has changed since"), "{error}");
-}
-
-/// Versions before counted rows as ticks that are none: what they fed whole is known, and what they fed in part is refused.
-#[test]
-fn a_capture_that_a_former_version_fed_is_not_gone_on_with() {
-    let folder = folder();
-    let folder = folder.path();
-    let path = folder.join("day.jsonl");
-    std::fs::write(&path, captured_trade(1)).expect("a file");
-    let feed = |log: &str, more: &[&str], code: i32| {
-        let feed = ["feed", "binance-capture", "day.jsonl", "--venue", "V", "--log", log];
-        texts(&warptape(folder, &[&feed[..], more].concat()), code)
-    };
-    feed("sqlite:now.db", &[], 0);
-    let now = SqliteLog::open_existing(folder.join("now.db")).expect("the log of the feed");
-    let fed = records(&now, "feeds", 0);
-    let fed = decode_feed(&fed.last().expect("the feed is noted").value).expect("a feed");
-    assert_eq!((&*fed.source, fed.ticks), ("binance-capture counting=2 venue=V", 1));
-
-    // Five rows more were counted than there are ticks.
-    let former = Feed { source: "binance-capture venue=V".to_owned(), ticks: 6, ..fed };
-    let mut value = Vec::new();
-    encode_feed(&former, &mut value);
-    let log = SqliteLog::open(folder.join("former.db"), Durability::Process).expect("a new log");
-    log.create_topics(&[TopicSpec { name: "feeds".to_owned(), partitions: 1, ..TopicSpec::default() }])
-        .expect("a new topic");
-    let mut producer = log.producer("test").expect("a producer");
-    producer.begin().expect("a transaction");
-    let (topic, key) = ("feeds".into(), Some(former.key().into_bytes().into()));
-    let record = NewRecord { topic, partition: 0, key, value: value[..].into(), ..NewRecord::default() };
-    producer.send(record).expect("a record of the transaction");
-    producer.commit().expect("a commit");
-    drop(producer);
-
-    let (told, _) = feed("sqlite:former.db", &[], 0);
-    assert!(told.starts_with("published 0 ticks"), "{told}");
-    std::fs::write(&path, captured_trade(1) + &captured_trade(2)).expect("a file");
-    let (_, error) = feed("sqlite:former.db", &[], 2);
-    assert!(error.contains("day.jsonl: 6 ticks of it are in the log, fed by an earlier version"), "{error}");
-    let (told, _) = feed("sqlite:former.db", &["--again"], 0);
-    assert!(told.starts_with("published 2 ticks"), "{told}");
 }

@@ -147,10 +147,7 @@ impl Fold {
         Self {
             intake: PartitionIntake::new(config),
             queues: (0..groups).map(|_| GroupQueue::default()).collect(),
-            decoder: TickDecoder::with_source(options.schemas.clone())
-                .with_prices(config.numbers.prices())
-                .with_units(config.times.have_units())
-                .by_rows(config.rejects_rows()),
+            decoder: TickDecoder::with_source(options.schemas.clone()).by_rows(true),
             columns: TickColumns::default(),
             dealt: Dealt { groups: vec![Vec::new(); groups], symbols: Vec::new() },
         }

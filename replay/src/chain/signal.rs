@@ -20,7 +20,7 @@ use crate::{Progress, ReplayError, VerifyOptions};
 
 /// Words on a commit whose time the journal does not tell.
 pub(crate) const NO_COMMIT: &str = "when it was committed: that it was is certain, since a journal has entries of committed transactions alone; \
-                                    when, a later transaction says, which the last one of a process life does not have, nor have journals of older versions";
+                                    when, a later transaction says, which the last one of a process life does not have";
 
 /// Explains a signal.
 ///

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicInfo, TopicPartition, TopicSpec};
-use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::{Checkpoint, Input};
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
 
 use super::state::Fold;
 use super::window::{self, Wanted};
@@ -131,16 +130,14 @@ impl Scan {
         }
     }
 
-    fn add(&mut self, record: &Record) {
-        // What is no entry is copied as it is, and found by whoever verifies it.
-        let Ok(entry) = decode_journal_entry(&record.value) else { return };
-        self.accounts.add(&entry);
+    fn add(&mut self, entry: &JournalEntry) {
+        self.accounts.add(entry);
         self.is_headless &= !matches!(
             &entry.input,
             Input::Started(_) | Input::Checkpoint(Checkpoint { started: Some(_), .. })
         );
         if !self.is_headless {
-            self.segments.add(&entry);
+            self.segments.add(entry);
         }
         *self.next_sequences.last_mut().expect("a journal has begun") = entry.sequence.checked_add(1);
         match &entry.input {
@@ -189,7 +186,7 @@ struct Planning<'a> {
 
 impl Planning<'_> {
     /// Reads the entries of the window, widened to what can be replayed.
-    fn scan(&self, wanted: &[Wanted], is_to_end: bool) -> Result<Scan, LogError> {
+    fn scan(&self, wanted: &[Wanted], is_to_end: bool) -> Result<Scan, ReplayError> {
         let journal = &self.options.journal;
         let (mut journals, mut is_cut) = (Vec::new(), false);
         for ((partition, range), wanted) in (0..).zip(&self.cut.journal).zip(wanted) {
@@ -211,8 +208,9 @@ impl Planning<'_> {
             scan.next_sequences.push(None);
             let source = TopicPartition { topic: journal.clone(), partition };
             let mut reader = PartitionReader::open(self.log, source, range)?;
-            while let Some(record) = reader.next()? {
-                scan.add(&record);
+            // What is no entry is copied as it is, and found by whoever verifies it.
+            while let Some((_, entry)) = reader.next_entry()? {
+                scan.add(&entry);
             }
         }
         Ok(scan)
@@ -229,7 +227,7 @@ impl Planning<'_> {
         };
         for (partition, end) in (0..).zip(&self.cut.journal_ends) {
             let next = scan.filter(|scan| scan.is_cut).map_or(*end, |scan| scan.next_sequences[partition]);
-            // Journals of before said nothing of their ends.
+            // A partition that no process of the group has written has no end.
             self.commit(journal, partition as i32, end.and(next));
         }
         for (partition, next) in (0..).zip(&committed) {

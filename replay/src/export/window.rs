@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
-use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
 
+use crate::ReplayError;
 use crate::partition_reader::PartitionReader;
 
 /// Offsets that are read at once on the way back.
@@ -63,7 +63,7 @@ pub(super) fn wanted(
     journal: &str,
     ranges: &[OffsetRange],
     window: &Window,
-) -> Result<Vec<Wanted>, LogError> {
+) -> Result<Vec<Wanted>, ReplayError> {
     let mut searches = Vec::with_capacity(ranges.len());
     for (partition, range) in (0..).zip(ranges) {
         let source = TopicPartition { topic: journal.to_owned(), partition };
@@ -72,12 +72,12 @@ pub(super) fn wanted(
     }
     let own = window.partition as usize;
     if own >= ranges.len() {
-        return Err(LogError::UnknownPartition {
+        return Err(ReplayError::Log(LogError::UnknownPartition {
             url: log.url(),
             topic: journal.to_owned(),
             partition: window.partition,
             allowed: format!("0 to {}", ranges.len().saturating_sub(1)),
-        });
+        }));
     }
     let mut found = Vec::with_capacity(ranges.len());
     let mut bounds = Vec::with_capacity(2);
@@ -119,7 +119,7 @@ pub(super) fn begin_before(
     source: &TopicPartition,
     range: OffsetRange,
     since: i64,
-) -> Result<i64, LogError> {
+) -> Result<i64, ReplayError> {
     if range.first == range.next {
         return Ok(range.first);
     }
@@ -141,7 +141,7 @@ pub(super) fn end_behind(
     source: &TopicPartition,
     range: OffsetRange,
     wanted: Wanted,
-) -> Result<Option<i64>, LogError> {
+) -> Result<Option<i64>, ReplayError> {
     let Wanted { since, until } = wanted;
     if until >= range.next {
         return Ok(None);
@@ -176,7 +176,7 @@ impl Search {
     }
 
     /// The first offset whose entry, or the one that follows it, is at a bound or behind it.
-    fn first_at(&mut self, bound: Bound) -> Result<i64, LogError> {
+    fn first_at(&mut self, bound: Bound) -> Result<i64, ReplayError> {
         let is_before = |entry: &JournalEntry| match bound {
             Bound::TimeNs(at_ns) => entry.at_ns < at_ns,
             Bound::Sequence(sequence) => entry.sequence < sequence,
@@ -197,19 +197,14 @@ impl Search {
     }
 
     /// The first entry at an offset or behind it, with its own offset; what is none is passed over.
-    fn entry_from(&mut self, offset: i64) -> Result<Option<(i64, JournalEntry)>, LogError> {
+    fn entry_from(&mut self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         if offset >= self.range.next {
             return Ok(None);
         }
         if !self.reader.is_next(offset) {
             self.reader.seek(offset)?;
         }
-        while let Some(record) = self.reader.next()? {
-            if let Ok(entry) = decode_journal_entry(&record.value) {
-                return Ok(Some((record.offset, entry)));
-            }
-        }
-        Ok(None)
+        self.reader.next_entry()
     }
 
     /// Offset of the last entry in `first..next` that is such.
@@ -218,14 +213,14 @@ impl Search {
         next: i64,
         first: i64,
         is_such: impl Fn(&JournalEntry) -> bool,
-    ) -> Result<Option<i64>, LogError> {
+    ) -> Result<Option<i64>, ReplayError> {
         let mut end = next;
         while end > first {
             let begin = (end - BACK_OFFSETS).max(first);
             self.reader.seek(begin)?;
             let mut last = None;
             while let Some(record) = self.reader.next_before(end)? {
-                if decode_journal_entry(&record.value).is_ok_and(|entry| is_such(&entry)) {
+                if self.reader.entry_of(&record)?.is_some_and(|entry| is_such(&entry)) {
                     last = Some(record.offset);
                 }
             }
@@ -249,8 +244,8 @@ pub(super) fn partition_point(
     log: &dyn EventLog,
     source: TopicPartition,
     range: OffsetRange,
-    is_before: impl Fn(&Record) -> Result<bool, crate::ReplayError>,
-) -> Result<(i64, Option<i64>), crate::ReplayError> {
+    is_before: impl Fn(&Record) -> Result<bool, ReplayError>,
+) -> Result<(i64, Option<i64>), ReplayError> {
     let mut reader = PartitionReader::open(log, source, range)?;
     let (mut low, mut high, mut last) = (range.first, range.next, None);
     while low < high {

@@ -397,8 +397,7 @@ pub struct Transaction {
     pub last_ns: Option<i64>,
     /// What it has of partitions.
     pub partitions: Vec<SealedPart>,
-    /// The attempts to commit it that the journal tells of, in order. The last one is missing of the last transaction of a life or a window,
-    /// and all of journals from before they were recorded.
+    /// The attempts to commit it that the journal tells of, in order. The last one is missing of the last transaction of a life or a window.
     pub attempts: Vec<Attempt>,
 }
 

@@ -38,8 +38,7 @@ pub(super) fn check(
     };
     let is_overdue = request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= admission.at_ns);
     let mut expected = Vec::from_iter(is_overdue.then_some(overdue));
-    let tasks = RiskTask::new(request, market_of).into_iter().chain(RiskTask::of_before(request, market_of));
-    expected.extend(tasks.map(|task| {
+    expected.extend(RiskTask::new(request, market_of).ok().map(|task| {
         let whole = TaskArrived { bytes: (bytes + task.bytes()) as i64, ..of_request.clone() };
         // Portfolios that follow earlier ones have fewer units, and rates of their own.
         if matches!(request.problem, RiskProblem::Portfolio(_)) {

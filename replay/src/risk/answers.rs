@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use warptape_eventlog::{LogError, Record, TopicPartition};
-use warptape_schemas::risk::{RiskError, RiskOutcome, RiskRequest, RiskResult};
+use warptape_schemas::risk::{RULES, RiskError, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{DecodeError, decode_risk_result};
 use warptape_stages::risk::refusals;
 
@@ -84,6 +84,13 @@ impl Answers {
         result: &RiskResult,
         requests: &TopicPartition,
     ) -> Result<(), OutputProblem> {
+        if result.rules != RULES {
+            let error = format!(
+                "it was answered by rules {}, and this software knows rules {RULES}: use the version of warptape that wrote it",
+                result.rules
+            );
+            return Err(OutputProblem::Unreadable { error, expected: "a risk result".into() });
+        }
         let mut differences = Vec::new();
         if result.topic != requests.topic {
             differences.push(Difference::new("topic", requests.topic.as_str(), result.topic.as_str()));

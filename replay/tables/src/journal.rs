@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Serialize;
 use serde_json::Value;
 use warptape_eventlog::Record;
-use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{
     Checkpoint, CommitEnded, CommitOutcome, Completed, Decision, Dispatch, Input, JournalEntry, LaneSpec,
     Sealed, SealedPartition, Started, TaskArrived,
@@ -79,16 +78,20 @@ impl<'a> JournalTables<'a> {
         self.partition = partition;
     }
 
-    /// The next entry of the journal; what is none is passed over.
-    pub(crate) fn add(&mut self, record: &Record, sinks: &mut Sinks) -> Result<(), TablesError> {
-        let Ok(entry) = decode_journal_entry(&record.value) else { return Ok(()) };
-        self.add_input(record, &entry, sinks)?;
+    /// The next entry of the journal, with its record.
+    pub(crate) fn add(
+        &mut self,
+        record: &Record,
+        entry: &JournalEntry,
+        sinks: &mut Sinks,
+    ) -> Result<(), TablesError> {
+        self.add_input(record, entry, sinks)?;
         // A checkpoint is large, and decides nothing.
         let input = if entry.decisions.is_empty() { Value::Null } else { to_value(&entry.input) };
         let input = kind_of(&input).0;
         for (index, decision) in (0..).zip(&entry.decisions) {
-            self.push_decision(record, &entry, (index, input), decision, sinks)?;
-            self.add_decision(&entry, decision, sinks)?;
+            self.push_decision(record, entry, (index, input), decision, sinks)?;
+            self.add_decision(entry, decision, sinks)?;
         }
         Ok(())
     }

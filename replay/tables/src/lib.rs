@@ -117,7 +117,9 @@ pub fn write_tables(
         tables.begin(partition);
         let mut last = range.first;
         while let Some(record) = reader.next()? {
-            tables.add(&record, &mut sinks)?;
+            if let Some(entry) = reader.entry_of(&record)? {
+                tables.add(&record, &entry, &mut sinks)?;
+            }
             advance(record.offset + 1 - last);
             last = record.offset + 1;
         }

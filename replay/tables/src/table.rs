@@ -134,10 +134,7 @@ pub(crate) const SIGNALS: Table = Table {
             "further_indicators",
             "JSON with values of indicators that have no column of their own, by name",
         ),
-        maybe_bool(
-            "partial",
-            "whether the bar lacks some of its interval; null in bars of before version 4 of the schema, as all behind it",
-        ),
+        maybe_bool("partial", "whether the bar lacks some of its interval"),
         maybe_int("buy_volume_e9", "sum of the sizes of trades with an aggressive buyer, as `volume_e9`"),
         maybe_int("sell_volume_e9", "sum of the sizes of trades with an aggressive seller, likewise"),
         maybe_int("buy_trades", "number of trades with an aggressive buyer"),

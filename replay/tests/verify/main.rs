@@ -16,6 +16,7 @@ mod scheduled;
 mod segments;
 mod states;
 mod tampered;
+mod versions;
 mod why;
 
 use warptape_eventlog::{EventLog, Record};

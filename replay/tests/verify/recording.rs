@@ -259,12 +259,12 @@ fn tick(partition: i32, random: &mut Random, time_ns: &mut i64) -> Tick {
 
 fn stage_config(lateness_ms: i64) -> StageConfig {
     let lateness_ns = lateness_ms * 1_000_000;
-    StageConfig::from_json(&format!(
-        r#"{{"bars": ["1s", "tick:5"], "allowed_lateness_ns": {lateness_ns}, "groups_per_partition": 3,
-            "indicators": {{"sma": 3, "ema_fast": 2, "ema_slow": 4, "bollinger": 3, "rsi": 3, "zscore": 3}},
-            "signals": {{}}, "quotes": "event_time"}}"#
-    ))
-    .unwrap()
+    let bars = ["1s", "tick:5"].map(|text| text.parse().unwrap()).to_vec();
+    let mut config = StageConfig::unlimited(bars, lateness_ns, 3);
+    let indicators = &mut config.indicators;
+    (indicators.sma, indicators.bollinger, indicators.rsi, indicators.zscore) = (3, 3, 3, 3);
+    (indicators.ema_fast, indicators.ema_slow) = (2, 4);
+    config
 }
 
 /// Stages and outputs of one partition.
@@ -558,17 +558,16 @@ impl Partition {
     fn accept(&mut self, record: &Record, outputs: &mut Vec<NewRecord<'static>>) -> Vec<GroupArrival> {
         let partition = self.source.partition;
         let (mut columns, mut late) = (TickColumns::default(), Vec::new());
-        let decoded = TickDecoder::new().decode(&record.value, self.intake.symbols_mut(), &mut columns);
-        let queues = &mut self.queues;
-        let dealt = decoded.and_then(|_| {
-            Ok(self.intake.accept(record.offset, record.timestamp_ns, &mut columns, 0, queues, &mut late)?)
-        });
+        let decoder = &mut TickDecoder::new().by_rows(true);
+        let decoded = decoder.decode(&record.value, self.intake.symbols_mut(), &mut columns);
         let mut bytes = Vec::new();
-        if let Err(error) = dealt {
+        if let Err(error) = decoded {
             encode_dead_letter_of(&self.source, record, &error, &mut bytes);
             outputs.push(new_record("dead-letter", partition, None, bytes));
             return Vec::new();
         }
+        self.intake.accept(record.offset, record.timestamp_ns, &mut columns, 0, &mut self.queues, &mut late);
+        assert_eq!(columns.rejected, [], "records are good as a whole, or not at all");
         for late in late {
             let mut bytes = Vec::new();
             let symbols = self.intake.symbols_mut();

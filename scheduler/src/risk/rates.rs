@@ -1,8 +1,8 @@
 //! What lanes of a class take for a unit of cost, by the key that tasks give, learnt from every slice.
 //!
 //! The rate is time by cost of the last slices, those before counting ever less: so a large slice tells more than a small
-//! one, whose time is mostly that of a launch. What a slice takes is predicted by its size (`predictor`), unless the journal is from before
-//! there was that, and by the rate where too little is known of its size. It owns the estimates; it must not know who works or for whom.
+//! one, whose time is mostly that of a launch. What a slice takes is predicted by its size (`predictor`), where the
+//! configuration asks for that, and by the rate where too little is known of its size. It owns the estimates; it must not know who works or for whom.
 
 use std::collections::BTreeMap;
 

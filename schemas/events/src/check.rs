@@ -54,9 +54,6 @@ pub enum TickProblem {
     /// The smallest or largest `i64`, which some feeds use for "no value".
     #[error("{0} stands for \"not a number\"; write 0 where there is no value")]
     NotANumber(i64),
-    /// A trade without a price, as it was said in former logs.
-    #[error("a trade needs a price above 0")]
-    NotPositive,
     /// A trade without a price.
     #[error("a trade needs a price; a price of 0 is written in a ScaledTickBatch")]
     NoPrice,
@@ -162,9 +159,7 @@ impl InvalidTick {
             TickProblem::NoTime | TickProblem::TooFarAhead { .. } | TickProblem::AheadOfWriting { .. } => {
                 DeadLetterReason::BadTime
             }
-            TickProblem::NotPositive | TickProblem::NoPrice | TickProblem::OtherScale { .. } => {
-                DeadLetterReason::BadPrice
-            }
+            TickProblem::NoPrice | TickProblem::OtherScale { .. } => DeadLetterReason::BadPrice,
             TickProblem::TooFine { .. } => DeadLetterReason::BadSize,
             TickProblem::NoScale(_) | TickProblem::NotE9(_) if self.field == PRICE_SCALE => {
                 DeadLetterReason::BadPrice
@@ -237,7 +232,6 @@ fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
     let of_quote = bid_price | bid_size | ask_price | ask_size;
     let of_other_kind = (of_trade & quote) | (of_quote & !quote);
     let no_price = match prices {
-        Prices::Positive => price | bid_price | ask_price | (price.wrapping_sub(1) & !quote),
         Prices::NotZero => !(price | price.wrapping_neg()) & !quote,
         Prices::Any => 0,
     };
@@ -258,8 +252,6 @@ fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
 /// Which prices are good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prices {
-    /// Positive ones: the rule of former logs.
-    Positive,
     /// All but 0, which stands for fields that were left out.
     #[default]
     NotZero,
@@ -340,7 +332,7 @@ fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, prices: Prices
             if value == i64::MIN || value == i64::MAX {
                 return invalid(field.name(), TickProblem::NotANumber(value));
             }
-            if value < 0 && (!field.is_price() || prices == Prices::Positive) {
+            if value < 0 && !field.is_price() {
                 return invalid(field.name(), TickProblem::Negative(value));
             }
         }
@@ -348,9 +340,7 @@ fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, prices: Prices
             LongField::EventTime if value == 0 => return invalid(field.name(), TickProblem::NoTime),
             LongField::EventTime | LongField::ReceiveTime => kind,
             LongField::Price if value == 0 && kind == TickKind::Trade && prices != Prices::Any => {
-                let is_former = prices == Prices::Positive;
-                let problem = if is_former { TickProblem::NotPositive } else { TickProblem::NoPrice };
-                return invalid(field.name(), problem);
+                return invalid(field.name(), TickProblem::NoPrice);
             }
             LongField::TradeId | LongField::Price | LongField::Size => TickKind::Trade,
             LongField::BidPrice | LongField::BidSize | LongField::AskPrice | LongField::AskSize => {
@@ -382,7 +372,7 @@ mod tests {
     /// The rules written a second time, one value at a time.
     fn is_good(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> bool {
         let is_price = |field| [3, 5, 7].contains(&field);
-        let from = |field| if is_price(field) && prices != Prices::Positive { i64::MIN + 1 } else { 0 };
+        let from = |field| if is_price(field) { i64::MIN + 1 } else { 0 };
         let numbers = (0..LONG_FIELD_COUNT).all(|f| f == 2 || (from(f)..i64::MAX).contains(&longs[f]));
         let own_fields = match kind {
             TickKind::Trade => (longs[3] != 0 || prices == Prices::Any) && longs[5..] == [0; 4],
@@ -402,7 +392,7 @@ mod tests {
                         let mut longs = base;
                         longs[first] = one;
                         longs[second] = other;
-                        for prices in [Prices::Positive, Prices::NotZero, Prices::Any] {
+                        for prices in [Prices::NotZero, Prices::Any] {
                             let found = check_row(3, kind, side, &longs, prices);
                             assert_eq!(
                                 found.is_ok(),

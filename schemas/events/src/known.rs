@@ -105,31 +105,13 @@ known!(
     SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0x1158_63e2_9e39_f917
 );
 
-/// Signals whose numbers are 64-bit numbers of 1e-9 and that have no further indicators, which almost all are, are still written
-/// with this version.
+/// Signals that are no bars are still written with this version.
 pub const SIGNAL_1: KnownSchema = KnownSchema {
     name: "Signal",
     file: "signal",
     version: 1,
     fingerprint: 0x2123_3437_33bc_4371,
     text: include_str!("../../avro/old/signal_1.avsc"),
-};
-/// Signals without further indicators are still written with this version where version 1 cannot hold them.
-pub const SIGNAL_2: KnownSchema = KnownSchema {
-    name: "Signal",
-    file: "signal",
-    version: 2,
-    fingerprint: 0xd9f4_ea62_31c3_8f5b,
-    text: include_str!("../../avro/old/signal_2.avsc"),
-};
-
-/// Signals with indicators that are off by default, of before the flow of bars.
-pub const SIGNAL_3: KnownSchema = KnownSchema {
-    name: "Signal",
-    file: "signal",
-    version: 3,
-    fingerprint: 0x5b2d_7154_a25d_5ee3,
-    text: include_str!("../../avro/old/signal_3.avsc"),
 };
 /// Late ticks whose numbers are 64-bit numbers of 1e-9 are still written with this version.
 pub const LATE_TICK_1: KnownSchema = KnownSchema {
@@ -176,24 +158,6 @@ pub const RISK_REQUEST_4: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/risk_request_4.avsc"),
 };
 
-/// Results by rules before there were numbers of them, when they are compared: those that are refusals judged on a market.
-pub const RISK_RESULT_3: KnownSchema = KnownSchema {
-    name: "RiskResult",
-    file: "risk_result",
-    version: 3,
-    fingerprint: 0x55ee_2007_51ad_6521,
-    text: include_str!("../../avro/old/risk_result_3.avsc"),
-};
-
-/// And all others.
-pub const RISK_RESULT_2: KnownSchema = KnownSchema {
-    name: "RiskResult",
-    file: "risk_result",
-    version: 2,
-    fingerprint: 0xb695_f837_42f6_6e7a,
-    text: include_str!("../../avro/old/risk_result_2.avsc"),
-};
-
 /// The current version of every record.
 pub const CURRENT: [KnownSchema; 15] = [
     TICK,
@@ -214,22 +178,12 @@ pub const CURRENT: [KnownSchema; 15] = [
 ];
 
 /// Every version before the current one. Today each of them is still written; one that no longer is stands here alone.
-pub const OLD: [KnownSchema; 10] = STILL_WRITTEN;
+pub const OLD: [KnownSchema; 6] = STILL_WRITTEN;
 
 /// Versions before the current one that are still written, where they have all that is to be said. The fields that came later have
 /// `#[wire(since = N)]`, and who encodes the record chooses the version.
-const STILL_WRITTEN: [KnownSchema; 10] = [
-    SIGNAL_1,
-    SIGNAL_2,
-    SIGNAL_3,
-    LATE_TICK_1,
-    SET_EVENT_TIME_1,
-    DEAD_LETTER_2,
-    RISK_REQUEST_3,
-    RISK_REQUEST_4,
-    RISK_RESULT_2,
-    RISK_RESULT_3,
-];
+const STILL_WRITTEN: [KnownSchema; 6] =
+    [SIGNAL_1, LATE_TICK_1, SET_EVENT_TIME_1, DEAD_LETTER_2, RISK_REQUEST_3, RISK_REQUEST_4];
 
 /// The versions of a record that are written, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {

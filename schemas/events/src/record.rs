@@ -78,22 +78,14 @@ pub fn encode_control_result(result: &ControlResult, out: &mut Vec<u8>) {
 
 /// Appends a risk request.
 pub fn encode_risk_request(request: &RiskRequest, out: &mut Vec<u8>) {
-    encode_version(request.schema(), request, out);
-}
-
-/// Appends a risk result; one by rules before there were numbers of them in the version of then.
-pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
-    let schema = match (result.rules, result.judged_on.is_empty()) {
-        (0, true) => known::RISK_RESULT_2,
-        (0, false) => known::RISK_RESULT_3,
-        _ => known::RISK_RESULT,
-    };
-    encode_version(schema, result, out);
-}
-
-fn encode_version(schema: KnownSchema, record: &impl for<'datum> Wire<'datum>, out: &mut Vec<u8>) {
+    let schema = request.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));
-    record.put_version(schema.version, out);
+    request.put_version(schema.version, out);
+}
+
+/// Appends a risk result.
+pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
+    encode(known::RISK_RESULT, result, out);
 }
 
 fn encode(schema: KnownSchema, record: &impl for<'datum> Wire<'datum>, out: &mut Vec<u8>) {

@@ -59,13 +59,13 @@ pub struct Bar {
     pub indicators: [Option<f64>; INDICATOR_COUNT],
     /// The bar where the fields that end in `_e9` cannot hold it: its symbol's prices have another scale than nine digits behind the decimal
     /// point, and the prices that end in `_e9` are null; or its volume is more than `volume_e9` says. Null for all others.
-    #[wire(since = 2, default = "null")]
+    #[wire(since = 4, default = "null")]
     pub exact: Option<ExactBar>,
     /// Values of the indicators that are off by default, by name, where the configuration asks for them and enough bars closed.
-    #[wire(since = 3, default = "{}")]
+    #[wire(since = 4, default = "{}")]
     pub further_indicators: BTreeMap<Cow<'static, str>, f64>,
     /// Whether the bar lacks some of its interval: it begins before the first tick that its partition could see, or it was closed before its
-    /// end. Null in bars of before, as all fields behind this one.
+    /// end.
     #[wire(since = 4, default = "null")]
     pub partial: Option<bool>,
     /// Sum of the sizes of trades with an aggressive buyer, scaled by 1e-9; 9223372036854775807 means at least that much. Trades whose aggressor
@@ -221,12 +221,7 @@ pub struct Signal<'a> {
 impl Signal<'_> {
     /// The first version of the schema that can hold it.
     pub(crate) fn schema(&self) -> KnownSchema {
-        match &self.bar {
-            Some(bar) if bar.partial.is_some() => known::SIGNAL,
-            Some(bar) if !bar.further_indicators.is_empty() => known::SIGNAL_3,
-            Some(bar) if bar.exact.is_some() => known::SIGNAL_2,
-            _ => known::SIGNAL_1,
-        }
+        if self.bar.is_some() { known::SIGNAL } else { known::SIGNAL_1 }
     }
 
     /// The same with its own texts.

@@ -11,7 +11,6 @@ use arrow_avro::schema::{AvroSchema, Fingerprint, SchemaStore};
 
 use super::batch_plan::{Dictionary, NO_SYMBOL, check_length, finish, reject, unknown_symbol};
 use super::enum_table::{SIDES, TICK_KINDS};
-use super::plan::Rules;
 use super::tick_plan::RawTick;
 use crate::check::{Prices, check_row};
 use crate::error::{DecodeError, SchemaError};
@@ -55,7 +54,7 @@ impl ArrowPlan {
     pub(super) fn decode(
         &mut self,
         datum: &[u8],
-        rules: Rules,
+        by_rows: bool,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
@@ -69,11 +68,11 @@ impl ArrowPlan {
             }
         };
         if self.reader == known::TICK {
-            append_tick(&record, rules.prices, symbols, out)
+            append_tick(&record, symbols, out)
         } else {
             let start = out.len();
-            append_batch(&record, rules.by_rows, dictionary, symbols, out)?;
-            finish(start, rules, dictionary, symbols, out)
+            append_batch(&record, by_rows, dictionary, symbols, out)?;
+            finish(start, by_rows, Prices::NotZero, dictionary, symbols, out)
         }
     }
 
@@ -131,7 +130,6 @@ fn takes_bytes(schema: &Schema) -> bool {
 
 fn append_tick(
     record: &RecordBatch,
-    prices: Prices,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
 ) -> Result<usize, DecodeError> {
@@ -145,7 +143,7 @@ fn append_tick(
     let texts = column(record, reader, "symbol")?;
     let texts = texts.as_string_opt::<i32>().ok_or_else(|| unexpected(reader, "symbol", texts))?;
     let tick = RawTick { symbol: texts.value(0).as_bytes(), kind: kinds[0], side: sides[0], longs };
-    check_row(0, tick.kind, tick.side, &tick.longs, prices)?;
+    check_row(0, tick.kind, tick.side, &tick.longs, Prices::NotZero)?;
     tick.append(symbols, out)
 }
 

@@ -4,7 +4,7 @@ use apache_avro::Schema;
 use apache_avro::schema::RecordSchema;
 
 use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
-use super::plan::{Rules, Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
+use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
 use super::tick_plan::{unknown_kind, unknown_side};
 use crate::ROWS_MAX;
 use crate::check::{
@@ -130,7 +130,7 @@ impl BatchPlan {
     pub(super) fn decode(
         &self,
         datum: &[u8],
-        rules: Rules,
+        by_rows: bool,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
@@ -148,18 +148,16 @@ impl BatchPlan {
                 BatchStep::SymbolIndexes => {
                     let unknown = |row, index| {
                         let unknown = unknown_symbol(row, index, dictionary.len());
-                        reject(rules.by_rows, &mut out.rejected, unknown)
+                        reject(by_rows, &mut out.rejected, unknown)
                     };
                     read_indexes(&mut cursor, start, &mut out.symbol, unknown)?;
                 }
                 BatchStep::Kinds(table) => {
-                    let unknown =
-                        |row, index| reject(rules.by_rows, &mut out.rejected, unknown_kind(row, index));
+                    let unknown = |row, index| reject(by_rows, &mut out.rejected, unknown_kind(row, index));
                     read_enums(&mut cursor, "kind", table, TickKind::Trade, start, &mut out.kind, unknown)?;
                 }
                 BatchStep::Sides(table) => {
-                    let unknown =
-                        |row, index| reject(rules.by_rows, &mut out.rejected, unknown_side(row, index));
+                    let unknown = |row, index| reject(by_rows, &mut out.rejected, unknown_side(row, index));
                     read_enums(&mut cursor, "side", table, Side::None, start, &mut out.side, unknown)?;
                 }
                 BatchStep::Longs(field) => read_longs(&mut cursor, *field, start, field.column_mut(out))?,
@@ -169,11 +167,11 @@ impl BatchPlan {
         }
         cursor.finish()?;
         if self.is_scaled {
-            let finished = finish_scaled(start, rules, dictionary, symbols, out);
+            let finished = finish_scaled(start, by_rows, dictionary, symbols, out);
             out.rejected.iter_mut().for_each(with_scaled_name);
             finished.map_err(with_scaled_names)
         } else {
-            finish(start, rules, dictionary, symbols, out)
+            finish(start, by_rows, Prices::NotZero, dictionary, symbols, out)
         }
     }
 }
@@ -181,12 +179,12 @@ impl BatchPlan {
 /// As [`finish`], of a record that says its scales.
 fn finish_scaled(
     start: usize,
-    rules: Rules,
+    by_rows: bool,
     dictionary: &mut Dictionary,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
 ) -> Result<usize, DecodeError> {
-    let has_bad_scales = dictionary.check_scales(rules.by_rows)?;
+    let has_bad_scales = dictionary.check_scales(by_rows)?;
     for (row, &index) in (start..).zip(&out.symbol[start..]) {
         if has_bad_scales && let Some((field, problem)) = dictionary.bad_scale(index as usize) {
             out.rejected.push(InvalidTick { row: row - start, field, problem });
@@ -199,7 +197,7 @@ fn finish_scaled(
     }
     let has_prices = out.price_e9.len() > start;
     let prices = if has_prices { Prices::Any } else { Prices::NotZero };
-    finish(start, Rules { prices, ..rules }, dictionary, symbols, out)
+    finish(start, by_rows, prices, dictionary, symbols, out)
 }
 
 fn with_scaled_name(invalid: &mut InvalidTick) {
@@ -225,7 +223,8 @@ fn with_scaled_names(error: DecodeError) -> DecodeError {
 /// hold symbol numbers.
 pub(super) fn finish(
     start: usize,
-    rules: Rules,
+    by_rows: bool,
+    prices: Prices,
     dictionary: &mut Dictionary,
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
@@ -253,14 +252,14 @@ pub(super) fn finish(
             _ => {}
         }
     }
-    if rules.by_rows {
-        out.rejected.append(&mut bad_rows(out, start, rules.prices));
+    if by_rows {
+        out.rejected.append(&mut bad_rows(out, start, prices));
         // What was found first stays.
         out.rejected.sort_by_key(|invalid| invalid.row);
         out.rejected.dedup_by_key(|invalid| invalid.row);
         dictionary.number_good_rows(symbols, &mut out.symbol[start..], &mut out.rejected);
     } else {
-        check_rows(out, start, rules.prices)?;
+        check_rows(out, start, prices)?;
         dictionary.check()?;
         dictionary.number_rows(symbols, &mut out.symbol[start..])?;
     }

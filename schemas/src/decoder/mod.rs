@@ -27,9 +27,8 @@ use std::sync::{Arc, LazyLock};
 use apache_avro::{Schema, rabin::Rabin};
 
 use self::batch_plan::Dictionary;
-use self::plan::{Plan, Rules};
+use self::plan::Plan;
 use self::rows::Rows;
-use crate::check::Prices;
 use crate::error::{DecodeError, SchemaError};
 use crate::known::KnownSchema;
 use crate::symbol_table::SymbolTable;
@@ -49,8 +48,8 @@ pub struct TickDecoder {
     recent_id: Option<(u32, usize)>,
     source: Option<Arc<dyn SchemaSource>>,
     /// Whether times of another unit than nanoseconds are refused, wherever the schema says their unit.
-    has_units: bool,
-    rules: Rules,
+    /// Whether a bad row of a batch costs itself alone.
+    by_rows: bool,
     /// Symbols of the record at hand; kept for its memory.
     dictionary: Dictionary,
 }
@@ -88,8 +87,7 @@ impl TickDecoder {
             ids: Vec::new(),
             recent_id: None,
             source,
-            has_units: true,
-            rules: Rules::default(),
+            by_rows: false,
             dictionary: Dictionary::default(),
         };
         for (schema, parsed) in PUBLISHED.iter() {
@@ -99,27 +97,10 @@ impl TickDecoder {
         decoder
     }
 
-    /// The same, which takes these prices. With [`Prices::Positive`] it takes no records that say their scales, as it was when there
-    /// were none: to run former logs again.
-    pub fn with_prices(mut self, prices: Prices) -> Self {
-        self.rules.prices = prices;
-        if prices == Prices::Positive {
-            self.writers.retain(|writer| writer.fingerprint != known::SCALED_TICK_BATCH.fingerprint);
-        }
-        self
-    }
-
-    /// The same, which takes times as they are written where not `has_units`, whatever unit a foreign schema says they have: to run former
-    /// logs again.
-    pub fn with_units(mut self, has_units: bool) -> Self {
-        self.has_units = has_units;
-        self
-    }
-
     /// The same, for which a bad row of a batch costs itself alone: it is named among [`TickColumns::rejected`], and the other rows are
     /// good.
     pub fn by_rows(mut self, by_rows: bool) -> Self {
-        self.rules.by_rows = by_rows;
+        self.by_rows = by_rows;
         self
     }
 
@@ -151,8 +132,7 @@ impl TickDecoder {
             None => {
                 let (fingerprint, datum) = frame::split(payload)?;
                 if self.writers.get(self.recent).is_none_or(|writer| writer.fingerprint != fingerprint) {
-                    self.recent =
-                        self.position(fingerprint).ok_or_else(|| unknown(fingerprint, self.rules.prices))?;
+                    self.recent = self.position(fingerprint).ok_or_else(|| unknown(fingerprint))?;
                 }
                 datum
             }
@@ -160,7 +140,7 @@ impl TickDecoder {
         out.rejected.clear();
         let (rows_before, symbols_before) = (out.len(), symbols.len());
         let plan = &mut self.writers[self.recent].plan;
-        let result = plan.decode(datum, self.rules, &mut self.dictionary, symbols, out);
+        let result = plan.decode(datum, self.by_rows, &mut self.dictionary, symbols, out);
         if result.is_err() {
             out.truncate(rows_before);
             symbols.truncate(symbols_before);
@@ -180,9 +160,7 @@ impl TickDecoder {
     }
 
     fn add(&mut self, text: &str, parsed: &Schema, fingerprint: u64) -> Result<usize, SchemaError> {
-        if self.has_units {
-            units::check(parsed)?;
-        }
+        units::check(parsed)?;
         let plan = Plan::compile(text, parsed, fingerprint)?;
         self.writers.push(Writer { fingerprint, plan });
         Ok(self.writers.len() - 1)
@@ -234,10 +212,9 @@ impl DecodeTicks for TickDecoder {
 
     fn rows_alone(&mut self, payload: &[u8], selections: &[&[u32]]) -> Vec<Vec<u8>> {
         let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
-        let rules = self.rules;
-        self.rules.by_rows = true;
+        let by_rows = std::mem::replace(&mut self.by_rows, true);
         let decoded = TickDecoder::decode(self, payload, &mut symbols, &mut columns);
-        self.rules = rules;
+        self.by_rows = by_rows;
         // They were rejected one by one, so the record has rows.
         decoded.expect("the record was decoded a moment ago");
         let rows = Rows::new(&columns, &symbols, &self.dictionary);
@@ -246,15 +223,12 @@ impl DecodeTicks for TickDecoder {
 }
 
 #[cold]
-fn unknown(fingerprint: u64, prices: Prices) -> DecodeError {
-    // Former logs have the words of then, when nobody knew records that say their scales.
-    let is_former = prices == Prices::Positive;
-    let expected = if is_former { "Tick or TickBatch" } else { "Tick, TickBatch or ScaledTickBatch" };
+fn unknown(fingerprint: u64) -> DecodeError {
     match known::by_fingerprint(fingerprint) {
-        Some(schema) if is_former && schema == known::SCALED_TICK_BATCH => {
-            DecodeError::UnknownSchema { fingerprint }
+        Some(schema) => {
+            let expected = "Tick, TickBatch or ScaledTickBatch";
+            DecodeError::WrongSchema { found: schema.name, expected }
         }
-        Some(schema) => DecodeError::WrongSchema { found: schema.name, expected },
         None => DecodeError::UnknownSchema { fingerprint },
     }
 }

@@ -8,21 +8,11 @@ use super::arrow_plan::ArrowPlan;
 use super::batch_plan::{BatchPlan, Dictionary};
 use super::enum_table::EnumTable;
 use super::tick_plan::TickPlan;
-use crate::check::Prices;
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
 use crate::symbol_table::SymbolTable;
 use crate::tick::TickColumns;
-
-/// What a record's ticks are judged by.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rules {
-    /// Which prices of records that do not say their scales are good.
-    pub(super) prices: Prices,
-    /// Whether a bad row of a batch costs itself alone.
-    pub(super) by_rows: bool,
-}
 
 /// The way from a datum to rows.
 #[derive(Debug)]
@@ -96,20 +86,21 @@ impl Plan {
         })
     }
 
+    /// Reads a datum; `by_rows` says whether a bad row of a batch costs itself alone.
     #[inline]
     pub(super) fn decode(
         &mut self,
         datum: &[u8],
-        rules: Rules,
+        by_rows: bool,
         dictionary: &mut Dictionary,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
         match self {
-            Self::Tick(plan) => plan.decode(datum, rules.prices, symbols, out),
-            Self::Batch(plan) => plan.decode(datum, rules, dictionary, symbols, out),
+            Self::Tick(plan) => plan.decode(datum, symbols, out),
+            Self::Batch(plan) => plan.decode(datum, by_rows, dictionary, symbols, out),
             #[cfg(feature = "foreign-schemas")]
-            Self::Arrow(plan) => plan.decode(datum, rules, dictionary, symbols, out),
+            Self::Arrow(plan) => plan.decode(datum, by_rows, dictionary, symbols, out),
         }
     }
 }

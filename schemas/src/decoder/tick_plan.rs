@@ -72,17 +72,15 @@ impl TickPlan {
     pub(super) fn decode(
         &self,
         datum: &[u8],
-        prices: Prices,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
         if self.is_published
             && let Some(tick) = ordinary_tick::read(datum)
-            && (prices != Prices::Positive || !tick.has_negative_price())
         {
             return tick.append(symbols, out);
         }
-        self.decode_by_steps(datum, prices, symbols, out)
+        self.decode_by_steps(datum, symbols, out)
     }
 
     /// The same plan without the way for ordinary ticks.
@@ -94,7 +92,6 @@ impl TickPlan {
     fn decode_by_steps(
         &self,
         datum: &[u8],
-        prices: Prices,
         symbols: &mut SymbolTable,
         out: &mut TickColumns,
     ) -> Result<usize, DecodeError> {
@@ -115,17 +112,12 @@ impl TickPlan {
             }
         }
         cursor.finish()?;
-        check_row(0, tick.kind, tick.side, &tick.longs, prices)?;
+        check_row(0, tick.kind, tick.side, &tick.longs, Prices::NotZero)?;
         tick.append(symbols, out)
     }
 }
 
 impl RawTick<'_> {
-    #[inline(always)]
-    fn has_negative_price(&self) -> bool {
-        LongField::ALL.into_iter().any(|field| field.is_price() && self.longs[field as usize] < 0)
-    }
-
     /// Numbers the symbol of a tick whose numbers are good, and appends it as a row.
     #[inline]
     pub(super) fn append(

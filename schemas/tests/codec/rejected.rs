@@ -199,35 +199,6 @@ fn values_of_single_ticks() {
     check(&trade_with("event_time_ns", vec![0xff; 10]), Reason::Malformed, &["64 bits", "byte"]);
 }
 
-/// What a replay of a former log says of a record: the words of then, byte for byte.
-#[test]
-fn former_logs_are_judged_in_the_words_of_then() {
-    let judged = |payload: &[u8]| {
-        let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
-        let result =
-            TickDecoder::new().with_prices(Prices::Positive).decode(payload, &mut symbols, &mut columns);
-        result.map_err(|error| error.to_string())
-    };
-    let refused = |payload: &[u8]| judged(payload).expect_err("a bad record");
-    assert_eq!(judged(&framed(known::TICK, &trade_fields())), Ok(1));
-    assert_eq!(
-        refused(&trade_with("price_e9", long(-5))),
-        "row 0, field price_e9: -5 is negative; write 0 or more"
-    );
-    assert_eq!(
-        refused(&trade_with("price_e9", long(0))),
-        "row 0, field price_e9: a trade needs a price above 0"
-    );
-    let rows = [("price_e9", longs(&[10, -20, 30]))];
-    assert_eq!(refused(&batch_with(&rows)), "row 1, field price_e9: -20 is negative; write 0 or more");
-    let bid = quote_with("bid_price_e9", long(-5));
-    assert_eq!(refused(&bid), "row 0, field bid_price_e9: -5 is negative; write 0 or more");
-    assert!(refused(&framed(known::SIGNAL, &[])).contains("Tick or TickBatch"));
-    let unknown = refused(&[0xc3, 0x01, 8, 7, 6, 5, 4, 3, 2, 1]);
-    let scaled = refused(&scaled_with(&[]));
-    assert_eq!(scaled.split_whitespace().next(), unknown.split_whitespace().next(), "{scaled}");
-}
-
 /// Columns of a record of three trades that says its scales.
 fn scaled_with(changes: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut fields = batch_fields();

@@ -159,23 +159,6 @@ pub fn results() -> Vec<RiskResult> {
     results
 }
 
-/// By rules before there were numbers of them: without the fields that came with these.
-#[test]
-fn results_of_before_keep_their_version() {
-    for result in results() {
-        let version = if result.judged_on.is_empty() { known::RISK_RESULT_2 } else { known::RISK_RESULT_3 };
-        let mut payload = Vec::new();
-        encode_risk_result(&RiskResult { rules: 0, ..result.clone() }, &mut payload);
-        assert_eq!(fingerprint_of(&payload), Some(version.fingerprint));
-        let found = decode_risk_result(&payload).expect("a result");
-        let before = found.as_of.iter().all(|taken| taken.time_ns.is_none());
-        assert!(before && found.rules == 0 && found.judged_on == result.judged_on);
-        let mut again = Vec::new();
-        encode_risk_result(&found, &mut again);
-        assert_eq!(again, payload);
-    }
-}
-
 /// What came with a version of requests asks for that version, and nothing else does.
 #[test]
 fn requests_are_written_with_the_oldest_version_that_has_them() {

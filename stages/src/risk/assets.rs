@@ -7,7 +7,6 @@ use warptape_kernels::pricing::AssetMarket;
 
 use super::matrices::CommonSamples;
 use super::rounds::Kind;
-use super::rules::Rules;
 use super::{MarketOf, bad, check_count, check_length};
 use crate::SymbolMarket;
 
@@ -39,10 +38,10 @@ pub(super) struct Resolved {
 
 impl Resolved {
     /// Gives every asset of a problem its numbers.
-    pub(super) fn of(kind: &dyn Kind, market_of: MarketOf<'_>, rules: Rules) -> Result<Self, RiskError> {
+    pub(super) fn of(kind: &dyn Kind, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         let wants_samples = matches!(kind.matrix(), Some(Matrix::Market(_)));
         check_count("problem.assets", kind.assets().len(), 0..=ASSETS_MAX)?;
-        let leaves_out = kind.has_rows() && rules.are_now();
+        let leaves_out = kind.has_rows();
         let returns_min = if leaves_out && wants_samples { RETURNS_MIN } else { 0 };
         let mut resolved = Self::default();
         for (number, asset) in kind.assets().iter().enumerate() {

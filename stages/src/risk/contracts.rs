@@ -18,7 +18,6 @@ use super::bad_rows::BadRows;
 use super::options::{OPTIONS_MAX, Terms, asset_of, value, value_of, without_value};
 use super::portfolio::{instrument_of, judged};
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
-use super::rules::Rules;
 use super::{check_count, check_length, cost};
 
 /// Bytes that a contract takes, with the values that are found of it.
@@ -37,7 +36,7 @@ impl Kind for Contracts {
         true
     }
 
-    fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
+    fn plan(&self, assets: &Resolved, _: i64) -> Result<Plan, RiskError> {
         check_count("problem.contracts", self.contracts.len(), 1..=OPTIONS_MAX)?;
         for (number, NamedContract { id, .. }) in self.contracts.iter().enumerate() {
             check_length(&format!("problem.contracts[{number}].id"), id, 0..=ID_BYTES_MAX)?;

@@ -10,7 +10,6 @@ use warptape_kernels::pricing::{Digitals, Greeks};
 use super::assets::Resolved;
 use super::options::{OPTIONS_MAX, ReadOptions, asset_of, of_option};
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
-use super::rules::Rules;
 use super::{check_count, cost};
 
 impl Kind for DigitalOptions {
@@ -22,7 +21,7 @@ impl Kind for DigitalOptions {
         true
     }
 
-    fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
+    fn plan(&self, assets: &Resolved, _: i64) -> Result<Plan, RiskError> {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
         let rows = ReadOptions::new(&self.options, |digitals: &mut Digitals, option, field| {
             let (asset, terms) = asset_of(assets, option.asset, option.expiry_years, || field("asset"))?;

@@ -13,15 +13,11 @@ use warptape_kernels::pricing::{AmericanError, AmericanOption, AmericanValue};
 use super::assets::Resolved;
 use super::options::{POINTS, YEAR_DAYS};
 use super::rounds::{DeviceRisk, Next, Partial, Plan, Round};
-use super::rules::Rules;
 use super::simulation::{single, to_risk_error};
 use super::{bad, cost};
 
 /// What it may come to take: tables and boundaries.
 const BYTES: usize = 64 << 10;
-
-/// Place of rho among the Greeks that were always told.
-const RHO: usize = 4;
 
 /// Whether a problem is an American option for which no simulation is named.
 pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
@@ -34,13 +30,13 @@ pub(super) fn is_asked(problem: &SimulationProblem) -> bool {
 }
 
 /// The plan of a problem that [`is_asked`].
-pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved, rules: Rules) -> Result<Plan, RiskError> {
+pub(super) fn plan(problem: &SimulationProblem, assets: &Resolved) -> Result<Plan, RiskError> {
     let Contract::American(american) = &problem.contract else { unreachable!("the contract was looked at") };
     let (kind, strike, expiry_years) = (american.kind, american.strike, problem.expiry_years);
     let option = AmericanOption { market: single(assets)?, kind, strike, expiry_years };
     option.check().map_err(|error| refused(&error))?;
     let is_future = assets.futures[0];
-    let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks, is_future, rules });
+    let first = Box::new(BoundaryRound { option, has_greeks: problem.greeks, is_future });
     Ok(Plan { first, bytes: BYTES, cost_ns: cost::boundary() })
 }
 
@@ -49,7 +45,6 @@ struct BoundaryRound {
     option: AmericanOption,
     has_greeks: bool,
     is_future: bool,
-    rules: Rules,
 }
 
 impl Round for BoundaryRound {
@@ -63,10 +58,7 @@ impl Round for BoundaryRound {
     }
 
     fn run(&self, isa: Isa, _: Range<i64>) -> Partial {
-        self.partial(match self.rules {
-            Rules::Now | Rules::Trusting => self.option.value(isa, self.has_greeks),
-            _ => self.option.value_as_before(isa, self.has_greeks),
-        })
+        self.partial(self.option.value(isa, self.has_greeks))
     }
 
     fn run_on_device(
@@ -100,24 +92,18 @@ impl BoundaryRound {
                 ("gamma", greeks.gamma),
                 ("vega", greeks.vega),
                 ("theta", greeks.theta),
-                ("rho", greeks.rho),
-            ];
-            let mut named = named.to_vec();
-            if self.rules.are_now() {
-                named.push(("theta_per_day", greeks.theta / YEAR_DAYS));
-                named.push(("vega_per_point", greeks.vega / POINTS));
                 // The rate of a future is its yield: both move together.
-                match self.is_future {
-                    true => named[RHO].1 += greeks.rho_foreign,
-                    false => named.push(("rho_foreign", greeks.rho_foreign)),
-                }
-            }
+                ("rho", if self.is_future { greeks.rho + greeks.rho_foreign } else { greeks.rho }),
+                ("theta_per_day", greeks.theta / YEAR_DAYS),
+                ("vega_per_point", greeks.vega / POINTS),
+            ];
+            let of_yield = (!self.is_future).then_some(("rho_foreign", greeks.rho_foreign));
             let greek = |(name, value): (&str, f64)| SimulatedGreek {
                 name: name.to_owned(),
                 value,
                 standard_error: 0.0,
             };
-            named.into_iter().map(greek).collect()
+            named.into_iter().chain(of_yield).map(greek).collect()
         });
         SimulationResult {
             price,

@@ -124,20 +124,8 @@ pub enum OptimisationError {
 impl MeanVariance<'_> {
     /// The weights that are best.
     pub fn solve(&self) -> Result<Optimum, OptimisationError> {
-        self.solve_by(Covariance::factor)
-    }
-
-    /// The weights of earlier versions, which refused some covariances of less than full rank.
-    pub fn solve_as_before(&self) -> Result<Optimum, OptimisationError> {
-        self.solve_by(Covariance::cholesky)
-    }
-
-    fn solve_by(
-        &self,
-        factor_of: fn(&Covariance) -> Result<Vec<f64>, CovarianceError>,
-    ) -> Result<Optimum, OptimisationError> {
         self.check()?;
-        factor_of(self.covariance)?;
+        self.covariance.factor()?;
         self.check_feasible()?;
         let (quadratic, linear) = self.cost();
         let (constraints, limits, equalities) = self.constraints();

@@ -13,7 +13,6 @@ use super::assets::Resolved;
 use super::matrices::{MarketReturns, of_matrix, symmetric};
 use super::optimisation::{ASSETS_MAX, MeanVariance, Objective, OptimisationError};
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round};
-use super::rules::Rules;
 use super::{bad, check_count, cost};
 
 /// Assets of a request at most: its weights are one unit, and the solver takes time as the cube of them.
@@ -31,7 +30,7 @@ impl Kind for OptimisationProblem {
         Some(&self.covariance)
     }
 
-    fn plan(&self, assets: &Resolved, _: i64, rules: Rules) -> Result<Plan, RiskError> {
+    fn plan(&self, assets: &Resolved, _: i64) -> Result<Plan, RiskError> {
         let count = assets.markets.len();
         check_count("problem.assets", count, 1..=UNIT_ASSETS_MAX)?;
         check_count("problem.expected_returns", self.expected_returns.len(), count..=count)?;
@@ -41,9 +40,7 @@ impl Kind for OptimisationProblem {
             Matrix::Given(numbers) => {
                 let covariance = Covariance::new(count, symmetric(count, numbers));
                 let covariance = covariance.map_err(|error| of_matrix(&error, COVARIANCE))?;
-                if rules.are_now() {
-                    covariance.factor().map_err(|error| of_matrix(&error, COVARIANCE))?;
-                }
+                covariance.factor().map_err(|error| of_matrix(&error, COVARIANCE))?;
                 CovarianceSource::Given(covariance)
             }
             Matrix::Market(_) => CovarianceSource::Returns(MarketReturns::of(assets, COVARIANCE)?),
@@ -62,7 +59,6 @@ impl Kind for OptimisationProblem {
             upper: self.upper.clone(),
             budget: self.budget,
             objective,
-            rules,
         });
         let returns = match &source {
             CovarianceSource::Given(_) => 0,
@@ -93,7 +89,6 @@ struct Wanted {
     upper: Vec<f64>,
     budget: f64,
     objective: Objective,
-    rules: Rules,
 }
 
 /// Finds the covariance of returns.
@@ -172,11 +167,7 @@ impl Round for WeightRound {
             budget: self.wanted.budget,
             objective: self.wanted.objective,
         };
-        let solved = match self.wanted.rules.are_now() {
-            true => problem.solve(),
-            false => problem.solve_as_before(),
-        };
-        Partial::Outcome(Box::new(match solved {
+        Partial::Outcome(Box::new(match problem.solve() {
             Ok(optimum) => RiskOutcome::Optimisation(OptimisationResult {
                 weights: optimum.weights,
                 expected_return: optimum.mean,

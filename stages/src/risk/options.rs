@@ -13,7 +13,6 @@ use warptape_kernels::pricing::{AssetMarket, Greeks, Options, ParameterError, im
 use super::assets::Resolved;
 use super::bad_rows::BadRows;
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
-use super::rules::Rules;
 use super::{bad, check_count, cost};
 
 /// Options of a request at most: their values have to fit into a record.
@@ -66,19 +65,18 @@ impl Kind for OptionValues {
         true
     }
 
-    fn plan(&self, assets: &Resolved, _: i64, rules: Rules) -> Result<Plan, RiskError> {
+    fn plan(&self, assets: &Resolved, _: i64) -> Result<Plan, RiskError> {
         check_count("problem.options", self.options.len(), 1..=OPTIONS_MAX)?;
         let rows = vanilla(&self.options, assets)?;
         let count = rows.options.len();
         let (bytes, cost_ns) = (rows.bytes(count), cost::options(count));
-        Ok(Plan { first: Box::new(OptionRound { rows, rules }), bytes, cost_ns })
+        Ok(Plan { first: Box::new(OptionRound { rows }), bytes, cost_ns })
     }
 }
 
 #[derive(Debug)]
 struct OptionRound {
     rows: ReadOptions<Options>,
-    rules: Rules,
 }
 
 impl Round for OptionRound {
@@ -92,12 +90,7 @@ impl Round for OptionRound {
 
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
         let mut greeks = Box::<Greeks>::default();
-        match self.rules {
-            Rules::First => greeks.add_as_before(isa, &self.rows.options, places(units)),
-            Rules::SobolInTimeOrder | Rules::CurveInAllYears | Rules::Trusting | Rules::Now => {
-                greeks.add(isa, &self.rows.options, places(units))
-            }
-        }
+        greeks.add(isa, &self.rows.options, places(units));
         Partial::Greeks(greeks)
     }
 
@@ -174,7 +167,7 @@ impl Kind for ImpliedVolatilities {
         false
     }
 
-    fn plan(&self, assets: &Resolved, _: i64, _: Rules) -> Result<Plan, RiskError> {
+    fn plan(&self, assets: &Resolved, _: i64) -> Result<Plan, RiskError> {
         let count = self.options.len();
         check_count("problem.options", count, 1..=OPTIONS_MAX)?;
         check_count("problem.prices", self.prices.len(), count..=count)?;

@@ -20,14 +20,11 @@ use warptape_events::risk::{
 use warptape_kernels::portfolio::{
     Instrument, Portfolio, PortfolioError, Position, Profits, QUANTITY_RANGE, Scenarios, TAIL_BLOCK,
 };
-use warptape_kernels::pricing::{
-    AmericanError, AmericanOption, AssetMarket, EXPIRY_YEARS_RANGE, ParameterError,
-};
+use warptape_kernels::pricing::{AmericanError, AmericanOption, AssetMarket};
 
 use super::assets::{ANY_MARKET, Resolved};
 use super::bad_rows::BadRows;
 use super::rounds::{Kind, Next, Partial, Plan, Round};
-use super::rules::Rules;
 use super::{bad as bad_parameter, check_count, check_length, cost};
 use measures::{Measure, tail_of};
 use settling::SettlingRound;
@@ -37,8 +34,6 @@ use single_round::{ParametricRound, StressRound};
 
 /// Positions of a request at most: their risk has to fit into a record.
 const POSITIONS_MAX: usize = 65_536;
-/// The same in earlier versions.
-const POSITIONS_MAX_BEFORE: usize = 8_000;
 /// American options of a request at most: a unit revalues all of them, and other requests wait meanwhile.
 const AMERICANS_MAX: usize = 2_000;
 /// Bytes that a position takes: what journals have been told, whatever it has become since.
@@ -77,14 +72,10 @@ impl Kind for PortfolioProblem {
         }
     }
 
-    fn plan(&self, assets: &Resolved, seed: i64, rules: Rules) -> Result<Plan, RiskError> {
-        check_names(self, assets, rules)?;
-        let measured = || Measure::new(&self.measure, seed as u64, assets, rules);
-        let (portfolio, bad) = match rules.are_now() {
-            true => portfolio_of(self, assets)?,
-            false => (portfolio_as_before(self, assets)?, BadRows::default()),
-        };
-        let (portfolio, measure) = (Arc::new(portfolio), measured()?);
+    fn plan(&self, assets: &Resolved, seed: i64) -> Result<Plan, RiskError> {
+        check_names(self, assets)?;
+        let (portfolio, bad) = portfolio_of(self, assets)?;
+        let measure = Measure::new(&self.measure, seed as u64, assets)?;
         let americans = portfolio.americans().len();
         if americans > AMERICANS_MAX {
             let message = format!(
@@ -102,12 +93,12 @@ impl Kind for PortfolioProblem {
         }
         measure.check_parts(self)?;
         let held = Held {
-            portfolio,
+            portfolio: Arc::new(portfolio),
             books: self.books.iter().map(|book| book.name.clone()).collect(),
             positions: self.positions.iter().map(|position| position.name.clone()).collect(),
             bad,
         };
-        let held = if rules.are_now() { without_refused(&held, &measure)? } else { held };
+        let held = without_refused(&held, &measure)?;
         let (bytes, cost_ns) = (bytes_of(&held.portfolio, &measure), cost_of(&held.portfolio, &measure));
         let first = if !held.portfolio.americans().is_empty() {
             Box::new(SettlingRound { held, measure }) as Box<dyn Round>
@@ -155,10 +146,9 @@ fn positions_cost(portfolio: &Portfolio) -> usize {
 }
 
 /// How many books, positions and stress scenarios there are, and how long their names.
-fn check_names(problem: &PortfolioProblem, assets: &Resolved, rules: Rules) -> Result<(), RiskError> {
-    let positions_max = if rules.are_now() { POSITIONS_MAX } else { POSITIONS_MAX_BEFORE };
+fn check_names(problem: &PortfolioProblem, assets: &Resolved) -> Result<(), RiskError> {
     check_count("problem.books", problem.books.len(), 1..=BOOKS_MAX)?;
-    check_count("problem.positions", problem.positions.len(), 1..=positions_max)?;
+    check_count("problem.positions", problem.positions.len(), 1..=POSITIONS_MAX)?;
     for (number, book) in problem.books.iter().enumerate() {
         check_length(&format!("problem.books[{number}].name"), &book.name, 0..=NAME_BYTES_MAX)?;
     }
@@ -437,31 +427,6 @@ fn portfolio_of(problem: &PortfolioProblem, assets: &Resolved) -> Result<(Portfo
     let parents = problem.books.iter().map(|book| book.parent.map(index)).collect();
     let portfolio = Portfolio::with_futures(markets, &assets.futures, parents, positions);
     Ok((portfolio.map_err(|error| of_portfolio(&error))?, bad))
-}
-
-/// The portfolio of earlier versions, which refused all for one bad position.
-fn portfolio_as_before(problem: &PortfolioProblem, assets: &Resolved) -> Result<Portfolio, RiskError> {
-    let parents: Vec<Option<usize>> = problem.books.iter().map(|book| book.parent.map(index)).collect();
-    let mut positions: Vec<Position> = problem.positions.iter().map(position_of).collect();
-    let expires_now = |position: &Position| match position.instrument {
-        Instrument::Spot => false,
-        Instrument::Forward { expiry_years, .. }
-        | Instrument::Option { expiry_years, .. }
-        | Instrument::American { expiry_years, .. }
-        | Instrument::Digital { expiry_years, .. } => expiry_years == 0.0,
-    };
-    let first = positions.iter().position(expires_now);
-    positions.truncate(first.map_or(positions.len(), |first| first + 1));
-    let made = Portfolio::new(assets.markets.clone(), parents, positions);
-    let portfolio = made.map_err(|error| of_portfolio(&error))?;
-    match first {
-        None => Ok(portfolio),
-        Some(position) => {
-            let (least, greatest) = (*EXPIRY_YEARS_RANGE.start(), *EXPIRY_YEARS_RANGE.end());
-            let error = ParameterError { field: "expiry_years", value: 0.0, least, greatest };
-            Err(of_portfolio(&PortfolioError::Position { position, error }))
-        }
-    }
 }
 
 fn of_portfolio(error: &PortfolioError) -> RiskError {

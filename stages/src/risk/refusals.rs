@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use warptape_events::journal::{Expire, Reject, RejectReason, Shed};
-use warptape_events::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
+use warptape_events::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskResult};
 use warptape_events::{DecodeError, encode_risk_result};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{bad, early_exercise, simulation};
+use super::bad;
 
 /// Bytes that are repeated at most.
 const REPEATED_BYTES_MAX: usize = 128;
@@ -26,12 +26,6 @@ pub fn repeated(text: &str) -> String {
         end -= 1;
     }
     text[..end].to_owned()
-}
-
-/// An American option without samples, as earlier versions refused it; now it is priced without a simulation.
-pub fn without_paths(request: &RiskRequest) -> Option<RiskError> {
-    let RiskProblem::Simulation(problem) = &request.problem else { return None };
-    early_exercise::is_asked(problem).then(|| simulation::check_paths(problem).err()).flatten()
 }
 
 /// A request before it had the same id.

@@ -23,7 +23,6 @@ use super::american::FoundRule;
 use super::assets::Resolved;
 use super::kept::KeptProfits;
 use super::portfolio::Tails;
-use super::rules::Rules;
 
 /// Numbers of an option's value.
 const OPTION_NUMBERS: usize = 8;
@@ -51,7 +50,7 @@ pub(super) trait Kind {
     }
 
     /// Checks the problem and makes work of it; `assets` are those of the problem, with the market's numbers.
-    fn plan(&self, assets: &Resolved, seed: i64, rules: Rules) -> Result<Plan, RiskError>;
+    fn plan(&self, assets: &Resolved, seed: i64) -> Result<Plan, RiskError>;
 }
 
 /// The work that a problem is.

@@ -15,7 +15,6 @@ use super::assets::Resolved;
 use super::blocks::{BlockLimits, BlockRound, GREEK_NUMBERS, Paths, Told};
 use super::matrices::{self, MarketReturns, of_matrix};
 use super::rounds::{Kind, Plan, Round};
-use super::rules::Rules;
 use super::{bad, check_count, early_exercise};
 
 /// Samples of a request at most, times what is summed of each: sums of blocks are kept until the end, and added by who waits for it.
@@ -30,9 +29,9 @@ impl Kind for SimulationProblem {
         Some(&self.correlations)
     }
 
-    fn plan(&self, assets: &Resolved, seed: i64, rules: Rules) -> Result<Plan, RiskError> {
+    fn plan(&self, assets: &Resolved, seed: i64) -> Result<Plan, RiskError> {
         if early_exercise::is_asked(self) {
-            return early_exercise::plan(self, assets, rules);
+            return early_exercise::plan(self, assets);
         }
         if self.steps < 1 {
             return Err(bad("problem.steps", format!("{}; it must be from 1 on", self.steps)));
@@ -41,12 +40,11 @@ impl Kind for SimulationProblem {
         if self.standard_error.is_some_and(|wanted| wanted.is_nan() || wanted <= 0.0) {
             return Err(bad("problem.standard_error", "it must be more than 0, or null to take all samples"));
         }
-        let blocks_max = sampling_of(self, rules).blocks_of(self.paths_max as u64);
+        let blocks_max = sampling_of(self).blocks_of(self.paths_max as u64);
         let stop = self.standard_error.map(|standard_error| StopRule { standard_error, blocks_max });
-        let simulated = SimulatedContract::new(self, seed as u64, assets, rules)?;
-        let told = Arc::new(Told::new(self, assets, rules));
-        // After all else that may be wrong, so that what was refused before there was this is refused in the same words.
-        if self.antithetic && sampling_of(self, rules) == Sampling::Sobol {
+        let simulated = SimulatedContract::new(self, seed as u64, assets)?;
+        let told = Arc::new(Told::new(self, assets));
+        if self.antithetic && sampling_of(self) == Sampling::Sobol {
             let message = "true; it must be false where problem.sampling is SOBOL, whose points are even on both sides by themselves: \
                            ask for one of them";
             return Err(bad("problem.antithetic", message));
@@ -98,18 +96,13 @@ pub(super) fn check_paths(problem: &SimulationProblem) -> Result<(), RiskError> 
 }
 
 impl SimulatedContract {
-    fn new(
-        problem: &SimulationProblem,
-        key: u64,
-        assets: &Resolved,
-        rules: Rules,
-    ) -> Result<Self, RiskError> {
+    fn new(problem: &SimulationProblem, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
         let contract = match &problem.contract {
             risk::Contract::Basket(basket) => {
-                return Self::basket(problem, basket, key, assets, rules);
+                return Self::basket(problem, basket, key, assets);
             }
             risk::Contract::American(american) => {
-                return Self::american(problem, american, key, single(assets)?, rules);
+                return Self::american(problem, american, key, single(assets)?);
             }
             risk::Contract::European(european) => {
                 Contract::European { kind: european.kind, strike: european.strike }
@@ -131,17 +124,13 @@ impl SimulatedContract {
             expiry_years: problem.expiry_years,
             steps: steps_of(problem),
             antithetic: problem.antithetic,
-            sampling: sampling_of(problem, rules),
+            sampling: sampling_of(problem),
             precision: problem.precision,
             key,
         };
-        let simulation = match (problem.greeks, rules.are_now()) {
-            (true, true) => GreekSimulation::new(spec).map(Box::new).map(Paths::Greeks),
-            (true, false) => GreekSimulation::as_before(spec).map(Box::new).map(Paths::Greeks),
-            (false, true) => Simulation::new(spec).map(|simulation| Paths::Price(Box::new(simulation))),
-            (false, false) => {
-                Simulation::as_before(spec).map(|simulation| Paths::Price(Box::new(simulation)))
-            }
+        let simulation = match problem.greeks {
+            true => GreekSimulation::new(spec).map(Box::new).map(Paths::Greeks),
+            false => Simulation::new(spec).map(|simulation| Paths::Price(Box::new(simulation))),
         };
         simulation.map(Self::of).map_err(|error| to_risk_error(&error, 0))
     }
@@ -151,7 +140,6 @@ impl SimulatedContract {
         basket: &risk::Basket,
         key: u64,
         assets: &Resolved,
-        rules: Rules,
     ) -> Result<Self, RiskError> {
         let count = assets.markets.len();
         check_count("problem.contract.weights", basket.weights.len(), count..=count)?;
@@ -182,15 +170,11 @@ impl SimulatedContract {
             strike: basket.strike,
             expiry_years: problem.expiry_years,
             antithetic: problem.antithetic,
-            sampling: sampling_of(problem, rules),
+            sampling: sampling_of(problem),
             precision: problem.precision,
             key,
         };
-        let simulation = match rules.are_now() {
-            true => BasketSimulation::new(spec),
-            false => BasketSimulation::as_before(spec),
-        };
-        let simulation = simulation.map_err(|error| match &error {
+        let simulation = BasketSimulation::new(spec).map_err(|error| match &error {
             BasketError::Parameter(error) => to_risk_error(error, 0),
             BasketError::Asset { asset, error } if error.field == "weight" => {
                 bad(format!("problem.contract.weights[{asset}]"), error.to_string())
@@ -210,7 +194,6 @@ impl SimulatedContract {
         american: &risk::American,
         key: u64,
         market: AssetMarket,
-        rules: Rules,
     ) -> Result<Self, RiskError> {
         let spec = AmericanSpec {
             market,
@@ -220,10 +203,9 @@ impl SimulatedContract {
             exercises: steps_of(problem),
             pilot_blocks: american::pilot_blocks(problem.greeks),
             antithetic: problem.antithetic,
-            sampling: sampling_of(problem, rules),
+            sampling: sampling_of(problem),
             precision: problem.precision,
             key,
-            is_floored: rules > Rules::First,
         };
         spec.check().map_err(|error| to_risk_error(&error, 0))?;
         Ok(Self::American(spec, problem.greeks))
@@ -245,11 +227,10 @@ pub(super) fn single(assets: &Resolved) -> Result<AssetMarket, RiskError> {
     Ok(assets.markets[0])
 }
 
-fn sampling_of(problem: &SimulationProblem, rules: Rules) -> Sampling {
-    match (problem.sampling, rules) {
-        (risk::Sampling::Philox, _) => Sampling::Random,
-        (risk::Sampling::Sobol, Rules::Now | Rules::Trusting | Rules::CurveInAllYears) => Sampling::Sobol,
-        (risk::Sampling::Sobol, Rules::First | Rules::SobolInTimeOrder) => Sampling::SobolInTimeOrder,
+fn sampling_of(problem: &SimulationProblem) -> Sampling {
+    match problem.sampling {
+        risk::Sampling::Philox => Sampling::Random,
+        risk::Sampling::Sobol => Sampling::Sobol,
     }
 }
 

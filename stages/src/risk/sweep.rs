@@ -6,12 +6,11 @@ use warptape_events::risk::{self, Asset, RiskError, RiskOutcome, SweepCell, Swee
 use warptape_kernels::Isa;
 use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::sweep::{
-    CellResult, SweepBars, SweepError, TradingRule, blocks, sweep, sweep_as_before, sweep_on_device,
+    CellResult, SweepBars, SweepError, TradingRule, blocks, sweep, sweep_on_device,
 };
 
 use super::assets::Resolved;
 use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
-use super::rules::Rules;
 use super::{bad, check_count, cost};
 
 /// Rules of a request at most: their cells have to fit into a record.
@@ -28,8 +27,8 @@ impl Kind for SweepProblem {
         &[]
     }
 
-    fn plan(&self, _: &Resolved, _: i64, rules: Rules) -> Result<Plan, RiskError> {
-        let round = SweepRound::new(self, rules.are_now())?;
+    fn plan(&self, _: &Resolved, _: i64) -> Result<Plan, RiskError> {
+        let round = SweepRound::new(self)?;
         let bytes = round.bars.len() * size_of::<f64>() + round.rules.len() * size_of::<CellResult>();
         let cost_ns = cost::sweep(round.rules.len(), round.bars.len());
         Ok(Plan { first: Box::new(round), bytes, cost_ns })
@@ -43,12 +42,10 @@ struct SweepRound {
     /// The rules of each unit, by their numbers in the request.
     blocks: Vec<Vec<usize>>,
     cost: f64,
-    /// True if the side of a mean is decided exactly.
-    is_exact: bool,
 }
 
 impl SweepRound {
-    fn new(problem: &SweepProblem, is_exact: bool) -> Result<Self, RiskError> {
+    fn new(problem: &SweepProblem) -> Result<Self, RiskError> {
         check_count("problem.rules", problem.rules.len(), 1..=RULES_MAX)?;
         check_count("problem.symbols", problem.symbols.len(), 1..=SYMBOLS_MAX)?;
         let mut bars = SweepBars::default();
@@ -71,7 +68,7 @@ impl SweepRound {
             return Err(bad("problem.cost", format!("{}; it must be from 0 to 1", problem.cost)));
         }
         let blocks = blocks(&rules);
-        Ok(Self { bars, rules, blocks, cost: problem.cost, is_exact })
+        Ok(Self { bars, rules, blocks, cost: problem.cost })
     }
 
     /// The rules of some units, one block after the other.
@@ -94,8 +91,7 @@ impl Round for SweepRound {
     }
 
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
-        let by = if self.is_exact { sweep } else { sweep_as_before };
-        let cells = by(isa, &self.bars, &self.rules_of(units), self.cost);
+        let cells = sweep(isa, &self.bars, &self.rules_of(units), self.cost);
         Partial::Cells(cells.expect(CHECKED))
     }
 

@@ -374,53 +374,28 @@ fn an_american_option_is_priced_without_simulation_unless_one_is_asked() {
     assert_eq!((error.code, error.field.as_str()), (RiskErrorCode::BadParameter, "problem.assets[0].rate"));
 }
 
-/// What earlier versions answered can be answered again.
+/// A call without dividends is the European one, by simulation too.
 #[test]
-fn the_rules_of_before_are_kept() {
+fn a_simulated_american_option_is_not_below_the_european_one() {
     let plain = json!({"symbol": "any", "spot": 100.0, "volatility": 0.2, "rate": 0.03});
     let problem = american(json!({"assets": [plain], "paths_max": 8 * BLOCK, "steps": 12}));
-    let now = price(&task(problem.clone()).expect("a good problem"));
-    assert!((now - 9.413_403_383_853_02).abs() < 1e-9, "never exercised early");
-    let unfloored = prices_of_before(&problem);
-    assert!(unfloored.len() == 2 && unfloored[0] == now && unfloored[1] != now, "{unfloored:?}");
-    // The rules just before gave most prices as they are now.
-    let usual = simulation(json!({}));
-    assert_eq!(prices_of_before(&usual), [price(&task(usual).expect("a good problem"))]);
-    let plain = american(json!({}));
-    assert_eq!(prices_of_before(&plain), [price(&task(plain).expect("a good problem")); 2], "not simulated");
-    // The price rises to where exercise is best, for far longer than the boundary takes to settle.
-    let rising = json!({
-        "symbol": "any", "spot": 66.0, "volatility": 0.003, "rate": 0.15, "dividend_yield": 0.02
-    });
-    let rising = american(json!({"assets": [rising], "expiry_years": 20.0}));
-    let now = price(&task(rising.clone()).expect("a good problem"));
-    let [same, before] = prices_of_before(&rising)[..] else { panic!("the boundary was another one") };
-    assert_eq!(same, now);
-    assert!((before - now).abs() > 1e-7 && (before - now).abs() < 0.1, "{before} {now}");
-    // Terms above the boundary grow as exp(1.448·53.5), and cancel.
+    let found = price(&task(problem).expect("a good problem"));
+    assert!((found - 9.413_403_383_853_02).abs() < 1e-9, "{found}");
+}
+
+/// Terms above the boundary grow as exp(1.448·53.5), and cancel; a leg of great deviations is nearly 0.
+#[test]
+fn numbers_that_nearly_cancel_keep_their_digits() {
     let cancelling = json!({"symbol": "any", "spot": 100.0, "volatility": 0.7243, "rate": -1.448, "dividend_yield": 0.7086});
-    let cancelling = request(american(json!({"assets": [cancelling], "expiry_years": 53.5})));
-    let before: Vec<_> =
-        RiskTask::of_before(&cancelling, &market_of).map(|task| task.outcome(Isa::detect())).collect();
-    let [_, RiskOutcome::Error(error)] = &before[..] else { panic!("{before:?}") };
-    assert!(error.message.contains("no boundary of exercise"), "{error:?}");
-    assert!(price(&RiskTask::new(&cancelling, &market_of).expect("a good problem")) > 0.0);
-    let rho = |volatility: f64, of_before: bool| {
-        let asset = json!({"symbol": "any", "spot": 100.0, "volatility": volatility});
-        let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 1.0});
-        let problem = json!({"type": "options", "assets": [asset], "options": [option]});
-        let task = match of_before {
-            true => RiskTask::of_before(&request(problem), &market_of).next().expect("they have changed"),
-            false => task(problem).expect("a good problem"),
-        };
-        let RiskOutcome::Options(result) = task.outcome(Isa::detect()) else { panic!("numbers") };
-        result.values[0].rho
+    let cancelling = task(american(json!({"assets": [cancelling], "expiry_years": 53.5})));
+    assert!(price(&cancelling.expect("a good problem")) > 0.0);
+    let asset = json!({"symbol": "any", "spot": 100.0, "volatility": 20.0});
+    let option = json!({"asset": 0, "kind": "call", "strike": 100.0, "expiry_years": 1.0});
+    let task = task(json!({"type": "options", "assets": [asset], "options": [option]}));
+    let RiskOutcome::Options(result) = task.expect("a good problem").outcome(Isa::detect()) else {
+        panic!("numbers")
     };
-    assert_eq!(rho(3.9, true).to_bits(), rho(3.9, false).to_bits());
-    assert!(rho(20.0, true) == 0.0 && rho(20.0, false) > 0.0, "all digits were lost");
-    let refused = refusals::without_paths(&request(american(json!({})))).expect("it was none");
-    assert_eq!(refused.message, "0; it must be from 1 to 268435456");
-    assert_eq!(refusals::without_paths(&request(problem)), None);
+    assert!(result.values[0].rho > 0.0);
 }
 
 fn price(task: &RiskTask) -> f64 {
@@ -430,40 +405,19 @@ fn price(task: &RiskTask) -> f64 {
     }
 }
 
-/// By each of the rules of before that the problem knows.
-fn prices_of_before(problem: &Value) -> Vec<f64> {
-    RiskTask::of_before(&request(problem.clone()), &market_of).map(|task| price(&task)).collect()
-}
-
-/// Dimensions of Sobol's points were steps in the order of time, and points those of antithetic pairs.
+/// Sobol's points are even on both sides by themselves.
 #[test]
-fn sobol_has_a_bridge_and_no_pairs() {
+fn sobol_has_no_pairs() {
     let sobol = |changes: Value| {
-        let mut problem = simulation(json!({"sampling": "sobol"}));
+        let mut problem = simulation(json!({"sampling": "sobol", "antithetic": true}));
         problem.as_object_mut().expect("an object").extend(changes.as_object().expect("an object").clone());
         problem
     };
-    let put = json!({"type": "american", "kind": "put", "strike": 100.0});
-    let basket = json!({"type": "basket", "kind": "call", "strike": 100.0, "weights": [1.0]});
-    for (problem, count) in [
-        (sobol(json!({})), 1),
-        (sobol(json!({"steps": 1})), 0),
-        (sobol(json!({"contract": basket})), 0),
-        (sobol(json!({"contract": put, "steps": 12})), 2),
-    ] {
-        // The newest of them gave the price of now.
-        let before = prices_of_before(&problem).split_off(1);
-        assert_eq!(before.len(), count, "{problem}");
-        let now = price(&task(problem).expect("a good problem"));
-        assert!(!before.contains(&now), "{now} and {before:?}");
-    }
-    let paired = sobol(json!({"antithetic": true, "steps": 1}));
-    assert_eq!(prices_of_before(&paired).len(), 1);
-    let error = task(paired).expect_err("pairs are refused");
+    let error = task(sobol(json!({"steps": 1}))).expect_err("pairs are refused");
     assert_eq!((error.code, error.field.as_str()), (RiskErrorCode::BadParameter, "problem.antithetic"));
     assert!(error.message.contains("problem.sampling is SOBOL"), "{}", error.message);
-    // Another mistake is told first, as it was before there was this one.
-    let error = task(sobol(json!({"antithetic": true, "expiry_years": -1.0}))).expect_err("two mistakes");
+    // Another mistake is told first.
+    let error = task(sobol(json!({"expiry_years": -1.0}))).expect_err("two mistakes");
     assert_eq!(error.field, "problem.expiry_years");
 }
 

@@ -6,7 +6,6 @@ use warptape_kernels::pricing::AssetMarket;
 use super::assets::Resolved;
 use super::blocks::Paths;
 use super::options::{POINTS, YEAR_DAYS};
-use super::rules::Rules;
 
 /// Samples that an error rests on at least: of fewer, it may be off by as much as itself.
 const EFFECTIVE_MIN: f64 = 30.0;
@@ -22,7 +21,6 @@ fn bounded_error(most: f64, payers: f64, paths: i64) -> f64 {
 /// What figures follow from.
 #[derive(Debug)]
 pub(super) struct Told {
-    rules: Rules,
     years: f64,
     assets: Vec<AssetMarket>,
     futures: Vec<bool>,
@@ -32,9 +30,8 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(problem: &SimulationProblem, assets: &Resolved, rules: Rules) -> Self {
+    pub(super) fn new(problem: &SimulationProblem, assets: &Resolved) -> Self {
         Self {
-            rules,
             years: problem.expiry_years,
             assets: assets.markets.clone(),
             futures: assets.futures.clone(),
@@ -47,9 +44,6 @@ impl Told {
     /// Adds what follows; whether the standard error is one. It is none where nothing was paid, and little where it rests on a few samples,
     /// unless what is paid has a bound by which it can be judged.
     pub(super) fn judge(&self, result: &mut SimulationResult, effective: f64, paths_of: &Paths) -> bool {
-        if !self.rules.are_now() {
-            return true;
-        }
         self.add_greeks(result);
         let spot = self.assets.iter().map(|asset| asset.spot).fold(0.0, f64::max);
         if self.is_mixed && result.price != 0.0 && result.price.abs() < MIXED_LEAST * spot {

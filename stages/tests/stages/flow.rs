@@ -77,7 +77,7 @@ fn a_bar_has_what_each_side_traded_and_the_sizes_of_its_quote() {
 /// Bars begin unseen where the partition does, and where event time is set back; they end early where they are cut.
 #[test]
 fn a_bar_that_lacks_some_of_its_interval_says_so() {
-    let config = StageConfig { rejects: Rejects::Rows, ..config(&["10s"], SECOND_NS) };
+    let config = config(&["10s"], SECOND_NS);
     let of = |offset: i64, second: i64| (offset, trade("X:A", second * SECOND_NS, 100));
     for restored_at in 0..9 {
         let mut partition = Partition::new(&config);
@@ -133,26 +133,19 @@ fn a_close_on_a_line_is_not_beyond_it() {
         _ => parameter.default,
     });
     let signals = SignalParams { zscore_threshold: 3.0, ..Default::default() };
-    let newest = StageConfig { indicators, signals, ..config(&["tick:1"], SECOND_NS) };
-    let former = StageConfig { rules: Rules::First, ..newest.clone() };
-    let mut wrong = [0; 2];
-    for (config, wrong) in [&newest, &former].into_iter().zip(&mut wrong) {
-        for symbol in 0..400_i64 {
-            let (usual_e9, other_e9) =
-                (61_686_299_000_000 + symbol * 137_100_000, [-1, 1][symbol as usize % 2]);
-            let prices =
-                [[usual_e9; 10].as_slice(), &[usual_e9 + other_e9 * (1 + symbol) * 100_000_000]].concat();
-            let mut partition = Partition::new(config);
-            for (offset, price_e9) in (0..).zip(prices) {
-                partition.accept(offset, &trade("X:A", (1_000 + offset) * SECOND_NS, price_e9));
-            }
-            partition.run(usize::MAX);
-            let kinds = partition.signals().into_iter().map(|bytes| decode_signal(&bytes).unwrap().kind);
-            *wrong += kinds.filter(|kind| *kind != SignalKind::Bar).count();
+    let config = StageConfig { indicators, signals, ..config(&["tick:1"], SECOND_NS) };
+    for symbol in 0..400_i64 {
+        let (usual_e9, other_e9) = (61_686_299_000_000 + symbol * 137_100_000, [-1, 1][symbol as usize % 2]);
+        let prices =
+            [[usual_e9; 10].as_slice(), &[usual_e9 + other_e9 * (1 + symbol) * 100_000_000]].concat();
+        let mut partition = Partition::new(&config);
+        for (offset, price_e9) in (0..).zip(prices) {
+            partition.accept(offset, &trade("X:A", (1_000 + offset) * SECOND_NS, price_e9));
         }
+        partition.run(usize::MAX);
+        let mut kinds = partition.signals().into_iter().map(|bytes| decode_signal(&bytes).unwrap().kind);
+        assert!(kinds.all(|kind| kind == SignalKind::Bar), "symbol {symbol}");
     }
-    assert_eq!(wrong[0], 0);
-    assert!(wrong[1] > 50, "{wrong:?}: doubles do not tell");
 }
 
 /// Returns of a hundred-millionth and less are as exact as others.
@@ -162,48 +155,31 @@ fn volatility_of_small_returns_is_exact() {
         "realised_volatility" => 2.0,
         _ => parameter.default,
     });
-    let newest = StageConfig { indicators, ..config(&["tick:1"], SECOND_NS) };
+    let config = StageConfig { indicators, ..config(&["tick:1"], SECOND_NS) };
     let prices: [i64; 3] = [61_686_299_123_457, 61_686_299_123_458, 61_686_299_123_455];
     let ticks: Vec<Tick> =
         (0..).zip(prices).map(|(second, price)| trade("X:A", second * SECOND_NS + 1, price)).collect();
-    let volatility = |config: &StageConfig| bars(config, &ticks)[2].1.indicators[15].expect("three bars");
+    let volatility = bars(&config, &ticks)[2].1.indicators[15].expect("three bars");
     // To this accuracy, a logarithm of 1 + x is x.
     let [a, b, c] = prices.map(|price| price as f64);
     let expected = (((b - a) / a).powi(2) + ((c - b) / b).powi(2)).sqrt();
-    let error = |config: &StageConfig| (volatility(config) / expected - 1.0).abs();
-    assert!(error(&newest) < 1e-12, "{}", error(&newest));
-    assert!(error(&StageConfig { rules: Rules::First, ..newest.clone() }) > 1e-6);
+    let error = (volatility / expected - 1.0).abs();
+    assert!(error < 1e-12, "{error}");
 }
 
 #[test]
 fn risk_has_the_mid_of_sides_that_are_there_and_not_crossed() {
-    let spots = |rules| {
-        let config = StageConfig { rules, ..config(&["1s"], SECOND_NS) };
-        let mut partition = Partition::new(&config);
-        let mut spot = |offset, tick: &Tick| {
-            partition.accept(offset, tick);
-            partition.intake.market_of("X:A", 0, 9).unwrap().spot
-        };
-        [
-            spot(0, &trade("X:A", 10 * SECOND_NS, 40_000_000)),
-            spot(1, &quote("X:A", 11 * SECOND_NS, (0, 3), (50_000_000, 4))),
-            spot(2, &quote("X:A", 12 * SECOND_NS, (70_000_000, 3), (60_000_000, 4))),
-            spot(3, &quote("X:A", 13 * SECOND_NS, (70_000_000, 0), (90_000_000, 4))),
-            spot(4, &quote("X:A", 14 * SECOND_NS, (70_000_000, 0), (80_000_000, 0))),
-        ]
+    let mut partition = Partition::new(&config(&["1s"], SECOND_NS));
+    let mut spot = |offset, tick: &Tick| {
+        partition.accept(offset, tick);
+        partition.intake.market_of("X:A", 0, 9).unwrap().spot
     };
-    assert_eq!(spots(Rules::Second), [0.04, 0.025, 0.025, 0.025, 0.075].map(Some));
-    assert_eq!(spots(Rules::First), [0.04, 0.04, 0.065, 0.08, 0.075].map(Some));
-}
-
-#[test]
-fn configurations_of_before_name_no_rules() {
-    let config = config(&["1s"], 0);
-    let former = config.to_json().replace(r#","rules":2"#, "");
-    assert!(former.len() < config.to_json().len());
-    assert_eq!(StageConfig::from_json(&former).unwrap().rules, Rules::First);
-    assert_eq!(StageConfig { rules: Rules::First, ..config.clone() }.to_json(), former);
-    let newer = config.to_json().replace(r#""rules":2"#, r#""rules":3"#);
-    let error = StageConfig::from_json(&newer).unwrap_err().to_string();
-    assert!(error.contains("use a newer version"), "{error}");
+    let spots = [
+        spot(0, &trade("X:A", 10 * SECOND_NS, 40_000_000)),
+        spot(1, &quote("X:A", 11 * SECOND_NS, (0, 3), (50_000_000, 4))),
+        spot(2, &quote("X:A", 12 * SECOND_NS, (70_000_000, 3), (60_000_000, 4))),
+        spot(3, &quote("X:A", 13 * SECOND_NS, (70_000_000, 0), (90_000_000, 4))),
+        spot(4, &quote("X:A", 14 * SECOND_NS, (70_000_000, 0), (80_000_000, 0))),
+    ];
+    assert_eq!(spots, [0.04, 0.025, 0.025, 0.025, 0.075].map(Some));
 }

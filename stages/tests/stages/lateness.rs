@@ -5,7 +5,7 @@ use super::*;
 /// Far ticks are 3 s behind near ones, and allowed to be 4 s late; near ones may be 1 s late.
 fn config() -> StageConfig {
     let lateness_by_venue_ns = BTreeMap::from([("FAR".to_owned(), 4 * SECOND_NS)]);
-    StageConfig { lateness_by_venue_ns, rejects: Rejects::Rows, ..super::config(&["1s"], SECOND_NS) }
+    StageConfig { lateness_by_venue_ns, ..super::config(&["1s"], SECOND_NS) }
 }
 
 /// Symbol, first second and close.
@@ -100,8 +100,6 @@ fn what_cannot_be_is_refused() {
         one[0].contains("lateness_by_venue_ns") && one[0].contains("raise groups_per_partition"),
         "{one:?}"
     );
-    let records = mistakes(StageConfig { rejects: Rejects::Records, ..config() });
-    assert!(records[0].contains("needs rejects to be rows"), "{records:?}");
     // So many bars could be open at once.
     let hour = BTreeMap::from([("FAR".to_owned(), 3_600 * SECOND_NS)]);
     let bars = vec!["250ms".parse().unwrap()];

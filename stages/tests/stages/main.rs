@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use warptape_emulator::Emulator;
-use warptape_kernels::{Isa, RowKind, Rules};
+use warptape_kernels::{Isa, RowKind};
 use warptape_schemas::signal::SignalKind;
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::{
@@ -22,7 +22,7 @@ use warptape_schemas::{
 };
 use warptape_stages::{
     Acceptance, Begun, DeviceGroups, GroupInput, GroupOutput, GroupQueue, GroupStage, Late, Lateness,
-    Numbers, PartitionIntake, QuoteOrder, Rejects, SignalMerge, StageConfig, TickRecord, group_of,
+    PartitionIntake, SignalMerge, StageConfig, TickRecord, group_of,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -30,23 +30,8 @@ const SECOND_NS: i64 = 1_000_000_000;
 const E9: i128 = 1_000_000_000;
 
 fn config(bars: &[&str], allowed_lateness_ns: i64) -> StageConfig {
-    StageConfig {
-        bars: bars.iter().map(|text| text.parse().unwrap()).collect(),
-        allowed_lateness_ns,
-        lateness_by_venue_ns: Default::default(),
-        groups_per_partition: 3,
-        indicators: Default::default(),
-        signals: Default::default(),
-        market: Default::default(),
-        quotes: QuoteOrder::EventTime,
-        numbers: Numbers::Exact,
-        times: Default::default(),
-        future_max_ns: None,
-        clock_skew_max_ns: None,
-        rejects: Rejects::Records,
-        symbols_max: None,
-        rules: Rules::NEWEST,
-    }
+    let bars = bars.iter().map(|text| text.parse().unwrap()).collect();
+    StageConfig::unlimited(bars, allowed_lateness_ns, 3)
 }
 
 fn trade(symbol: &str, event_time_ns: i64, price_e9: i64) -> Tick {
@@ -106,9 +91,9 @@ impl Partition {
     fn try_accept(&mut self, offset: i64, tick: &Tick) -> Result<(), InvalidTick> {
         let mut columns = TickColumns::default();
         columns.push(tick, self.intake.symbols_mut());
-        self.intake.accept(offset, 0, &mut columns, 0, &mut self.queues, &mut self.late)?;
+        self.intake.accept(offset, 0, &mut columns, 0, &mut self.queues, &mut self.late);
         self.repeated += self.intake.trade_ids().repeated;
-        Ok(())
+        columns.rejected.pop().map_or(Ok(()), Err)
     }
 
     /// An operator says how far event time has come.
@@ -198,7 +183,7 @@ fn lateness_is_judged_at_each_tick() {
 
 #[test]
 fn one_time_far_ahead_makes_nothing_late() {
-    let config = StageConfig { future_max_ns: Some(60 * SECOND_NS), ..config(&["1s"], SECOND_NS) };
+    let config = StageConfig { future_max_ns: 60 * SECOND_NS, ..config(&["1s"], SECOND_NS) };
     let mut partition = Partition::new(&config);
     partition.accept(0, &trade("X:A", 10 * SECOND_NS, 5));
     let error = partition.try_accept(1, &trade("X:NEW", 900_000 * SECOND_NS, 5)).unwrap_err();
@@ -212,7 +197,8 @@ fn one_time_far_ahead_makes_nothing_late() {
     let monday_ns = 604_800 * SECOND_NS;
     let mut refused = 0;
     for offset in 4..20 {
-        let accepted = partition.try_accept(offset, &trade("X:A", monday_ns + offset * SECOND_NS, 5));
+        let symbol = ["X:A", "X:B"][offset as usize % 2];
+        let accepted = partition.try_accept(offset, &trade(symbol, monday_ns + offset * SECOND_NS, 5));
         refused += usize::from(accepted.is_err());
         if offset % 3 == 0 {
             partition.run(usize::MAX);
@@ -220,23 +206,18 @@ fn one_time_far_ahead_makes_nothing_late() {
         }
     }
     assert_eq!((refused, partition.late.len()), (7, 0));
-    // A log that suffers already is run under a configuration with a limit, and does not.
-    let without = StageConfig { future_max_ns: None, ..config };
-    let mut suffering = Partition::new(&without);
-    suffering.accept(0, &trade("X:A", 900_000 * SECOND_NS, 5));
-    suffering.accept(1, &trade("X:A", 10 * SECOND_NS, 5));
-    assert_eq!(suffering.late.len(), 1, "the rule of journals that record no limit");
 }
 
 #[test]
 fn the_first_tick_is_compared_with_when_it_was_written() {
-    let config = StageConfig { future_max_ns: Some(60 * SECOND_NS), ..config(&["1s"], SECOND_NS) };
+    let config = StageConfig { future_max_ns: 60 * SECOND_NS, ..config(&["1s"], SECOND_NS) };
     let mut partition = Partition::new(&config);
     let mut accept = |time_ns, written_ns| {
         let mut columns = TickColumns::default();
         columns.push(&trade("X:A", time_ns, 5), partition.intake.symbols_mut());
         let Partition { intake, queues, late, .. } = &mut partition;
-        intake.accept(0, written_ns, &mut columns, 0, queues, late).is_ok()
+        intake.accept(0, written_ns, &mut columns, 0, queues, late);
+        columns.rejected.is_empty()
     };
     assert!(!accept(161 * SECOND_NS, 100 * SECOND_NS));
     assert!(accept(10 * SECOND_NS, 100 * SECOND_NS));
@@ -353,7 +334,6 @@ fn a_device_gives_what_the_host_gives() {
     let result = runner.run(&inputs, |(further, ticks, cuts, barriers, moved_back, moved_at)| {
         let mut config = config(&["1s", "tick:3", "volume:4"], SECOND_NS / 2);
         config.indicators.stochastic = if further { 2 } else { 0 };
-        config.rejects = Rejects::Rows;
         let moved_back: Vec<usize> = moved_back.iter().map(|at| at.index(ticks.len())).collect();
         let barriers: Vec<usize> = barriers.iter().map(|at| at.index(ticks.len())).collect();
         let moved_at = moved_at.index(ticks.len());
@@ -445,11 +425,8 @@ fn quotes_of(
 }
 
 #[test]
-fn a_former_configuration_has_the_quotes_that_arrived_last() {
-    let config = config(&["1s"], 0);
-    let former = config.to_json().replace(r#","quotes":"event_time""#, "");
-    let former = StageConfig::from_json(&former).unwrap();
-    assert_eq!((former.quotes, config.quotes), (QuoteOrder::Arrival, QuoteOrder::EventTime));
+fn a_bar_has_the_last_quote_before_its_end() {
+    let config = config(&["1s"], SECOND_NS);
     let quote = |time_ns, bid_e9| Tick {
         kind: TickKind::Quote,
         bid_price_e9: bid_e9,
@@ -465,13 +442,9 @@ fn a_former_configuration_has_the_quotes_that_arrived_last() {
         trade("X:B", 11 * SECOND_NS, 5),
     ];
     let ticks = [&ticks[..], &[quote(11 * SECOND_NS, 30)]].concat();
-    let delayed = |config: &StageConfig| {
-        let config = StageConfig { allowed_lateness_ns: SECOND_NS, ..config.clone() };
-        let symbols = ["X:A", "X:B"].map(str::to_owned);
-        quotes_of(&config, &ticks, &symbols)[0].3
-    };
-    assert_eq!(delayed(&config), [20 * E9, 21 * E9]);
-    assert_eq!(delayed(&former), [30 * E9, 31 * E9], "the bar closes when the quote after its end is there");
+    let symbols = ["X:A", "X:B"].map(str::to_owned);
+    // It closes when the quote behind its end is there.
+    assert_eq!(quotes_of(&config, &ticks, &symbols)[0].3, [20 * E9, 21 * E9]);
 }
 
 proptest! {

@@ -8,10 +8,9 @@ const WRITTEN_NS: i64 = 1_000_000 * SECOND_NS;
 
 fn config() -> StageConfig {
     StageConfig {
-        future_max_ns: Some(MINUTE_NS),
-        clock_skew_max_ns: Some(SECOND_NS),
-        rejects: Rejects::Rows,
-        symbols_max: Some(4),
+        future_max_ns: MINUTE_NS,
+        clock_skew_max_ns: SECOND_NS,
+        symbols_max: 4,
         ..super::config(&["1s"], SECOND_NS)
     }
 }
@@ -35,7 +34,7 @@ fn run(config: &StageConfig, ticks: &[Tick], batch: usize) -> Found {
         let mut columns = TickColumns::default();
         chunk.iter().for_each(|tick| columns.push(tick, partition.intake.symbols_mut()));
         let Partition { intake, queues, late, .. } = &mut partition;
-        intake.accept(record as i64, WRITTEN_NS, &mut columns, 0, queues, late).unwrap();
+        intake.accept(record as i64, WRITTEN_NS, &mut columns, 0, queues, late);
         let number = |row: usize| record * batch + row;
         found.rejected.extend(columns.rejected.iter().map(|bad| (number(bad.row), bad.reason())));
         found.late.extend(late.drain(..).map(|late| number(late.index as usize)));
@@ -59,7 +58,7 @@ fn run(config: &StageConfig, ticks: &[Tick], batch: usize) -> Found {
 
 #[test]
 fn one_wrong_time_costs_itself_wherever_it_is() {
-    let config = StageConfig { symbols_max: None, ..config() };
+    let config = StageConfig { symbols_max: u32::MAX, ..config() };
     let start_ns = 1_000 * SECOND_NS;
     for wrong in [0, 1, 5, 100, 255, 299] {
         for batch in [1, 7, 256, 300] {
@@ -88,7 +87,7 @@ fn one_wrong_time_costs_itself_wherever_it_is() {
 
 #[test]
 fn one_symbol_does_not_move_the_watermark_of_others() {
-    let config = StageConfig { symbols_max: None, ..config() };
+    let config = StageConfig { symbols_max: u32::MAX, ..config() };
     let at = |number: i64| 1_000 * SECOND_NS + number * SECOND_NS / 10;
     let mut ticks: Vec<Tick> =
         (0..2_000).map(|number| trade(["X:A", "X:B"][number as usize % 2], at(number), 5)).collect();

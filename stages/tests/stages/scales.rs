@@ -129,7 +129,7 @@ fn the_first_scale_of_a_record_is_that_of_its_symbol() {
     let mut columns = TickColumns::default();
     let Partition { intake, queues, late, .. } = &mut partition;
     TickDecoder::new().decode(&payload, intake.symbols_mut(), &mut columns).unwrap();
-    intake.accept(0, 0, &mut columns, 0, queues, late).unwrap();
+    intake.accept(0, 0, &mut columns, 0, queues, late);
     partition.run(usize::MAX);
     let signal = decode_signal(&partition.signals()[0]).unwrap().into_owned();
     let exact = bar(&signal).exact.expect("prices of two digits");
@@ -151,7 +151,7 @@ fn a_late_tick_keeps_its_scale() {
     };
     columns.push(&late, partition.intake.symbols_mut());
     let Partition { intake, queues, late, .. } = &mut partition;
-    intake.accept(1, 0, &mut columns, 0, queues, late).unwrap();
+    intake.accept(1, 0, &mut columns, 0, queues, late);
     assert_eq!(late.len(), 1);
     let tick = columns.tick(0, intake.symbols_mut());
     // In the symbol's scale, and with a size that fits 64 bits.

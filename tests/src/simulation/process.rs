@@ -75,10 +75,7 @@ impl Process {
         let devices = world.devices.of_process();
         let mut config = EngineConfig { ordinal, devices, ..world.config.clone() };
         config.core.node = format!("node-{ordinal}");
-        let decoder = TickDecoder::new()
-            .with_prices(config.core.stages.numbers.prices())
-            .with_units(config.core.stages.times.have_units())
-            .by_rows(config.core.stages.rejects_rows());
+        let decoder = TickDecoder::new().by_rows(true);
         let positions = world.positions(ordinal);
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;
         let around = Around {

@@ -495,18 +495,21 @@ fn a_refusal_is_recomputed_on_its_market() {
         Some(Divergence::Output(divergence)) => fields(&divergence).join(" "),
         other => panic!("a changed output expected, found {other:?}"),
     };
-    // A number of returns that the market did not have: by the rule for results of version 2 it passes.
+    // A number of returns that the market did not have.
     let other_number = |result: &mut RiskResult| {
         let error = outcome_error(result);
         error.message = format!("2{}", error.message);
     };
     assert_eq!(named(with(few, &other_number)), "outcome.risk_error.message");
-    let before = with(few, &|result| {
-        other_number(result);
-        result.judged_on.clear();
-        result.rules = 0;
-    });
-    assert_eq!(before.divergence, None, "nobody noted the market then");
+    // No market at all, on which no symbol is known.
+    let on_nothing = named(with(few, &|result| result.judged_on.clear()));
+    assert!(on_nothing.contains("outcome.risk_error.code"), "{on_nothing}");
+    // Rules that are not known.
+    let unknown_rules =
+        with(few, &|result| result.rules = 7).divergence.expect("it cannot be judged").to_string();
+    let said =
+        "answered by rules 7, and this software knows rules 1: use the version of warptape that wrote it";
+    assert!(unknown_rules.contains(said) && unknown_rules.contains("request few"), "{unknown_rules}");
     // Another mistake than the one there is.
     let no_price =
         |result: &mut RiskResult| outcome_error(result).field = "problem.assets[0].spot".to_owned();

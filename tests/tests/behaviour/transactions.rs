@@ -10,7 +10,7 @@ use warptape_pipeline::runtime::{EngineConfig, Topics};
 use warptape_replay::{VerifyOptions, verify};
 use warptape_schemas::tick::Tick;
 use warptape_sources::synth::{SynthConfig, SynthSource};
-use warptape_stages::{Numbers, QuoteOrder, Rejects, Rules, StageConfig};
+use warptape_stages::StageConfig;
 use warptape_tests::engine_run::{engine_config, feed, publisher, read_partition, run_to_end};
 use warptape_tests::wrapped_log::WrappedLog;
 
@@ -129,23 +129,8 @@ impl Producer for FaultyProducer {
 }
 
 fn stage_config() -> StageConfig {
-    StageConfig {
-        bars: ["1s", "tick:10"].map(|spec| spec.parse().expect("valid")).to_vec(),
-        allowed_lateness_ns: 1_000_000_000,
-        lateness_by_venue_ns: Default::default(),
-        groups_per_partition: 4,
-        indicators: Default::default(),
-        signals: Default::default(),
-        market: Default::default(),
-        quotes: QuoteOrder::EventTime,
-        numbers: Numbers::Exact,
-        times: Default::default(),
-        future_max_ns: None,
-        clock_skew_max_ns: None,
-        rejects: Rejects::Rows,
-        symbols_max: None,
-        rules: Rules::NEWEST,
-    }
+    let bars = ["1s", "tick:10"].map(|spec| spec.parse().expect("valid")).to_vec();
+    StageConfig::unlimited(bars, 1_000_000_000, 4)
 }
 
 /// Small steps, so that the plan is met often.

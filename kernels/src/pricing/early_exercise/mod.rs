@@ -149,17 +149,8 @@ impl AmericanOption {
 
     /// Price, and Greeks if they are wanted.
     pub fn value(&self, isa: Isa, has_greeks: bool) -> Result<AmericanValue, AmericanError> {
-        let begun = self.begin(isa, has_greeks, Put::prepared)?;
+        let begun = self.begin(isa, has_greeks)?;
         let settle = |puts| boundary::settle(puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
-        self.conclude(&begun, settle(&begun.puts), settle(&begun.of_yields))
-    }
-
-    /// As earlier versions answered: the boundary was a curve in all years, and improved in one way. Prices were off by up to 1e-3 of
-    /// the strike where the asset's price falls by itself for far longer than its boundary takes to settle.
-    pub fn value_as_before(&self, isa: Isa, has_greeks: bool) -> Result<AmericanValue, AmericanError> {
-        let begun = self.begin(isa, has_greeks, Put::clone)?;
-        let settle =
-            |puts| boundary::settle_by_first_way(puts, &mut Host(isa)).unwrap_or_else(|never| match never {});
         self.conclude(&begun, settle(&begun.puts), settle(&begun.of_yields))
     }
 
@@ -170,7 +161,7 @@ impl AmericanOption {
         memory: &mut WorkMemory,
         has_greeks: bool,
     ) -> Result<Result<AmericanValue, AmericanError>, DeviceError> {
-        let begun = match self.begin(Isa::detect(), has_greeks, Put::prepared) {
+        let begun = match self.begin(Isa::detect(), has_greeks) {
             Ok(begun) => begun,
             Err(error) => return Ok(Err(error)),
         };
@@ -197,15 +188,15 @@ impl AmericanOption {
         }
     }
 
-    /// What is known before any boundary; all puts have the times and the way that `prepared` gives that of the option itself.
-    fn begin(&self, isa: Isa, has_greeks: bool, prepared: fn(&Put) -> Put) -> Result<Begun, AmericanError> {
+    /// What is known before any boundary; all puts have the times and the way of the option itself.
+    fn begin(&self, isa: Isa, has_greeks: bool) -> Result<Begun, AmericanError> {
         self.check()?;
         let (mut options, mut greeks) = (Options::default(), Greeks::default());
         options.push(self.kind, &self.market, self.strike, self.expiry_years)?;
         greeks.add(isa, &options, 0..1);
         let columns =
             [greeks.price(), greeks.delta(), greeks.gamma(), greeks.vega(), greeks.theta(), greeks.rho()];
-        let put = prepared(&self.put());
+        let put = self.put().prepared();
         let is_european = put.rate <= RATE_MIN && put.carry >= put.rate.min(0.0);
         let mut puts = if is_european { Vec::new() } else { vec![put] };
         let mut of_yields = Vec::new();

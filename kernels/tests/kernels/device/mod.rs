@@ -13,7 +13,7 @@ use warptape_kernels::device::{
 };
 use warptape_kernels::{
     Aggressor, BarSlab, BarSpec, BySide, ClosedBars, Detected, INDICATORS, IndicatorColumns, IndicatorParams,
-    IndicatorSlab, Isa, RowKind, Rows, Rules, SignalSlab,
+    IndicatorSlab, Isa, RowKind, Rows, SignalSlab,
 };
 
 use crate::bars::specs;
@@ -103,11 +103,8 @@ impl Group {
             params: params.clone(),
             lateness_ns,
             slots,
-            bars: specs.iter().map(|spec| BarSlab::new(*spec, lateness_ns, Rules::NEWEST)).collect(),
-            indicators: specs
-                .iter()
-                .map(|_| IndicatorSlab::new(params.clone(), &signal_params(), Rules::NEWEST))
-                .collect(),
+            bars: specs.iter().map(|spec| BarSlab::new(*spec, lateness_ns)).collect(),
+            indicators: specs.iter().map(|_| IndicatorSlab::new(params.clone(), &signal_params())).collect(),
             signals: specs.iter().map(|_| SignalSlab::new(signal_params())).collect(),
         };
         group.bars.iter_mut().for_each(|slab| slab.resize(slots));

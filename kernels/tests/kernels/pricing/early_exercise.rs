@@ -81,8 +81,6 @@ fn prices_and_greeks_are_those_of_quantlib() {
         let option = option(given);
         let found =
             option.value(Isa::detect(), !row[8].is_nan()).unwrap_or_else(|error| panic!("{row:?}: {error}"));
-        // Results of earlier versions stay right.
-        assert_eq!(option.value_as_before(Isa::detect(), !row[8].is_nan()).as_ref(), Ok(&found), "{row:?}");
         let unit = f64::max(option.strike, option.market.spot) / 100.0;
         let off = (found.price - row[7]).abs() / unit;
         assert!(off < 1e-6, "{row:?}: {found:?}, off by {off:e}");
@@ -156,12 +154,11 @@ fn any_numbers_have_a_value_or_a_reason() {
     assert!(refused > 0 && unsettled == 0, "{refused} refused, {unsettled} unsettled");
 }
 
-/// What no one way settles: before, there was no value.
+/// What no one way settles.
 #[test]
 fn a_boundary_that_does_not_settle_by_slopes_or_from_above_settles_by_values() {
     for numbers in [SLOPES_UNSETTLED, [1.0, 0.1, 0.1, -1.448, 0.7086, 0.7243, 53.5]] {
         let option = option(numbers);
-        assert_eq!(option.value_as_before(Isa::detect(), true), Err(AmericanError::Unsettled), "{option:?}");
         let AmericanValue { price, greeks } = value(&option);
         assert!(price >= pays(&option) && price >= european(&option), "{option:?}: {price}");
         let delta = greeks.expect("wanted").delta;
@@ -214,9 +211,6 @@ fn long_before_expiry_an_option_that_is_surely_exercised_is_the_endless_one() {
             assert!((found - exact).abs() < 1e-6 * unit, "{put:?}: {name} is {found}, not {exact}");
         }
     }
-    let put = option([-1.0, 1.5, 1.0, 0.02, 0.15, 0.003, 20.0]);
-    let before = put.value_as_before(Isa::detect(), false).expect("it settled").price;
-    assert!((before - value(&put).price).abs() > 1e-8, "{before}");
 }
 
 /// On both sides of the boundary the value goes over into what exercise pays, with its slope.

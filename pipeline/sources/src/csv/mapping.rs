@@ -140,7 +140,7 @@ impl CsvMapping {
         let (delimiter, header, signed) = (char::from(*delimiter), yes(*header), yes(*signed));
         let mut text =
             format!("symbol={symbol}{columns},delimiter={delimiter:?},header={header},signed={signed}");
-        // What versions before did not have is named where it is not as they had it.
+        // What is the default is not named.
         let NumberFormat { decimal, thousands, round } = numbers;
         if *decimal != b'.' {
             text += &format!(",decimal={:?}", char::from(*decimal));

@@ -16,13 +16,13 @@ pub struct OrderLimits {
     /// The same of venues that have another.
     pub lateness_by_venue_ns: BTreeMap<String, i64>,
     /// How far a tick may lie ahead of those before it.
-    pub ahead_ns_max: Option<i64>,
+    pub ahead_ns_max: i64,
 }
 
 impl Default for OrderLimits {
     /// Lets everything pass.
     fn default() -> OrderLimits {
-        OrderLimits { lateness_ns: i64::MAX, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: None }
+        OrderLimits { lateness_ns: i64::MAX, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: i64::MAX }
     }
 }
 
@@ -122,7 +122,7 @@ impl RowOrder {
         };
         let venue = self.venues.of(symbol, new);
         let ahead_ns = time_ns.saturating_sub(venue.greatest_ns);
-        if self.limits.ahead_ns_max.is_some_and(|max| ahead_ns > max) {
+        if ahead_ns > self.limits.ahead_ns_max {
             venue.ahead.add(line, ahead_ns);
             if venue.ahead.rows < JUMP_ROWS as u64 {
                 return;
@@ -195,7 +195,7 @@ mod tests {
     const DAY: i64 = 86_400 * S;
 
     fn limits() -> OrderLimits {
-        OrderLimits { lateness_ns: 2 * S, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: Some(4 * DAY) }
+        OrderLimits { lateness_ns: 2 * S, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: 4 * DAY }
     }
 
     fn order(rows: &[(&str, i64)]) -> RowOrder {

@@ -88,7 +88,7 @@ impl FileSurvey<'_> {
         };
         let limits = &self.order.limits;
         let late_text = || tell(&late, &format!("{} behind", self.too_far()));
-        let ahead_ns = limits.ahead_ns_max.unwrap_or(i64::MAX);
+        let ahead_ns = limits.ahead_ns_max;
         let ahead_text = || tell(&ahead, &format!("more than {} ahead of", length_text(ahead_ns)));
         match (late.rows, ahead.rows) {
             (0, _) => ahead_text(),

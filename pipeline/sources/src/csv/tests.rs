@@ -537,8 +537,7 @@ type Surveyed = (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, S
 fn survey(text: &str, order: FeedOrder) -> Surveyed {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, "a.csv", text);
-    let limits =
-        OrderLimits { lateness_ns: 2 * E9, ahead_ns_max: Some(4 * 86_400 * E9), ..Default::default() };
+    let limits = OrderLimits { lateness_ns: 2 * E9, ahead_ns_max: 4 * 86_400 * E9, ..Default::default() };
     let config = CsvConfig { limits, order, ..mapped(ORDER_MAP) };
     let mut survey = CsvSource::open_to_survey(std::slice::from_ref(&path), &config).expect("opens");
     (&mut survey).for_each(|tick| drop(tick.expect("a good line")));

@@ -398,7 +398,7 @@ fn gaps_are_found_by_the_record_behind_them() {
     let trades: Vec<TradeMsg> = (0..20).map(|number| trade_message(number + later(number), b'B')).collect();
     let path = write_file(&folder, "gap.dbn", encode(Schema::Trades, &trades, false));
     let mut source = crate::Source::Dbn(DbnSource::open(&[path], None, false).expect("opens"));
-    let mut survey = crate::GapSurvey::new(Some(60 * E9), 1);
+    let mut survey = crate::GapSurvey::new(60 * E9, 1);
     while let Some(tick) = source.next() {
         let tick = tick.expect("a trade");
         survey.add(source.last_place(), &tick.symbol, tick.event_time_ns);

@@ -32,10 +32,10 @@ pub struct Word {
 
 impl GapFollower {
     /// Follows gaps of more than `ahead_ns_max` in ticks that go to so many partitions, of so many inputs.
-    pub fn new(gaps: Gaps, ahead_ns_max: Option<i64>, inputs: usize, partitions: i32) -> GapFollower {
+    pub fn new(gaps: Gaps, ahead_ns_max: i64, inputs: usize, partitions: i32) -> GapFollower {
         GapFollower {
             gaps,
-            ahead_ns_max: ahead_ns_max.unwrap_or(i64::MAX),
+            ahead_ns_max,
             given: vec![0; inputs],
             venues: Venues::default(),
             partitions: vec![None; partitions.unsigned_abs() as usize],
@@ -74,7 +74,7 @@ mod tests {
     use crate::test_ticks::tick;
 
     const DAY: i64 = 86_400_000_000_000;
-    const MAX: Option<i64> = Some(4 * DAY);
+    const MAX: i64 = 4 * DAY;
 
     fn ticks(rows: &[(&str, i64)]) -> Vec<Tick> {
         let of = |(symbol, event_time_ns): &(&str, i64)| {

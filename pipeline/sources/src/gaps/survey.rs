@@ -56,7 +56,7 @@ impl Found {
 /// Looks for gaps.
 #[derive(Debug)]
 pub struct GapSurvey {
-    ahead_ns_max: Option<i64>,
+    ahead_ns_max: i64,
     venues: Venues<VenueTime<Seen>>,
     /// Ticks of each input so far.
     given: Vec<u64>,
@@ -73,7 +73,7 @@ pub struct GapSurvey {
 
 impl GapSurvey {
     /// Looks for gaps of more than `ahead_ns_max` in ticks of so many inputs.
-    pub fn new(ahead_ns_max: Option<i64>, inputs: usize) -> GapSurvey {
+    pub fn new(ahead_ns_max: i64, inputs: usize) -> GapSurvey {
         GapSurvey {
             ahead_ns_max,
             venues: Venues::default(),
@@ -91,7 +91,7 @@ impl GapSurvey {
     /// Looks at the next tick.
     pub fn add(&mut self, place: TickPlace, symbol: &str, time_ns: i64) {
         self.earliest.add(place, symbol, time_ns);
-        let Some(ahead_ns_max) = self.ahead_ns_max else { return };
+        let ahead_ns_max = self.ahead_ns_max;
         let given = &mut self.given[place.input];
         let seen = Seen { place, ordinal: *given, stream_ns: self.stream_ns };
         *given += 1;
@@ -129,7 +129,7 @@ impl GapSurvey {
     /// True if the times lie so far apart that there may be gaps in whatever order the ticks come.
     pub fn may_have_gaps(&self) -> bool {
         let (least_ns, greatest_ns) = self.range_ns;
-        self.ahead_ns_max.is_some_and(|max_ns| greatest_ns.saturating_sub(least_ns) > max_ns)
+        greatest_ns.saturating_sub(least_ns) > self.ahead_ns_max
     }
 
     /// The earliest ticks so far.
@@ -201,7 +201,7 @@ mod tests {
     const DAY: i64 = 86_400_000_000_000;
 
     fn summaries(inputs: usize, ticks: &[(usize, &str, i64)]) -> Vec<Option<(u64, u64, i64)>> {
-        let mut survey = GapSurvey::new(Some(4 * DAY), inputs);
+        let mut survey = GapSurvey::new(4 * DAY, inputs);
         for (number, (input, symbol, time_ns)) in ticks.iter().enumerate() {
             survey.add(TickPlace { input: *input, line: number as u64 + 1 }, symbol, *time_ns);
         }

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use super::gaps::{FeedGaps, followed, is_pipe, look_at, refuse_pipe, remark};
 use super::log_times::{LogTimes, limits_of};
 use super::scales::scales_in_log;
-use super::{DUMP, SORTED, canonical};
+use super::{DUMP, SORTED};
 use crate::cli::{CsvArgs, Interrupt, UsageError};
 use crate::clock::wall_clock_ns;
 use crate::feed_ledger::FeedInput;
 use warptape_eventlog::EventLog;
-use warptape_sources::csv::{BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, length_text};
+use warptape_sources::csv::{
+    BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, length_text, unpacked_name,
+};
 use warptape_sources::{EarliestTicks, GapSurvey, Gaps, Source, SourceError};
 use warptape_stages::StageConfig;
 
@@ -120,7 +122,7 @@ impl CsvFeed {
                 path: path.clone(),
                 line: gap.line,
                 found: format!("time goes on {} later{others}", length_text(gap.length_ns)),
-                limit: length_text(self.config.limits.ahead_ns_max.unwrap_or(i64::MAX)),
+                limit: length_text(self.config.limits.ahead_ns_max),
             });
         }
         Ok(())
@@ -172,13 +174,13 @@ impl CsvFeed {
             None => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let round = self.config.round.map_or_else(String::new, |round| format!(" round={round}"));
-                canonical(&format!("csv venue={venue}{DUMP}{name}{round}"))
+                format!("csv venue={venue}{DUMP}{}{round}", unpacked_name(&name))
             }
         };
         let sorted = format!("{in_order_of_rows}{SORTED}");
         let is_sorted = self.orders.get(file).is_some_and(|order| order.is_sorted);
         let (source, other) = if is_sorted { (sorted, in_order_of_rows) } else { (in_order_of_rows, sorted) };
-        FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other), former: None }
+        FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other) }
     }
 
     /// Scales that prices have in the log of symbols that have others than nine decimals in the files.

@@ -125,7 +125,7 @@ impl FeedGaps {
     }
 
     /// Remarks for the end of the feed.
-    pub fn remarks(&self, inputs: &[FeedInput], source: &Source, ahead_ns_max: Option<i64>) -> Vec<String> {
+    pub fn remarks(&self, inputs: &[FeedInput], source: &Source, ahead_ns_max: i64) -> Vec<String> {
         match self {
             FeedGaps::Watched(survey) => {
                 let gaps = survey.gaps();
@@ -146,7 +146,7 @@ impl FeedGaps {
             }
             FeedGaps::Known(gaps) => vec![format!(
                 "time goes on more than {} later {} times within a partition, though not in the files: {}; --follow-gaps has `run` follow",
-                length_text(ahead_ns_max.unwrap_or(i64::MAX)),
+                length_text(ahead_ns_max),
                 HumanCount(gaps.met),
                 LOSS
             )],
@@ -157,8 +157,8 @@ impl FeedGaps {
 const LOSS: &str = "`run` takes the first ticks behind such a gap for wrong (`stages.future_max_ms`), and `dlq replay` sends them again";
 
 /// The remark about gaps of a file that are not followed.
-pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: Option<i64>) -> String {
-    let limit = length_text(ahead_ns_max.unwrap_or(i64::MAX));
+pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> String {
+    let limit = length_text(ahead_ns_max);
     let GapSummary { count, line, .. } = gap;
     let path = path.display();
     format!("{path}: time goes on more than {limit} later {count} times, first in {place} {line}: {LOSS}")
@@ -170,7 +170,7 @@ pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: Option<i6
 /// If it cannot be read to its end.
 pub fn look_at(
     source: &mut Source,
-    ahead_ns_max: Option<i64>,
+    ahead_ns_max: i64,
     inputs: usize,
     interrupt: &Interrupt,
 ) -> Result<GapSurvey, SourceError> {

@@ -113,7 +113,7 @@ impl LogTimes {
         let is_new = before.iter().all(|ticks| *ticks == 0);
         for (partition, (time_ns, input, line, ticks)) in firsts.into_iter().filter(|_| is_new) {
             let at_ns = self.event_time_ns[&partition];
-            if self.limits.ahead_ns_max.is_some_and(|max_ns| time_ns > at_ns.saturating_add(max_ns)) {
+            if time_ns > at_ns.saturating_add(self.limits.ahead_ns_max) {
                 let fate = if ticks < JUMP_ROWS as u64 { Fate::OneOfFew } else { Fate::FirstOfMany };
                 far.push(Far { input, line, what: self.distance(partition, time_ns, at_ns), fate });
             }
@@ -185,8 +185,8 @@ struct EventTime {
 }
 
 impl EventTime {
-    fn new(ahead_ns_max: Option<i64>) -> Self {
-        Self { ahead_ns_max: ahead_ns_max.unwrap_or(i64::MAX), at_ns: None, waiting_ns: Vec::new() }
+    fn new(ahead_ns_max: i64) -> Self {
+        Self { ahead_ns_max, at_ns: None, waiting_ns: Vec::new() }
     }
 
     fn add(&mut self, time_ns: i64) {
@@ -234,7 +234,7 @@ fn tail_times(
     log: &dyn EventLog,
     wanted: &[(OffsetRange, TopicPartition)],
     offsets: i64,
-    ahead_ns_max: Option<i64>,
+    ahead_ns_max: i64,
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<i32, EventTime>, LogError> {
     let places: Vec<TopicPartition> = wanted.iter().map(|(_, place)| place.clone()).collect();
@@ -242,7 +242,7 @@ fn tail_times(
     for (range, place) in wanted {
         reader.seek(place, range.next.saturating_sub(offsets).max(range.first))?;
     }
-    let (mut decoder, mut names) = (TickDecoder::new(), SymbolTable::default());
+    let (mut decoder, mut names) = (TickDecoder::new().by_rows(true), SymbolTable::default());
     let (mut columns, mut times) = (TickColumns::default(), BTreeMap::new());
     while !interrupt.is_set() && is_unread(&mut *reader, wanted)? {
         let fetched = reader.poll(READ_WAIT, READ_RECORDS_MAX, READ_BYTES_MAX)?;
@@ -253,8 +253,9 @@ fn tail_times(
             if let Some(Ok(set)) = SetEventTime::of(&record.value) {
                 time.set(&set);
             } else if decoder.decode(&record.value, &mut names, &mut columns).is_ok() {
-                // A record that cannot be read is a dead letter for `run`.
-                columns.event_time_ns.iter().for_each(|time_ns| time.add(*time_ns));
+                // A record that cannot be read is a dead letter for `run`, and so is a row that is not good.
+                let is_good = |row: &usize| columns.rejected.iter().all(|rejected| rejected.row != *row);
+                (0..columns.len()).filter(is_good).for_each(|row| time.add(columns.event_time_ns[row]));
             }
         }
     }
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn event_time_is_that_of_run() {
         let of = |times_ns: &[i64], words: &[(i64, bool)]| {
-            let mut time = EventTime::new(Some(10));
+            let mut time = EventTime::new(10);
             times_ns.iter().for_each(|time_ns| time.add(*time_ns));
             for (event_time_max_ns, only_forward) in words {
                 let (id, by) = (String::new(), String::new());
@@ -305,7 +306,7 @@ mod tests {
         let limits = OrderLimits {
             lateness_ns: 5 * SECOND,
             lateness_by_venue_ns: BTreeMap::from([("SLOW".to_owned(), 100 * SECOND)]),
-            ahead_ns_max: Some(1_000 * SECOND),
+            ahead_ns_max: 1_000 * SECOND,
         };
         let event_time_ns = (0..3).map(|partition| (partition, 5_000 * SECOND)).collect();
         LogTimes { limits, ticks: "ticks".to_owned(), event_time_ns, partitions: 4 }

@@ -31,7 +31,7 @@ pub fn scales_in_log(
         let source = TopicPartition { topic: topic.to_owned(), partition };
         let mut reader = log.reader(std::slice::from_ref(&source))?;
         let end = log.written_end(&source)?;
-        let (mut decoder, mut names) = (TickDecoder::new(), SymbolTable::default());
+        let (mut decoder, mut names) = (TickDecoder::new().by_rows(true), SymbolTable::default());
         let mut columns = TickColumns::default();
         while !wanted.is_empty() && !interrupt.is_set() && reader.position(&source)? < end {
             let Fetched::Records { records, .. } =

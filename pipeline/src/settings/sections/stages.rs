@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, Rules, SignalParams};
-use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, StageConfig, TimeUnits};
+use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, SignalParams};
+use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
 
 use super::super::declaration::{Section, Values, integer, list, number, section, whole};
 use super::super::keys::{Key, Kind};
@@ -38,15 +38,13 @@ section! {
         /// How far a tick's event time may lie ahead of the greatest one seen in its partition, in milliseconds: one further ahead is a
         /// dead letter. A longer gap in the data is followed when more symbols say so than are heard otherwise, 8 ticks in a row. The
         /// default of four days is longer than markets close over a weekend and a holiday; less is safer where they do not close.
-        future_max_ns as future_max_ms: Option<i64> =
-            integer(345_600_000, 1..=9_000_000_000_000, |ms| Some(ms * NS_PER_MS));
+        future_max_ns as future_max_ms: i64 = integer(345_600_000, 1..=9_000_000_000_000, |ms| ms * NS_PER_MS);
         /// How far a tick's event time may lie ahead of the time at which its record was written, in milliseconds: one further ahead
         /// is a dead letter, however many symbols say so. The time is the record's create time: the producer's clock, or the
         /// broker's with `message.timestamp.type=LogAppendTime`. Data that are dated in the future need a greater limit.
-        clock_skew_max_ns as clock_skew_max_ms: Option<i64> =
-            integer(60_000, 1..=9_000_000_000_000, |ms| Some(ms * NS_PER_MS));
+        clock_skew_max_ns as clock_skew_max_ms: i64 = integer(60_000, 1..=9_000_000_000_000, |ms| ms * NS_PER_MS);
         /// The most symbols that a partition may have: a tick of another one is a dead letter.
-        symbols_max: Option<u32> = integer(65_536, 1..=16_777_216, |symbols| Some(symbols as u32));
+        symbols_max: u32 = integer(65_536, 1..=16_777_216, |symbols| symbols as u32);
         /// Symbol groups of a partition: the unit of placement on lanes.
         groups_per_partition: u32 = integer(16, 1..=4_096, whole);
     }

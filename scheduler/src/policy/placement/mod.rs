@@ -51,8 +51,7 @@ pub(crate) struct LaneView {
 }
 
 impl PlacementPolicy {
-    /// The policy of `NAME[@VERSION]`, or of `NAME[@VERSION]/BYTES`, and the bytes of decisions in a step; 0 is no limit, as it was
-    /// before there was one.
+    /// The policy of `NAME[@VERSION]`, or of `NAME[@VERSION]/BYTES`, and the bytes of decisions in a step; 0 is no limit.
     pub(crate) fn parse(text: &str) -> Option<(Self, i64)> {
         let (policy, step_bytes_max) = match text.split_once('/') {
             None => (text, 0),

@@ -92,7 +92,7 @@ pub(crate) enum Push {
 }
 
 impl TaskPolicy {
-    /// The policy of `NAME` or `NAME@VERSION`; of nothing the default, as journals of before have it. None where this software has another
+    /// The policy of `NAME` or `NAME@VERSION`; of nothing the default. None where this software has another
     /// version of it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, version) = named(text)?;

@@ -37,7 +37,7 @@ pub struct SchedulerConfig {
         default = r#"{"slice_ns": 500000, "tasks_max": 10000, "split": "DYNAMIC", "tenant_weights": [], "bytes_max": 268435456, "quantum_ns": 0, "policy": "", "price_interval_ns": 0, "critical_percent": 0, "ageing_ns": 0, "predictor": 0, "queues": {"quotas": [], "delay_target_ns": 0, "delay_interval_ns": 0, "in_flight_min": 0}, "explore_ppm": 0, "steals": false}"#
     )]
     pub risk: RiskConfig,
-    /// When lanes are taken out of service; `None`: never, as before version 7 of the journal.
+    /// When lanes are taken out of service; `None`: never.
     #[wire(default = "null")]
     pub breakers: Option<BreakerConfig>,
     /// Length of a window in which the placement policy `balanced` measures what lanes have to do, and after which it moves groups, in
@@ -82,7 +82,7 @@ pub struct LaneSpec {
     /// when no lane with a weight is ready, or when their route names its kind.
     pub weight: i32,
     /// Lanes of one class are alike: GPUs of one model and MIG profile, or the processor with one instruction set. Speeds are
-    /// learnt by class. Empty, as before version 7 of the journal: the class is the lane's kind.
+    /// learnt by class. Empty: the class is the lane's kind.
     #[wire(default = r#""""#)]
     pub class: String,
     /// Memory of the lane's device, in bytes; 0: not known.

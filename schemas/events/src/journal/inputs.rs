@@ -86,14 +86,13 @@ pub struct Started {
     pub scheduler: SchedulerConfig,
     /// All lanes, in order of their index.
     pub lanes: Vec<LaneSpec>,
-    /// How many lanes are wanted, and when that is judged; null: it is not, as before version 9 of the journal.
+    /// How many lanes are wanted, and when that is judged; null: it is not.
     #[wire(default = "null")]
     pub autoscale: Option<AutoscaleConfig>,
-    /// Task policies that are asked beside the one that decides; null: none, as before version 9.
+    /// Task policies that are asked beside the one that decides; null: none.
     #[wire(default = "null")]
     pub shadow: Option<ShadowConfig>,
-    /// By which rules the scheduler decides, where they were changed since: a journal is replayed by those that it was written by. 1, as
-    /// before version 10.
+    /// Number of the rules by which the scheduler decides: a journal is replayed by those that it was written by.
     #[wire(default = "1")]
     pub rules: i32,
 }
@@ -145,7 +144,7 @@ pub struct Completed {
     pub batch: i64,
     /// Time the lane worked on it, in nanoseconds.
     pub service_ns: i64,
-    /// How the lane's device fared, before version 7, which has Sampled for that; null since.
+    /// Always null: how the lane's device fares is an input of its own.
     #[wire(default = "null")]
     pub sample: Option<Box<DeviceSample>>,
 }

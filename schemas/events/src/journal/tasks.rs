@@ -28,40 +28,40 @@ pub struct RiskConfig {
     #[wire(default = "268435456")]
     pub bytes_max: i64,
     /// Service of a task, in nanoseconds, after which tasks of its tenant that had less go before it, and a share of slices goes
-    /// to less urgent classes; 0, as before there was this field: tasks of a tenant one after the other, and classes strictly.
+    /// to less urgent classes; 0: tasks of a tenant one after the other, and classes strictly.
     #[wire(default = "0")]
     pub quantum_ns: i64,
-    /// The task policy: `NAME` or `NAME@VERSION`. Empty, as before there was this field: `fair`.
+    /// The task policy: `NAME` or `NAME@VERSION`. Empty: `fair`.
     #[wire(default = r#""""#)]
     pub policy: String,
     /// Time between looks at whether prices of kinds of tasks are to be found anew, in nanoseconds; 0: never.
     #[wire(default = "0")]
     pub price_interval_ns: i64,
-    /// Share of a lane's time, in percent, that slices of critical tasks may take beside batches of ticks; 0, as before there was this
-    /// field: a lane that has ticks begins no slice.
+    /// Share of a lane's time, in percent, that slices of critical tasks may take beside batches of ticks; 0: a lane that has
+    /// ticks begins no slice.
     #[wire(default = "0")]
     pub critical_percent: i32,
     /// Time without a slice, in nanoseconds, after which a task is aged: of every sixteen slices one is for the task that has waited
-    /// longest, whatever its class. 0, as before there was this field: never.
+    /// longest, whatever its class. 0: never.
     #[wire(default = "0")]
     pub ageing_ns: i64,
-    /// Version of what predicts the time of slices by their size; 0, as before there was this field: time is in proportion to cost.
+    /// Version of what predicts the time of slices by their size; 0: time is in proportion to cost.
     #[wire(default = "0")]
     pub predictor: i32,
     /// Who may have how many tasks, and what follows when tasks wait for too long.
     #[wire(default = r#"{"quotas": [], "delay_target_ns": 0, "delay_interval_ns": 0, "in_flight_min": 0}"#)]
     pub queues: QueueConfig,
     /// Share of choices of a task by a lane, or of a lane for a task, that are drawn at random among all that could be made, in parts per
-    /// million; 0, as before there was this field: none.
+    /// million; 0: none.
     #[wire(default = "0")]
     pub explore_ppm: i32,
-    /// Whether lanes that have nothing to do take units of shares that were fixed for others; as before there was this field: they do not.
+    /// Whether lanes that have nothing to do take units of shares that were fixed for others.
     #[wire(default = "false")]
     pub steals: bool,
 }
 
 impl Default for RiskConfig {
-    /// What journals from before there were tasks are read with.
+    /// What each field has by default in the schema.
     fn default() -> Self {
         Self {
             slice_ns: 500_000,
@@ -82,8 +82,8 @@ impl Default for RiskConfig {
     }
 }
 
-/// Who may have how many tasks, and what follows when tasks wait for too long. Without anything here, as before there was this record, tasks
-/// are refused for `tasks_max` and `bytes_max` alone.
+/// Who may have how many tasks, and what follows when tasks wait for too long. Without anything here, tasks are
+/// refused for `tasks_max` and `bytes_max` alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub struct QueueConfig {
     /// Quotas of tenants; a parent comes before those that name it.
@@ -438,7 +438,7 @@ pub struct RunSlice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Wire)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SliceReason {
-    /// It is first in the order of the policy; journals from before there were reasons say this of every slice.
+    /// It is first in the order of the policy.
     #[default]
     Order,
     /// It is critical, and the lane, which has ticks to work on, has time in reserve for such tasks.

@@ -59,17 +59,16 @@ pub struct RiskResult {
     /// Where a request that asks the market was refused and the scheduler was not asked: the markets in which its
     /// symbols were looked up, by partition. Empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[wire(since = 3, default = "[]")]
+    #[wire(default = "[]")]
     pub judged_on: Vec<AsOf>,
-    /// Number of the rules by which it was answered, so that it can be computed again by the same: 0 of results before version 4, which were
-    /// answered by one of several rules of then.
+    /// Number of the rules by which it was answered, so that it can be computed again by the same.
     #[serde(default)]
-    #[wire(since = 4, default = "0")]
+    #[wire(default = "0")]
     pub rules: i32,
 }
 
-/// The rules by which requests are answered now. 1: what cannot be a covariance is refused for every measure; a standard error that rests on
-/// nothing is not met; a bad position is one bad row.
+/// The rules by which requests are answered. A change of what a request comes to takes the next number; results of the others are then
+/// answered again by theirs, or refused with their number.
 pub const RULES: i32 = 1;
 
 /// Price and Greeks by option.
@@ -106,19 +105,19 @@ pub struct OptionValue {
     pub error: String,
     /// The name that the request has for it.
     #[serde(default)]
-    #[wire(since = 4, default = r#""""#)]
+    #[wire(default = r#""""#)]
     pub id: String,
     /// Theta for one day that passes, of 365 a year.
     #[serde(default)]
-    #[wire(since = 4, default = "0.0")]
+    #[wire(default = "0.0")]
     pub theta_per_day: f64,
     /// Vega for one point of volatility, which is 0.01.
     #[serde(default)]
-    #[wire(since = 4, default = "0.0")]
+    #[wire(default = "0.0")]
     pub vega_per_point: f64,
     /// By the dividend yield, which is the foreign rate of a currency: for 1.00. 0 of options on a future, whose rate is one.
     #[serde(default)]
-    #[wire(since = 4, default = "0.0")]
+    #[wire(default = "0.0")]
     pub rho_foreign: f64,
 }
 
@@ -158,7 +157,7 @@ pub struct SimulationResult {
     pub standard_error_met: Option<bool>,
     /// Why the standard error says less than it seems to; empty where nothing is known against it.
     #[serde(default)]
-    #[wire(since = 4, default = r#""""#)]
+    #[wire(default = r#""""#)]
     pub warning: String,
 }
 
@@ -239,7 +238,7 @@ pub struct PositionRisk {
     pub marginal_value_at_risk: f64,
     /// Why this position has no numbers, which are not a number (NaN) then: it is in no sum. Empty otherwise.
     #[serde(default)]
-    #[wire(since = 4, default = r#""""#)]
+    #[wire(default = r#""""#)]
     pub error: String,
 }
 
@@ -255,7 +254,7 @@ pub struct StressResult {
     pub scenarios: Vec<StressOutcome>,
     /// Positions without numbers, which are in no sum, in the order of the request.
     #[serde(default)]
-    #[wire(since = 4, default = "[]")]
+    #[wire(default = "[]")]
     pub bad_positions: Vec<BadPosition>,
 }
 
@@ -399,9 +398,8 @@ pub struct MarketAsOf {
     #[serde(default)]
     #[wire(default = "0")]
     pub window_ns: i64,
-    /// Event time of the quote or trade whose price the spot is, or the last sample where no spot was taken, in nanoseconds since the epoch;
-    /// null in results before version 4.
+    /// Event time of the quote or trade whose price the spot is, or the last sample where no spot was taken, in nanoseconds since the epoch.
     #[serde(default)]
-    #[wire(since = 4, default = "null")]
+    #[wire(default = "null")]
     pub time_ns: Option<i64>,
 }

@@ -385,15 +385,6 @@ fn schemas_that_hold_no_ticks_are_refused() {
     }
 }
 
-/// Journals of before say nothing of units: what they were written of has to be read as it was.
-#[test]
-fn former_logs_took_any_unit_for_nanoseconds() {
-    let millis = json!(["null", {"type": "long", "logicalType": "timestamp-millis"}]);
-    let text = variant(tick_text(), |fields| field_mut(fields, "event_time_ns")["type"] = millis);
-    assert!(TickDecoder::new().with_units(false).register_writer_schema(&text).is_ok());
-    assert!(TickDecoder::new().register_writer_schema(&text).is_err());
-}
-
 #[test]
 fn a_registered_schema_is_known_by_its_fingerprint() {
     let text = variant(tick_text(), |fields| fields.reverse());

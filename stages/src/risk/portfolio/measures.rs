@@ -10,7 +10,6 @@ use warptape_kernels::portfolio::{
 
 use super::super::assets::Resolved;
 use super::super::matrices::{MarketReturns, of_matrix, symmetric};
-use super::super::rules::Rules;
 use super::super::{bad, check_count};
 use super::CELLS_MAX;
 
@@ -52,12 +51,7 @@ pub(super) fn tail_of(scenarios: &Scenarios, confidence: f64) -> usize {
 }
 
 impl Measure {
-    pub(super) fn new(
-        measure: &RiskMeasure,
-        key: u64,
-        assets: &Resolved,
-        rules: Rules,
-    ) -> Result<Self, RiskError> {
+    pub(super) fn new(measure: &RiskMeasure, key: u64, assets: &Resolved) -> Result<Self, RiskError> {
         let count = assets.markets.len();
         let covariance_of = |matrix: &Matrix| {
             let field = "problem.measure.covariance";
@@ -114,11 +108,7 @@ impl Measure {
                 let covariance = covariance_of(&measure.covariance)?;
                 let horizon_years = measure.horizon_years;
                 let drawn = Drawn { key, scenarios, covariance: &covariance, horizon_years, means: &[] };
-                let scenarios = match rules.are_now() {
-                    true => Scenarios::drawn(&drawn),
-                    false => Scenarios::drawn_as_before(&drawn),
-                };
-                let scenarios = scenarios.map_err(|error| match error {
+                let scenarios = Scenarios::drawn(&drawn).map_err(|error| match error {
                     ScenarioError::Covariance(error) => of_matrix(&error, "problem.measure.covariance"),
                     other => bad(HORIZON, other.to_string()),
                 })?;
@@ -127,9 +117,7 @@ impl Measure {
             RiskMeasure::Parametric(measure) => {
                 let horizon_years = check_horizon(measure.horizon_years)?;
                 let covariance = covariance_of(&measure.covariance)?;
-                if rules.are_now() {
-                    covariance.factor().map_err(|error| of_matrix(&error, "problem.measure.covariance"))?;
-                }
+                covariance.factor().map_err(|error| of_matrix(&error, "problem.measure.covariance"))?;
                 let covariance = covariance.scaled(horizon_years);
                 let confidence = confidence_of(measure.confidence)?;
                 Ok(Self::Parametric { covariance, confidence, horizon_years })

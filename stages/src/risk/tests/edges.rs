@@ -415,35 +415,8 @@ fn an_asset_without_a_market_is_some_bad_rows() {
         "problem.assets[1].symbol: 1 returns of A:NEW were sampled, a matrix needs 30: wait, or give a number"
     );
 
-    let request = request(book(
-        &assets,
-        &spots(4),
-        json!({"type": "historical", "confidence": 0.9, "returns": [0.01, 0.02, 0.03, 0.04]}),
-    ));
-    let refused: Vec<RiskError> = RiskTask::refused_before(&request, &market_of).collect();
-    assert_eq!(refused[0].code, RiskErrorCode::UnknownSymbol, "all of it, by the rules before");
     let error = task(book(&assets[1..2], &spots(1), history())).expect_err("nothing else");
     assert_eq!((error.code, &*error.field), (RiskErrorCode::UnknownSymbol, "problem.assets[0].symbol"));
-}
-
-/// What earlier versions answered, and what they refused, is known still.
-#[test]
-fn rules_of_before_are_remembered() {
-    let expires =
-        request(book(&[asset()], &[option("option", 100.0, 0.5), option("option", 110.0, 0.0)], history()));
-    let refused: Vec<RiskError> = RiskTask::refused_before(&expires, &market_of).collect();
-    assert_eq!(refused.len(), 1);
-    assert_eq!(refused[0].field, "problem.positions[1].instrument.expiry_years");
-    assert_eq!(refused[0].message, "position 1: expiry_years is 0: give a number from 3e-9 to 6e1");
-    let matrix = [0.04, 0.054, -0.027, 0.054, 0.09, 0.0405, -0.027, 0.0405, 0.0225];
-    let parametric = request(with_matrix(&matrix).remove(0).0);
-    let before: Vec<RiskTask> = RiskTask::of_before(&parametric, &market_of).collect();
-    assert!(matches!(before[0].outcome(Isa::detect()), RiskOutcome::Portfolio(_)));
-    let zero = request(simulation(json!({"contract": {"type": "european", "kind": "call", "strike": 250.0},
-                                         "steps": 1, "standard_error": 1e-5, "paths_max": 65_536})));
-    let before = RiskTask::of_before(&zero, &market_of).next().expect("a rule before").outcome(Isa::detect());
-    let RiskOutcome::Simulation(before) = before else { panic!("{before:?}") };
-    assert_eq!((before.paths, before.standard_error_met), (16_384, Some(true)));
 }
 
 /// A knock-in whose right price is 3.8e-44 of the spot 100.
