@@ -1001,32 +1001,23 @@ mod tests {
                 for (offset, rows) in (7..).zip(&records) {
                     let mut columns = columns(rows, &mut time_ns, &mut intake.symbols);
                     reference.symbols = intake.symbols.clone();
-                    let first = rows.len().min(offset as usize % 3);
-                    let is_large = rows.len() - first >= ROWS_BY_GROUP_MIN * GROUPS;
-                    if is_large {
-                        let way = match intake.calm_until(&columns.event_time_ns[first..]) {
+                    if rows.len() >= ROWS_BY_GROUP_MIN * GROUPS {
+                        let way = match intake.calm_until(&columns.event_time_ns) {
                             Some(_) => &by_groups,
                             None => &not_calm,
                         };
                         way.set(way.get() + 1);
                     }
-                    intake.accept(offset, 0, &mut columns, first, &mut dealt, &mut late);
+                    intake.accept(offset, 0, &mut columns, 0, &mut dealt, &mut late);
                     assert_eq!(columns.rejected, [], "nothing is too far ahead");
                     for _ in reference.places.len()..reference.symbols.len() {
                         reference.price_scales.add_new(Scales::E9.price);
                     }
-                    reference.see_first(&columns, first);
+                    reference.see_first(&columns, 0);
                     reference.place_new_symbols(offset, &mut expected);
-                    reference.hear_in_time(&columns, first, 0);
+                    reference.hear_in_time(&columns, 0, 0);
                     reference.trade_ids.begin_record();
-                    reference.deal_row_by_row(
-                        offset,
-                        &columns,
-                        first,
-                        &[],
-                        &mut expected,
-                        &mut expected_late,
-                    );
+                    reference.deal_row_by_row(offset, &columns, 0, &[], &mut expected, &mut expected_late);
                     if rows.len() % 5 == 0 {
                         let set = SetEventTime {
                             id: String::new(),
