@@ -14,8 +14,9 @@ use super::rows::is_table;
 use crate::bounded_file;
 use crate::cli::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PortfolioArgs, PriceArgs, RecordedFlags, RiskCommand,
-    SimulationFlags, UsageError,
+    SimulationFlags,
 };
+use crate::usage_error::UsageError;
 
 /// Days of a year.
 const YEAR_DAYS: f64 = 365.0;
