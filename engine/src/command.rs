@@ -4,8 +4,8 @@ use warptape_events::LifecycleEvent;
 use warptape_events::journal::{AskPrices, Breaker, LaneId};
 
 use crate::commit::CommitRequest;
+use crate::event::Committed;
 use crate::lanes::{LaneCommand, Slice};
-use crate::machine::Committed;
 use crate::partition::{Accepted, PageId};
 use crate::risk::{Conclusion, Preparation};
 

@@ -1,7 +1,9 @@
 //! Events that a core is told of.
 
 use tracing::Span;
+use warptape_events::DecodeError;
 use warptape_events::journal::{LaneId, Priced};
+use warptape_events::risk::RiskRequest;
 use warptape_kernels::device::Sample;
 use warptape_record::Record;
 
@@ -9,7 +11,6 @@ use crate::answered::Answered;
 use crate::commit::CommitRequest;
 use crate::control::ReadControl;
 use crate::lanes::LaneNews;
-use crate::machine::{Assigned, CommitAttempt, Committed, ReadRequest};
 use crate::partition::{PageId, ReadPage};
 use crate::restore::Restored;
 use crate::risk::{Concluded, Prepared};
@@ -69,7 +70,7 @@ pub enum Event {
         /// What was measured.
         sample: Sample,
     },
-    /// The request of the last [`Command::Commit`](crate::Command::Commit) is durable and visible.
+    /// The request of the last [`Command::Commit`](crate::Command::Commit)(crate::Command::Commit) is durable and visible.
     Committed(CommitAttempt),
     /// Nothing of the request of the last [`Command::Commit`](crate::Command::Commit) was written.
     Aborted {
@@ -174,4 +175,54 @@ impl Event {
             _ => Span::none(),
         }
     }
+}
+
+/// A partition to own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Assigned {
+    /// The partition.
+    pub partition: i32,
+    /// Next offset to read: outputs of the records before exist; `None` where nothing was processed yet.
+    pub committed: Option<i64>,
+    /// Offset of the next record that is published.
+    pub end: i64,
+    /// True if the group has committed another offset, so that this one has to be committed again.
+    pub is_uncommitted: bool,
+    /// First of the records before `committed` that are given up: no transaction accounts for them.
+    pub lost_from: Option<i64>,
+    /// How far its risk requests are answered.
+    pub requests: Committed,
+}
+
+/// How an attempt to write a [`Command::Commit`](crate::Command::Commit) went, as who wrote it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitAttempt {
+    /// When it began.
+    pub sent_ns: i64,
+    /// When its outcome was known.
+    pub ended_ns: i64,
+    /// Whether the log did not tell the outcome, so that it was looked up there.
+    pub looked_up: bool,
+}
+
+/// A request as it was read.
+#[derive(Debug)]
+pub struct ReadRequest {
+    /// Its offset.
+    pub offset: i64,
+    /// Bytes of its record.
+    pub bytes: usize,
+    /// True if it waits until the ticks are accepted that were there when their partitions came.
+    pub waits: bool,
+    /// What it asks, or why it cannot be read.
+    pub request: Result<Box<RiskRequest>, DecodeError>,
+}
+
+/// How far the requests of a partition are answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// The first request that may have no answer.
+    pub offset: i64,
+    /// True if the group has committed another offset, so that this one has to be committed again.
+    pub is_uncommitted: bool,
 }

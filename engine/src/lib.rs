@@ -50,11 +50,9 @@ pub use config::{AcceptedLoss, Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};
 pub use drive::{Outside, Waits, drive, settle, tell};
 pub use error::{CoreError, RemovedTicks};
-pub use event::{Event, Position, Stop};
+pub use event::{Assigned, CommitAttempt, Committed, Event, Position, ReadRequest, Stop};
 pub use lanes::{BatchPart, GroupId, GroupState, Kept, LaneBatch, LaneCommand, LaneNews, PartOutput, Slice};
-pub use machine::{
-    Assigned, CommitAttempt, Committed, Core, Doing, LaneStatus, PartitionStatus, ReadRequest, Status, Wants,
-};
+pub use machine::{Core, Doing, LaneStatus, PartitionStatus, Status, Wants};
 pub use observer::Observer;
 pub use outage::Outage;
 pub use partition::{Accepted, PageId, ReadPage};

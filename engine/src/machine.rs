@@ -36,14 +36,11 @@ use crate::recorder::{RecordError, Recorder};
 use crate::risk::{Concluded, RiskDesk};
 use crate::split_symbols::SplitSymbols;
 
-pub use commits::CommitAttempt;
 use commits::Commits;
 pub use handle::Wants;
 pub use lanes::Doing;
 use lanes::Lanes;
-pub use membership::Assigned;
 use membership::Membership;
-pub use risk::{Committed, ReadRequest};
 pub use status::{LaneStatus, PartitionStatus, Status};
 
 /// How far the end has come that was asked for.

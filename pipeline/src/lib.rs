@@ -30,4 +30,5 @@ pub mod settings;
 pub mod terminal;
 pub mod traces;
 mod transaction;
+mod usage_error;
 mod watch;

@@ -10,7 +10,7 @@ use warptape_schemas::journal::{StateBytes, Trained};
 
 use crate::bounded_file;
 #[cfg(feature = "lab")]
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// The network in a file, if it is for so many lanes; or what is wrong with the file.
 pub fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// A file on its way. Dropped before [`NewFile::finish`] it is removed.
 pub struct NewFile {

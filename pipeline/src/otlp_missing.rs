@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::cli::UsageError;
 use crate::runtime::Progress;
 use crate::settings::Settings;
 use crate::traces::TraceSender;
+use crate::usage_error::UsageError;
 
 /// The export of a running process, of which a build without the feature `otlp` has none.
 pub enum Otlp {}

@@ -494,7 +494,7 @@ impl SpecState {
     /// The record of a detected signal.
     fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);
-        let kind = signal_kind(detected.kind);
+        let kind = detected.kind;
         let is_price = !matches!(
             kind,
             SignalKind::RsiOverbought
@@ -621,22 +621,6 @@ fn exact(bar: Bar, volume_e9: i128, price_scale: u8) -> Bar {
         ask_price_e9: None,
         exact: Some(exact),
         ..bar
-    }
-}
-
-/// The record's word for a kernel's signal kind.
-fn signal_kind(kind: warptape_kernels::SignalKind) -> SignalKind {
-    use warptape_kernels::SignalKind as Kernel;
-    match kind {
-        Kernel::Bar => SignalKind::Bar,
-        Kernel::EmaCrossUp => SignalKind::EmaCrossUp,
-        Kernel::EmaCrossDown => SignalKind::EmaCrossDown,
-        Kernel::RsiOverbought => SignalKind::RsiOverbought,
-        Kernel::RsiOversold => SignalKind::RsiOversold,
-        Kernel::BandBreakUp => SignalKind::BandBreakUp,
-        Kernel::BandBreakDown => SignalKind::BandBreakDown,
-        Kernel::ZScoreHigh => SignalKind::ZScoreHigh,
-        Kernel::ZScoreLow => SignalKind::ZScoreLow,
     }
 }
 

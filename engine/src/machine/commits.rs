@@ -9,6 +9,7 @@ use super::Core;
 use crate::command::Command;
 use crate::commit::CommitRequest;
 use crate::error::CoreError;
+use crate::event::CommitAttempt;
 use crate::outage::Outage;
 use crate::partition::Partition;
 use crate::recorder::RecordError;
@@ -18,17 +19,6 @@ use crate::snapshots::SnapshotPlace;
 
 /// How long a process that shall end waits for a commit and what it takes to learn its outcome.
 const COMMIT_STOPPING_NS_MAX: i64 = 60_000_000_000;
-
-/// How an attempt to write a [`Command::Commit`] went, as who wrote it tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CommitAttempt {
-    /// When it began.
-    pub sent_ns: i64,
-    /// When its outcome was known.
-    pub ended_ns: i64,
-    /// Whether the log did not tell the outcome, so that it was looked up there.
-    pub looked_up: bool,
-}
 
 /// One commit at a time is under way; what comes meanwhile is gathered for the next one.
 #[derive(Default)]

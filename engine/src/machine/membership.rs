@@ -6,9 +6,10 @@ use warptape_events::LifecycleEvent;
 use warptape_events::journal::{Input, PartitionAssigned, PartitionRevoked};
 use warptape_record::TopicPartition;
 
-use super::{Committed, Core};
+use super::Core;
 use crate::command::Command;
 use crate::error::{CoreError, RemovedTicks};
+use crate::event::Assigned;
 use crate::partition::{Partition, Reached};
 use crate::recorder::RecordError;
 use crate::restore::Restored;
@@ -17,23 +18,6 @@ use crate::segment::is_other;
 
 /// How long revoked partitions may take to commit what they caused before they are let go without.
 const REVOKE_NS_MAX: i64 = 10_000_000_000;
-
-/// A partition to own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Assigned {
-    /// The partition.
-    pub partition: i32,
-    /// Next offset to read: outputs of the records before exist; `None` where nothing was processed yet.
-    pub committed: Option<i64>,
-    /// Offset of the next record that is published.
-    pub end: i64,
-    /// True if the group has committed another offset, so that this one has to be committed again.
-    pub is_uncommitted: bool,
-    /// First of the records before `committed` that are given up: no transaction accounts for them.
-    pub lost_from: Option<i64>,
-    /// How far its risk requests are answered.
-    pub requests: Committed,
-}
 
 /// How a process begins with a partition.
 struct Beginning {

@@ -1,11 +1,11 @@
 //! The core's side of risk: requests in, results out, and what lanes do in between.
 
+use warptape_events::LifecycleEvent;
 use warptape_events::journal::{
     AsOf, Expire, Finish, Input, LaneId, Priced, Reject, RunSlice, Shed, SliceDone, TaskArrived, TaskClass,
     TaskDropped, TaskId,
 };
-use warptape_events::risk::{RiskOutcome, RiskRequest};
-use warptape_events::{DecodeError, LifecycleEvent};
+use warptape_events::risk::RiskOutcome;
 use warptape_record::TopicPartition;
 use warptape_stages::risk::{Partial, TakenMarket, refusals};
 
@@ -13,33 +13,12 @@ use super::Core;
 use crate::RecordError;
 use crate::answered::Answered;
 use crate::command::Command;
+use crate::event::{Committed, ReadRequest};
 use crate::lanes::Slice;
 use crate::risk::{
     Asked, Awaited, BegunSlice, Concluded, ConcludedRound, Conclusion, NO_SEQUENCE, Needs, Preparation,
     Prepared, Queue, RequestPartition, Turn,
 };
-
-/// A request as it was read.
-#[derive(Debug)]
-pub struct ReadRequest {
-    /// Its offset.
-    pub offset: i64,
-    /// Bytes of its record.
-    pub bytes: usize,
-    /// True if it waits until the ticks are accepted that were there when their partitions came.
-    pub waits: bool,
-    /// What it asks, or why it cannot be read.
-    pub request: Result<Box<RiskRequest>, DecodeError>,
-}
-
-/// How far the requests of a partition are answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Committed {
-    /// The first request that may have no answer.
-    pub offset: i64,
-    /// True if the group has committed another offset, so that this one has to be committed again.
-    pub is_uncommitted: bool,
-}
 
 impl Core {
     /// The requests of a partition are to be read, from the committed offset on; those before `found_before` lay there when it

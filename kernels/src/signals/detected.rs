@@ -1,28 +1,6 @@
-//! The kinds of signals.
+//! What is detected.
 
-/// Kinds of signals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum SignalKind {
-    /// A bar closed.
-    Bar = 0,
-    /// The fast EMA rose above the slow one.
-    EmaCrossUp,
-    /// The fast EMA fell below the slow one.
-    EmaCrossDown,
-    /// The RSI rose above the upper line.
-    RsiOverbought,
-    /// The RSI fell below the lower line.
-    RsiOversold,
-    /// The close rose above the upper Bollinger band.
-    BandBreakUp,
-    /// The close fell below the lower Bollinger band.
-    BandBreakDown,
-    /// The z-score rose above its threshold.
-    ZScoreHigh,
-    /// The z-score fell below minus its threshold.
-    ZScoreLow,
-}
+pub use warptape_terms::SignalKind;
 
 /// One signal.
 #[derive(Clone, Copy, Debug, PartialEq)]

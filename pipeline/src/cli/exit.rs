@@ -8,6 +8,7 @@ use warptape_replay::ReplayError;
 use crate::feed_ledger::FeedLedgerError;
 use crate::runtime::EngineError;
 use crate::settings::SettingsError;
+use crate::usage_error::UsageError;
 use warptape_sources::SourceError;
 use warptape_tables::TablesError;
 use warptape_timeline::TimelineError;
@@ -21,21 +22,6 @@ pub const UNUSABLE: u8 = 2;
 
 /// Exit code of a simulation that did not reach the standard error that was asked for.
 pub const INEXACT: u8 = 3;
-
-/// A wrong use of the command line. The message says what to do.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
-
-impl UsageError {
-    /// Says which build has what this one is without.
-    pub fn not_built(what: &str, feature: &str) -> Self {
-        Self(format!(
-            "{what}: this build is without the feature `{feature}`; `cargo build --release --features {feature}` builds one that \
-             has it"
-        ))
-    }
-}
 
 /// The exit code of an error; 0 when the reader of our standard output has gone, which ends a command quietly.
 pub fn exit_code(error: &anyhow::Error) -> u8 {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 
 use super::count::{parse_count, parse_count_from_one};
-use super::exit::UsageError;
+use crate::usage_error::UsageError;
 
 /// Arguments of `warptape feed`.
 #[derive(Clone, Debug, Args)]

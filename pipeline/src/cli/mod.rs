@@ -27,7 +27,7 @@ use clap::{ArgAction, Parser, Subcommand};
 
 pub use control::{BreakerWord, ControlArgs, ControlFormat, ControlWord};
 pub use dlq::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqReplayArgs, DlqShowArgs};
-pub use exit::{DIVERGED, INEXACT, UNUSABLE, UsageError, exit_code};
+pub use exit::{DIVERGED, INEXACT, UNUSABLE, exit_code};
 pub use export::{ExportArgs, ExportFormat};
 pub use feed::{
     BinanceCaptureArgs, CsvArgs, DbnArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, SynthArgs, VenueFile,
@@ -54,6 +54,7 @@ use crate::commands;
 use crate::logging::{self, LogFormat, NOTICE};
 use crate::settings::{self, Assignment, Sources};
 use crate::terminal::Terminal;
+use crate::usage_error::UsageError;
 
 /// Event-sourced stream processing of market data: ticks in, signals and decisions out, every run replayable.
 #[derive(Debug, Parser)]

@@ -12,12 +12,13 @@ use warptape_schemas::control::{
     SetBreaker, SetWatermark, UndrainLane, WeighLane, WeighTenant,
 };
 
-use crate::cli::{BreakerWord, ControlArgs, ControlFormat, ControlWord, DIVERGED, Interrupt, UsageError};
+use crate::cli::{BreakerWord, ControlArgs, ControlFormat, ControlWord, DIVERGED, Interrupt};
 use crate::logging::NOTICE;
 use crate::open::{Purpose, open_log};
 use crate::order::Order;
 use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
+use crate::usage_error::UsageError;
 
 /// Tells processes, waits for their answers and prints them.
 pub fn execute(args: &ControlArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

@@ -19,7 +19,7 @@ use warptape_eventlog::EventLog;
 use super::journal::anchoring;
 use super::live::{Live, REDRAW};
 use super::run::{NO_THREAD, keep_hot_state, watched, write_summary};
-use crate::cli::{DemoArgs, Interrupt, UsageError};
+use crate::cli::{DemoArgs, Interrupt};
 use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::otlp::Otlp;
@@ -28,6 +28,7 @@ use crate::publisher::{Publisher, create_missing_topics};
 use crate::runtime::{Progress, Stop, run};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
+use crate::usage_error::UsageError;
 use warptape_hot::HotState;
 use warptape_sources::synth::{SynthConfig, SynthSource};
 

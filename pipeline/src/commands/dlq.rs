@@ -14,10 +14,11 @@ use self::letters::{Letter, Letters, Range};
 use super::columns::{Align, line, utc};
 use super::tail::json_line::JsonLine;
 use super::tail::rows::rows;
-use crate::cli::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqShowArgs, UsageError};
+use crate::cli::{DlqArgs, DlqCommand, DlqFormat, DlqListArgs, DlqShowArgs};
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout};
 use crate::settings::Settings;
+use crate::usage_error::UsageError;
 
 /// Runs the command that was asked for.
 pub fn execute(args: &DlqArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

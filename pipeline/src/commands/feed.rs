@@ -213,7 +213,7 @@ fn open<'a>(
             Opened { inputs: csv.inputs(), input: OpenedSource::Csv(csv), common: &args.common }
         }
         #[cfg(not(feature = "dbn"))]
-        FeedSource::Dbn(_) => return Err(crate::cli::UsageError::not_built("feed dbn", "dbn").into()),
+        FeedSource::Dbn(_) => return Err(crate::usage_error::UsageError::not_built("feed dbn", "dbn").into()),
         #[cfg(feature = "dbn")]
         FeedSource::Dbn(args) => {
             let venue = args.venue.as_deref();

@@ -9,7 +9,7 @@ use warptape_simulator::files::{FleetFile, WorkloadFile, check_ticks, trace};
 use warptape_simulator::{Fleet, Workload};
 
 use crate::bounded_file;
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Longest recording, and longest fleet or workload.
 const FILE_BYTES_MAX: u64 = 1 << 30;

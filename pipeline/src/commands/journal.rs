@@ -13,11 +13,12 @@ use warptape_eventlog::{EventLog, TopicPartition};
 use warptape_replay::PartitionReader;
 use warptape_replay::anchor::{Anchor, Anchored, PublicKey, SigningKey};
 
-use crate::cli::{JournalArgs, JournalCommand, KeygenArgs, UsageError, VerifyArgs};
+use crate::cli::{JournalArgs, JournalCommand, KeygenArgs, VerifyArgs};
 use crate::open::{OpenLog, Purpose, open_anchors, open_log};
 use crate::printable::stdout;
 use crate::runtime::Anchoring;
 use crate::settings::{Settings, is_log_url};
+use crate::usage_error::UsageError;
 
 /// Runs the command that was asked for.
 pub fn execute(args: &JournalArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

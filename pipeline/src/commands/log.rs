@@ -8,9 +8,10 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use warptape_eventlog::SqliteLog;
 use warptape_eventlog::sqlite::LogProgress;
 
-use crate::cli::{BackupArgs, DIVERGED, LogArgs, LogCommand, UsageError};
+use crate::cli::{BackupArgs, DIVERGED, LogArgs, LogCommand};
 use crate::printable::stdout;
 use crate::settings::Settings;
+use crate::usage_error::UsageError;
 
 /// Runs the command that was asked for.
 pub fn execute(args: &LogArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

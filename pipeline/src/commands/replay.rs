@@ -25,12 +25,12 @@ use warptape_replay::{Phase, Progress, ReplayError, Report, VerifyOptions, verif
 use warptape_schemas::SchemaSource;
 
 use super::journal as anchors;
-#[cfg(not(feature = "lab"))]
-use crate::cli::UsageError;
 use crate::cli::{DIVERGED, ReplayArgs, ReplayCommand, VerifyArgs, VerifyFormat};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
+#[cfg(not(feature = "lab"))]
+use crate::usage_error::UsageError;
 
 /// Runs the replay that was asked for.
 pub fn execute(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

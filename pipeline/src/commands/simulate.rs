@@ -14,10 +14,11 @@ use warptape_simulator::figures::{self, Row};
 use warptape_simulator::pictures::Series;
 use warptape_simulator::{Fleet, Options, Process, Scaling, Workload, run};
 
-use crate::cli::{Experiment, SimulateArgs, UsageError};
+use crate::cli::{Experiment, SimulateArgs};
 use crate::commands::fleets;
 use crate::logging::NOTICE;
 use crate::printable::stdout;
+use crate::usage_error::UsageError;
 use policies::Policy;
 pub use policies::production;
 use print::Printed;

@@ -23,10 +23,11 @@ use warptape_schemas::{Describer, decode_journal_entry};
 
 use self::json_line::JsonLine;
 
-use crate::cli::{Interrupt, TailArgs, TailFormat, UsageError};
+use crate::cli::{Interrupt, TailArgs, TailFormat};
 use crate::open::{Purpose, open_log};
 use crate::printable::{printable_line, stdout, to_stderr};
 use crate::settings::Settings;
+use crate::usage_error::UsageError;
 
 /// How long a poll waits before Ctrl-C is looked at again.
 const POLL: Duration = Duration::from_millis(100);

@@ -16,7 +16,7 @@ pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {
 /// Says how to build a binary that trains.
 #[cfg(not(feature = "training"))]
 pub fn execute(_: &TrainArgs) -> anyhow::Result<ExitCode> {
-    Err(crate::cli::UsageError::not_built("train", "training").into())
+    Err(crate::usage_error::UsageError::not_built("train", "training").into())
 }
 
 #[cfg(all(test, not(feature = "training")))]

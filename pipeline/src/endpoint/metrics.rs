@@ -1,4 +1,4 @@
-//! The metrics that there are. Their values are in [`scrape`](super::scrape).
+//! The metrics that there are, for Prometheus and for OTLP. Their values are in [`scrape`](super::scrape) and in `otlp`.
 //!
 //! Names are stable, have their unit in them and begin with `warptape_`; labels are bounded by the configuration (partitions, lanes,
 //! devices) or by this program (kinds, reasons). docs/metrics.md is written from [`METRICS`], which a test compares.
@@ -36,12 +36,32 @@ impl Metric {
         let total = if self.kind == Kind::Counter { "_total" } else { "" };
         format!("warptape_{}{unit}{total}", self.name)
     }
+
+    /// The name for OpenTelemetry: with the unit beside it, a collector makes the name of a scrape of it.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn otlp_name(&self) -> String {
+        format!("warptape.{}", self.name)
+    }
+
+    /// The unit as OpenTelemetry has it; empty where things are counted.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn otlp_unit(&self) -> &'static str {
+        match self.unit {
+            "bytes" => "By",
+            "seconds" => "s",
+            "ratio" => "1",
+            "celsius" => "Cel",
+            "watts" => "W",
+            "hertz" => "Hz",
+            other => other,
+        }
+    }
 }
 
 /// Declares metrics: a constant of each, and the list of all.
 macro_rules! metrics {
     ($(#[$document:meta])* $list:ident; $($constant:ident = $kind:ident $name:literal $unit:literal [$($label:literal),*] $help:literal;)+) => {
-        $(pub(super) const $constant: Metric =
+        $(pub(crate) const $constant: Metric =
             Metric { name: $name, kind: Kind::$kind, unit: $unit, labels: &[$($label),*], help: $help };)+
 
         $(#[$document])*
@@ -175,6 +195,26 @@ metrics! {
     VERIFIER_DIFFERENCE = Gauge "verifier_difference" "" [] "1 once a difference was found, 0 before.";
     VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "The difference is of the journal entry with this sequence, or of the transaction that it sealed; absent without one.";
 }
+
+/// What OTLP alone has: rows of all lanes, which a scrape has by lane and by partition.
+#[cfg(feature = "otlp")]
+pub(crate) const WAITING_ROWS: Metric = Metric {
+    name: "waiting_rows",
+    kind: Kind::Gauge,
+    unit: "",
+    labels: &[],
+    help: "Rows that wait on the host for a lane.",
+};
+
+/// What OTLP alone has: it is about OTLP.
+#[cfg(feature = "otlp")]
+pub(crate) const LOST_SPANS: Metric = Metric {
+    name: "otlp_lost_spans",
+    kind: Kind::Counter,
+    unit: "",
+    labels: &[],
+    help: "Spans that could not be exported.",
+};
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ mod control;
 mod health;
 mod host;
 mod http;
-mod metrics;
+pub(crate) mod metrics;
 mod pages;
 mod process;
 mod reports;

@@ -16,9 +16,9 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{FmtSpan, Writer};
 use tracing_subscriber::fmt::time::FormatTime;
 
-use crate::cli::UsageError;
 use crate::clock::wall_clock_ns;
 use crate::terminal::Terminal;
+use crate::usage_error::UsageError;
 
 /// Target of what is said to whoever has called the command. It is always shown.
 pub const NOTICE: &str = "warptape::notice";

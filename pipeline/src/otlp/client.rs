@@ -13,10 +13,10 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, header, request};
 
-use crate::cli::UsageError;
 use crate::clock::wall_clock_ns;
 use crate::http_agent::http_agent;
 use crate::settings::Secret;
+use crate::usage_error::UsageError;
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -12,6 +12,10 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 
 use super::client::{ANSWER_TIMEOUT, MetricsSender};
+use crate::endpoint::metrics::{
+    DEAD, DECISIONS, LANE_BUSY, LANE_IN_FLIGHT, LANE_ROWS, LATE, LOST_SPANS, Metric, REPEATED, RISK_REQUESTS,
+    SIGNALS, TICKS, TRANSACTIONS, WAITING_ROWS,
+};
 use crate::runtime::{LaneProgress, Progress};
 use crate::settings::OtlpSettings;
 use crate::traces::SpanCounts;
@@ -37,62 +41,57 @@ pub(super) fn start(
     let meter = provider.meter("warptape");
     declare(&meter, progress);
     let counts = counts.clone();
-    count(&meter, "warptape.otlp.spans.lost", "{span}", "Spans that could not be exported", move || {
-        counts.lost.load(Ordering::Relaxed)
-    });
+    count(&meter, &LOST_SPANS, &[], move || counts.lost.load(Ordering::Relaxed));
     Ok(provider)
 }
 
-/// Name, unit, meaning, and which counter of a run it is.
-type Counter = (&'static str, &'static str, &'static str, fn(&Progress) -> &AtomicU64);
+/// Which counter of a run a metric is, and with which label of it.
+type Counter = (Metric, &'static [(&'static str, &'static str)], fn(&Progress) -> &AtomicU64);
+
+const COUNTERS: [Counter; 8] = [
+    (TICKS, &[], |progress| &progress.ticks),
+    (LATE, &[], |progress| &progress.late),
+    (DEAD, &[], |progress| &progress.dead_letters),
+    (REPEATED, &[], |progress| &progress.repeated_trades),
+    (RISK_REQUESTS, &[], |progress| &progress.risk_requests),
+    (SIGNALS, &[], |progress| &progress.signals),
+    (DECISIONS, &[], |progress| &progress.decisions),
+    (TRANSACTIONS, &[("outcome", "committed")], |progress| &progress.commits),
+];
 
 fn declare(meter: &Meter, progress: &Arc<Progress>) {
-    let counters: [Counter; 8] = [
-        ("warptape.ticks", "{tick}", "Ticks accepted, late ones included", |progress| &progress.ticks),
-        ("warptape.ticks.late", "{tick}", "Ticks older than the allowed lateness", |progress| &progress.late),
-        ("warptape.dead_letters", "{record}", "Records that could not be read", |progress| {
-            &progress.dead_letters
-        }),
-        ("warptape.trades.repeated", "{trade}", "Trades whose id their symbol had before", |progress| {
-            &progress.repeated_trades
-        }),
-        ("warptape.risk.requests", "{request}", "Risk requests read", |progress| &progress.risk_requests),
-        ("warptape.signals", "{signal}", "Signals committed", |progress| &progress.signals),
-        ("warptape.decisions", "{decision}", "Decisions of the scheduler", |progress| &progress.decisions),
-        ("warptape.commits", "{transaction}", "Transactions committed", |progress| &progress.commits),
-    ];
-    for (name, unit, about, counter) in counters {
+    for (metric, labels, counter) in &COUNTERS {
         let progress = progress.clone();
-        count(meter, name, unit, about, move || counter(&progress).load(Ordering::Relaxed));
+        count(meter, metric, labels, move || counter(&progress).load(Ordering::Relaxed));
     }
     let of_waiting = progress.clone();
     meter
-        .i64_observable_up_down_counter("warptape.rows.waiting")
-        .with_unit("{row}")
-        .with_description("Rows that wait on the host")
+        .i64_observable_up_down_counter(WAITING_ROWS.otlp_name())
+        .with_unit(WAITING_ROWS.otlp_unit())
+        .with_description(WAITING_ROWS.help)
         .with_callback(move |rows| rows.observe(of_waiting.waiting_rows.load(Ordering::Relaxed), &[]))
         .build();
     let of_busy = progress.clone();
     meter
-        .f64_observable_counter("warptape.lane.busy")
-        .with_unit("s")
-        .with_description("Time that a lane has worked")
+        .f64_observable_counter(LANE_BUSY.otlp_name())
+        .with_unit(LANE_BUSY.otlp_unit())
+        .with_description(LANE_BUSY.help)
         .with_callback(move |busy| {
             by_lane(&of_busy, busy, |lane| lane.busy_ns.load(Ordering::Relaxed) as f64 / 1e9);
         })
         .build();
     let of_rows = progress.clone();
     meter
-        .u64_observable_counter("warptape.lane.rows")
-        .with_unit("{row}")
-        .with_description("Rows that a lane has done")
+        .u64_observable_counter(LANE_ROWS.otlp_name())
+        .with_unit(LANE_ROWS.otlp_unit())
+        .with_description(LANE_ROWS.help)
         .with_callback(move |rows| by_lane(&of_rows, rows, |lane| lane.rows.load(Ordering::Relaxed)))
         .build();
     let of_flight = progress.clone();
     meter
-        .i64_observable_up_down_counter("warptape.lane.rows.in_flight")
-        .with_unit("{row}")
-        .with_description("Rows that a lane has and has not done")
+        .i64_observable_up_down_counter(LANE_IN_FLIGHT.otlp_name())
+        .with_unit(LANE_IN_FLIGHT.otlp_unit())
+        .with_description(LANE_IN_FLIGHT.help)
         .with_callback(move |rows| {
             by_lane(&of_flight, rows, |lane| lane.in_flight_rows.load(Ordering::Relaxed));
         })
@@ -101,21 +100,54 @@ fn declare(meter: &Meter, progress: &Arc<Progress>) {
 
 fn count(
     meter: &Meter,
-    name: &'static str,
-    unit: &'static str,
-    about: &'static str,
+    metric: &Metric,
+    labels: &[(&'static str, &'static str)],
     read: impl Fn() -> u64 + Send + Sync + 'static,
 ) {
+    let labels: Vec<KeyValue> = labels.iter().map(|(name, value)| KeyValue::new(*name, *value)).collect();
     meter
-        .u64_observable_counter(name)
-        .with_unit(unit)
-        .with_description(about)
-        .with_callback(move |counter| counter.observe(read(), &[]))
+        .u64_observable_counter(metric.otlp_name())
+        .with_unit(metric.otlp_unit())
+        .with_description(metric.help)
+        .with_callback(move |counter| counter.observe(read(), &labels))
         .build();
 }
 
 fn by_lane<T>(progress: &Progress, instrument: &dyn AsyncInstrument<T>, read: impl Fn(&LaneProgress) -> T) {
     for (lane, figures) in (0_i64..).zip(&progress.lanes) {
         instrument.observe(read(figures), &[KeyValue::new("warptape.lane", lane)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn the_page_of_logs_lists_what_is_exported() {
+        let of_lanes = [LANE_BUSY, LANE_ROWS, LANE_IN_FLIGHT].map(|metric| (metric, "`warptape.lane`"));
+        let counters = COUNTERS.map(|(metric, labels, _)| {
+            (metric, if labels.is_empty() { "" } else { "`outcome`: `committed`" })
+        });
+        let others = [WAITING_ROWS, LOST_SPANS].map(|metric| (metric, ""));
+        let mut table =
+            "| metric | unit | attribute | what it says |\n| --- | --- | --- | --- |\n".to_owned();
+        for (metric, attribute) in counters.into_iter().chain(of_lanes).chain(others) {
+            let (name, unit, help) = (metric.otlp_name(), metric.otlp_unit(), metric.help);
+            table += &format!("| `{name}` | {unit} | {attribute} | {help} |\n");
+        }
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/logs.md");
+        let page = std::fs::read_to_string(&path).expect("docs/logs.md is there");
+        let (begin, end) = ("<!-- otlp metrics: written by a test -->\n", "<!-- /otlp metrics -->\n");
+        let (before, rest) = page.split_once(begin).expect("the mark before the table");
+        let (listed, after) = rest.split_once(end).expect("the mark behind the table");
+        if std::env::var_os("WARPTAPE_UPDATE_EXAMPLE").is_some() {
+            std::fs::write(&path, [before, begin, &table, end, after].concat())
+                .expect("the page can be written");
+            return;
+        }
+        assert_eq!(listed, table, "run with WARPTAPE_UPDATE_EXAMPLE=1 to write it anew");
     }
 }

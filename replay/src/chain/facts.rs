@@ -3,7 +3,7 @@
 use serde::Serialize;
 use warptape_scheduler::{Choice, Explanation};
 use warptape_schemas::journal::{LaneId, ReleaseReason};
-use warptape_schemas::signal::{Signal, SignalKind};
+use warptape_schemas::signal::Signal;
 
 use super::waits::Wait;
 use crate::history::{Attempt, Moment, Trigger};
@@ -66,26 +66,11 @@ impl SignalFacts {
             partition,
             offset,
             symbol: signal.symbol.to_string(),
-            kind: kind_name(signal.kind),
+            kind: signal.kind.name(),
             bar_spec: signal.bar_spec.to_string(),
             bar_start_ns: signal.bar_start_ns,
             bar_end_ns: signal.bar_end_ns,
         }
-    }
-}
-
-/// The name that the schema of signals has for a kind.
-fn kind_name(kind: SignalKind) -> &'static str {
-    match kind {
-        SignalKind::Bar => "BAR",
-        SignalKind::EmaCrossUp => "EMA_CROSS_UP",
-        SignalKind::EmaCrossDown => "EMA_CROSS_DOWN",
-        SignalKind::RsiOverbought => "RSI_OVERBOUGHT",
-        SignalKind::RsiOversold => "RSI_OVERSOLD",
-        SignalKind::BandBreakUp => "BAND_BREAK_UP",
-        SignalKind::BandBreakDown => "BAND_BREAK_DOWN",
-        SignalKind::ZScoreHigh => "Z_SCORE_HIGH",
-        SignalKind::ZScoreLow => "Z_SCORE_LOW",
     }
 }
 

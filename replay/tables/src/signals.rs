@@ -4,7 +4,7 @@ use serde_json::json;
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_replay::{PartitionReader, ReplayError};
 use warptape_schemas::decode_signal;
-use warptape_schemas::signal::{Bar, ExactBar, ExactFlow, INDICATORS, SignalKind};
+use warptape_schemas::signal::{Bar, ExactBar, ExactFlow, INDICATORS};
 
 use crate::TablesError;
 use crate::sink::{Cell, Sinks};
@@ -52,7 +52,7 @@ fn push(
         record.offset.into(),
         record.timestamp_ns.into(),
         (&*signal.symbol).into(),
-        name_of(signal.kind).into(),
+        signal.kind.name().into(),
         (&*signal.bar_spec).into(),
         signal.bar_start_ns.into(),
         signal.bar_end_ns.into(),
@@ -115,19 +115,4 @@ fn exact_flow_text(exact: &ExactFlow) -> String {
 fn text_of<const N: usize>(numbers: [(&str, i128); N]) -> String {
     let fields = numbers.map(|(name, number)| (name.to_owned(), number.to_string().into()));
     serde_json::Value::Object(fields.into_iter().collect()).to_string()
-}
-
-/// The name of a kind in the schema.
-fn name_of(kind: SignalKind) -> &'static str {
-    match kind {
-        SignalKind::Bar => "BAR",
-        SignalKind::EmaCrossUp => "EMA_CROSS_UP",
-        SignalKind::EmaCrossDown => "EMA_CROSS_DOWN",
-        SignalKind::RsiOverbought => "RSI_OVERBOUGHT",
-        SignalKind::RsiOversold => "RSI_OVERSOLD",
-        SignalKind::BandBreakUp => "BAND_BREAK_UP",
-        SignalKind::BandBreakDown => "BAND_BREAK_DOWN",
-        SignalKind::ZScoreHigh => "Z_SCORE_HIGH",
-        SignalKind::ZScoreLow => "Z_SCORE_LOW",
-    }
 }

@@ -6,31 +6,27 @@ use std::collections::BTreeMap;
 use crate::decimal::Decimal;
 use crate::known::{self, KnownSchema};
 use crate::shape::{FieldShape, Member, Shaped};
-use crate::wire::{Flat, Wire};
+use crate::wire::{Flat, Wire, wire_enum};
+pub use warptape_terms::SignalKind;
 
-/// What happened. One bar's signals are emitted in the order of these kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Wire)]
-#[repr(u8)]
-pub enum SignalKind {
-    /// A bar closed; carries the bar and its indicators.
-    Bar = 0,
-    /// The fast EMA rose above the slow one (the bullish breakout of the DEBS 2022 Grand Challenge).
-    EmaCrossUp = 1,
-    /// The fast EMA fell below the slow one.
-    EmaCrossDown = 2,
-    /// RSI rose above its upper threshold.
-    RsiOverbought = 3,
-    /// RSI fell below its lower threshold.
-    RsiOversold = 4,
-    /// The close rose above the upper Bollinger band.
-    BandBreakUp = 5,
-    /// The close fell below the lower Bollinger band.
-    BandBreakDown = 6,
-    /// The z-score rose above the threshold: a fall back to the mean is expected.
-    ZScoreHigh = 7,
-    /// The z-score fell below minus the threshold: a rise back to the mean is expected.
-    ZScoreLow = 8,
-}
+wire_enum!(
+    "What happened. One bar's signals are emitted in the order of these kinds. BAR: A bar closed; carries the bar and its indicators. EMA_CROSS_UP: The \
+     fast EMA rose above the slow one (the bullish breakout of the DEBS 2022 Grand Challenge). EMA_CROSS_DOWN: The fast EMA fell below the slow one. \
+     RSI_OVERBOUGHT: RSI rose above its upper threshold. RSI_OVERSOLD: RSI fell below its lower threshold. BAND_BREAK_UP: The close rose above the upper \
+     Bollinger band. BAND_BREAK_DOWN: The close fell below the lower Bollinger band. Z_SCORE_HIGH: The z-score rose above the threshold: a fall back to \
+     the mean is expected. Z_SCORE_LOW: The z-score fell below minus the threshold: a rise back to the mean is expected.",
+    SignalKind {
+        0 => Bar,
+        1 => EmaCrossUp,
+        2 => EmaCrossDown,
+        3 => RsiOverbought,
+        4 => RsiOversold,
+        5 => BandBreakUp,
+        6 => BandBreakDown,
+        7 => ZScoreHigh,
+        8 => ZScoreLow,
+    }
+);
 
 /// A closed bar with the indicators after it. Its prices are all there, or `exact` has all of them: a record with others is refused where it is
 /// read.

@@ -1,5 +1,5 @@
-//! Terms of contracts, which requests (`schemas`) and arithmetic (`kernels`) have in common: each is declared once, and both crates
-//! show it as their own. Names in JSON are those of the schemas; how a term lies in a record, and what comes of it, is said above.
+//! Terms of contracts and kinds of signals, which records (`schemas`) and arithmetic (`kernels`) have in common: each is declared once, and both
+//! crates show it as their own. Names in JSON are those of the schemas; how a term lies in a record, and what comes of it, is said above.
 //!
 //! Contracts, instruments, trading rules and results are not here, and exist in both crates: those of requests hold whatever was
 //! written, as records of a schema, and those of kernels are checked and lie as devices read them.
@@ -70,4 +70,45 @@ pub enum Precision {
     /// Paths in `f32`, whose numbers are rounded to 24 bits, sums in `f64`.
     #[serde(alias = "mixed")]
     Mixed,
+}
+
+/// What is said of a symbol. One bar's signals are emitted in the order of these kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum SignalKind {
+    /// A bar closed.
+    Bar = 0,
+    /// The fast EMA rose above the slow one.
+    EmaCrossUp = 1,
+    /// The fast EMA fell below the slow one.
+    EmaCrossDown = 2,
+    /// The RSI rose above its upper threshold.
+    RsiOverbought = 3,
+    /// The RSI fell below its lower threshold.
+    RsiOversold = 4,
+    /// The close rose above the upper Bollinger band.
+    BandBreakUp = 5,
+    /// The close fell below the lower Bollinger band.
+    BandBreakDown = 6,
+    /// The z-score rose above its threshold.
+    ZScoreHigh = 7,
+    /// The z-score fell below minus its threshold.
+    ZScoreLow = 8,
+}
+
+impl SignalKind {
+    /// Its name in records and in what is exported.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bar => "BAR",
+            Self::EmaCrossUp => "EMA_CROSS_UP",
+            Self::EmaCrossDown => "EMA_CROSS_DOWN",
+            Self::RsiOverbought => "RSI_OVERBOUGHT",
+            Self::RsiOversold => "RSI_OVERSOLD",
+            Self::BandBreakUp => "BAND_BREAK_UP",
+            Self::BandBreakDown => "BAND_BREAK_DOWN",
+            Self::ZScoreHigh => "Z_SCORE_HIGH",
+            Self::ZScoreLow => "Z_SCORE_LOW",
+        }
+    }
 }

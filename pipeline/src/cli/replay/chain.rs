@@ -6,8 +6,8 @@ use warptape_replay::history::{Bound, Window};
 use warptape_sources::TimeUnit;
 
 use super::VerifyFormat;
-use crate::cli::UsageError;
 use crate::cli::count::parse_count_within;
+use crate::usage_error::UsageError;
 
 /// What `replay why` explains.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use warptape_replay::history::{Bound, Window};
 use warptape_report::SLOWEST_ON_PAGE_MAX;
 
 use super::chain::{forwards, parse_bound};
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Arguments of `warptape replay report`.
 #[derive(Clone, Debug, Args)]

@@ -7,7 +7,7 @@ use warptape_replay::history::{Bound, Window};
 
 use super::VerifyFormat;
 use super::chain::{forwards, parse_bound};
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Arguments of `warptape replay timeline`.
 #[derive(Clone, Debug, Args)]

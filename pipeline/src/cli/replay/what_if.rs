@@ -8,7 +8,7 @@ use warptape_what_if::{Changes, LossTime};
 
 use super::ChainFormat;
 use super::chain::{forwards, parse_bound, parse_time};
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Thousandths of its time that a slowed lane's work may take.
 const SLOW: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;

@@ -4,7 +4,7 @@ use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_replay::PartitionReader;
 use warptape_schemas::{DeadLetter, DecodeError, decode_dead_letter};
 
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// The dead-letter topic as it stands when the command begins.
 pub struct Letters<'a> {

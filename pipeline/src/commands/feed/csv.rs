@@ -7,9 +7,10 @@ use super::gaps::{FeedGaps, followed, is_pipe, look_at, refuse_pipe, remark};
 use super::log_times::{LogTimes, limits_of};
 use super::scales::scales_in_log;
 use super::{DUMP, SORTED};
-use crate::cli::{CsvArgs, Interrupt, UsageError};
+use crate::cli::{CsvArgs, Interrupt};
 use crate::clock::wall_clock_ns;
 use crate::feed_ledger::FeedInput;
+use crate::usage_error::UsageError;
 use warptape_eventlog::EventLog;
 use warptape_sources::csv::{
     BadLines, CsvConfig, CsvMapping, CsvSource, FeedOrder, FileOrder, length_text, unpacked_name,

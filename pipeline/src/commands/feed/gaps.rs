@@ -5,9 +5,10 @@ use std::path::Path;
 use indicatif::{HumanCount, ProgressBar};
 
 use super::{LOOK_TICKS, progress_bar};
-use crate::cli::{Interrupt, UsageError};
+use crate::cli::Interrupt;
 use crate::feed_ledger::FeedInput;
 use crate::publisher::{PublishError, Publisher};
+use crate::usage_error::UsageError;
 use warptape_eventlog::{EventLog, LogError, TopicPartition};
 use warptape_schemas::SetEventTime;
 use warptape_schemas::tick::Tick;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use indicatif::HumanCount;
 
-use crate::cli::UsageError;
 use crate::publisher::Published;
+use crate::usage_error::UsageError;
 use warptape_sources::csv::CsvSource;
 use warptape_sources::{PassedOver, Source, ZERO_TRADE};
 

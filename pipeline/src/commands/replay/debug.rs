@@ -18,10 +18,11 @@ use std::process::ExitCode;
 use warptape_replay::ReplayError;
 use warptape_replay::debugger::Stepper;
 
-use crate::cli::{DebugArgs, UsageError};
+use crate::cli::DebugArgs;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::is_terminal;
 use crate::settings::Settings;
+use crate::usage_error::UsageError;
 
 /// Steps, or prints what was asked for.
 pub fn execute(args: &DebugArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

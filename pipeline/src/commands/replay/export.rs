@@ -9,11 +9,12 @@ use warptape_replay::{ExportOptions, ExportProgress, Exported, ReplayError, Wind
 use warptape_tables::{TableFormat, Written, write_tables};
 
 use super::sources;
-use crate::cli::{BACKWARDS, ExportArgs, ExportFormat, UsageError, VerifyFormat};
+use crate::cli::{BACKWARDS, ExportArgs, ExportFormat, VerifyFormat};
 use crate::clock::wall_clock_ns;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
+use crate::usage_error::UsageError;
 
 /// Writes the file.
 pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

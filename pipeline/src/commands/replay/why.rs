@@ -15,12 +15,13 @@ use warptape_schemas::journal::Started;
 
 use super::chain::{push_line, push_paragraph};
 use super::{batch, chain, input_table, request};
-use crate::cli::{UsageError, VerifyFormat, WhyArgs, WhySubject};
+use crate::cli::{VerifyFormat, WhyArgs, WhySubject};
 use crate::commands::columns::{Align, aligned, numbered, utc};
 use crate::commands::tail::{inputs, reasons};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
 use crate::settings::Settings;
+use crate::usage_error::UsageError;
 
 /// Explains what the arguments name.
 pub fn execute(args: &WhyArgs, settings: &Settings) -> anyhow::Result<ExitCode> {

@@ -7,7 +7,7 @@ use warptape_replay::PartitionReader;
 use warptape_schemas::decode_signal;
 use warptape_schemas::risk::SymbolBars;
 
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 use warptape_sources::partition_of;
 
 /// Closes of each symbol in the order of the log, of bars of one specification.

@@ -11,13 +11,14 @@ use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request};
 
 use super::request::{cancelling, market_symbol};
-use crate::cli::{Interrupt, UsageError};
+use crate::cli::Interrupt;
 use crate::open::{Purpose, open_log};
 use crate::printable::to_stderr;
 use crate::publishing::{NewPlaced, Placed};
 use crate::runtime::WAIT_HEADER;
 use crate::settings::Settings;
 use crate::transaction::TransactionWriter;
+use crate::usage_error::UsageError;
 use warptape_sources::partition_of;
 
 /// How long a poll waits before Ctrl-C is looked at again.

@@ -8,7 +8,7 @@ use warptape_schemas::risk::{
 
 use super::exchange::Answer;
 use super::warnings;
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Positions of a part.
 const POSITIONS: usize = 8_000;

@@ -14,8 +14,9 @@ use super::rows::is_table;
 use crate::bounded_file;
 use crate::cli::{
     AskingArgs, FileArgs, ImpliedVolArgs, OptionFlags, PortfolioArgs, PriceArgs, RecordedFlags, RiskCommand,
-    SimulationFlags, UsageError,
+    SimulationFlags,
 };
+use crate::usage_error::UsageError;
 
 /// Days of a year.
 const YEAR_DAYS: f64 = 365.0;
@@ -173,30 +174,26 @@ fn name_of(command: &RiskCommand) -> &'static str {
 
 /// The commands for a problem; a kind that has none of its own is asked for by `request`.
 fn fitting_commands(problem: &RiskProblem) -> &'static [&'static str] {
-    match type_of(problem).as_str() {
-        "options" | "simulation" | "contracts" => &["price", "greeks"],
-        "implied-volatilities" => &["implied-vol"],
-        "portfolio" if is_stress(problem) => &["stress"],
-        "portfolio" => &["var"],
-        "optimisation" => &["optimise"],
-        "sweep" => &["sweep"],
-        _ => &["request"],
+    match problem {
+        RiskProblem::Options(_) | RiskProblem::Simulation(_) | RiskProblem::Contracts(_) => {
+            &["price", "greeks"]
+        }
+        RiskProblem::ImpliedVolatilities(_) => &["implied-vol"],
+        RiskProblem::Portfolio(_) if is_stress(problem) => &["stress"],
+        RiskProblem::Portfolio(_) => &["var"],
+        RiskProblem::Optimisation(_) => &["optimise"],
+        RiskProblem::Sweep(_) => &["sweep"],
+        RiskProblem::DigitalOptions(_) => &["request"],
     }
 }
 
 fn kind_of(problem: &RiskProblem) -> String {
-    let name = type_of(problem);
+    let name = problem.type_name();
     match problem {
         RiskProblem::Portfolio(_) if is_stress(problem) => format!("of type {name} with a stress"),
         RiskProblem::Portfolio(_) => format!("of type {name} with a value at risk"),
         _ => format!("of type {name}"),
     }
-}
-
-/// The `type` of a problem in JSON.
-fn type_of(problem: &RiskProblem) -> String {
-    let value = serde_json::to_value(problem).unwrap_or_default();
-    value["type"].as_str().unwrap_or_default().to_owned()
 }
 
 fn is_stress(problem: &RiskProblem) -> bool {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::bounded_file;
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Longest file.
 const BYTES_MAX: u64 = 256 << 20;

@@ -4,9 +4,10 @@ use warptape_scheduler::{TASK_POLICIES, dqn};
 use warptape_schemas::journal::{SchedulerConfig, Trained};
 use warptape_simulator::{BASELINES, Options, Scaling};
 
-use crate::cli::{SimulateArgs, UsageError};
+use crate::cli::SimulateArgs;
 use crate::network_file;
 use crate::settings::{Sources, load};
+use crate::usage_error::UsageError;
 
 /// Digits of a network's hash in tables: as many as name it to `warptape control`.
 const HASH_DIGITS: usize = 8;

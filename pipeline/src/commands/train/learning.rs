@@ -14,13 +14,14 @@ use warptape_train::{
     on_one_thread, table, train,
 };
 
-use crate::cli::{CompareArgs, Interrupt, NetworkKind, TrainArgs, TrainCommand, UsageError};
+use crate::cli::{CompareArgs, Interrupt, NetworkKind, TrainArgs, TrainCommand};
 use crate::commands::fleets;
 use crate::commands::seeds::over_seeds;
 use crate::logging::NOTICE;
 use crate::network_file;
 use crate::new_file::NewFile;
 use crate::printable::stdout;
+use crate::usage_error::UsageError;
 
 /// Trains or compares.
 pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {

@@ -105,7 +105,7 @@ fn a_core_is_driven_in_one_order_until_all_is_committed() {
 /// Whatever else were public, somebody would call in an order of his own.
 #[test]
 fn there_is_one_way_in_and_one_way_out() {
-    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("engine/src");
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src");
     let modules = std::fs::read_dir(engine.join("machine")).expect("the engine's sources lie beside");
     let modules = modules.map(|entry| entry.expect("they can be listed").path());
     let mut public = Vec::new();

@@ -186,7 +186,8 @@ section! {
             paths.iter().map(PathBuf::from).collect()
         });
         /// Policies that are asked what they would have done, beside `policy`, which decides: what they say lies in the journal beside what was
-        /// done, and nothing follows from it (`lp-price` has its prices asked for). As `policy` has them, but not `linucb`.
+        /// done, and nothing follows from it (`lp-price` has its prices asked for). As `policy` has them, but not `linucb`. They
+        /// need a build with the feature `lab`.
         shadow: Vec<String> = list(&[], SHADOWS_MAX, SHADOWS, is_shadow, <[String]>::to_vec);
         /// They are asked at one choice of so many: their time is taken from the scheduler's.
         shadow_every: i32 = integer(256, 1..=SHADOW_EVERY_MAX as i64, whole);

@@ -249,26 +249,52 @@ pub struct NamedContract {
     pub contract: Instrument,
 }
 
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-pub enum RiskProblem {
+/// Declares problems: the variants, in the order of the branches of the schema's union, each with the `type` that it has in JSON.
+macro_rules! problems {
+    ($($(#[$document:meta])* $name:literal $variant:ident($problem:ty);)+) => {
+        /// What is asked.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
+        #[serde(tag = "type")]
+        pub enum RiskProblem {
+            $($(#[$document])* #[serde(rename = $name)] $variant($problem),)+
+        }
+
+        impl RiskProblem {
+            /// Its `type` in JSON.
+            pub fn type_name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name,)+
+                }
+            }
+
+            /// Reads the fields of a problem of a type, so that it is known in which of them a mistake stands; `None` if there is no such type.
+            pub fn of_type<'de, D: Deserializer<'de>>(name: &str, fields: D) -> Option<Result<Self, D::Error>> {
+                Some(match name {
+                    $($name => Deserialize::deserialize(fields).map(Self::$variant),)+
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+problems! {
     /// Price and Greeks of European options by Black, Scholes and Merton.
-    Options(OptionValues),
+    "options" Options(OptionValues);
     /// Volatilities at which European options have given prices. The assets' own volatility does not matter.
-    ImpliedVolatilities(ImpliedVolatilities),
+    "implied-volatilities" ImpliedVolatilities(ImpliedVolatilities);
     /// Price of an option by Monte Carlo: assets follow geometric Brownian motions.
-    Simulation(SimulationProblem),
+    "simulation" Simulation(SimulationProblem);
     /// Risk of positions.
-    Portfolio(PortfolioProblem),
+    "portfolio" Portfolio(PortfolioProblem);
     /// Weights of least variance for what they are expected to earn, within bounds and a budget.
-    Optimisation(OptimisationProblem),
+    "optimisation" Optimisation(OptimisationProblem);
     /// What trading rules would have made of recorded bars.
-    Sweep(SweepProblem),
+    "sweep" Sweep(SweepProblem);
     /// Price and Greeks of European digital options, which pay all or nothing, by Reiner and Rubinstein.
-    DigitalOptions(DigitalOptions),
+    "digital-options" DigitalOptions(DigitalOptions);
     /// Price and Greeks of contracts of several kinds, each by its formula, with the name that whoever asks has for it.
-    Contracts(Contracts),
+    "contracts" Contracts(Contracts);
 }
 
 impl RiskProblem {
@@ -307,21 +333,6 @@ impl RiskProblem {
             _ => false,
         };
         is_new || self.assets().iter().any(|asset| asset.kind != AssetKind::Spot)
-    }
-
-    /// Reads the fields of a problem of a type, so that it is known in which of them a mistake stands; `None` if there is no such type.
-    pub fn of_type<'de, D: Deserializer<'de>>(name: &str, fields: D) -> Option<Result<Self, D::Error>> {
-        Some(match name {
-            "options" => Deserialize::deserialize(fields).map(Self::Options),
-            "implied-volatilities" => Deserialize::deserialize(fields).map(Self::ImpliedVolatilities),
-            "simulation" => Deserialize::deserialize(fields).map(Self::Simulation),
-            "portfolio" => Deserialize::deserialize(fields).map(Self::Portfolio),
-            "optimisation" => Deserialize::deserialize(fields).map(Self::Optimisation),
-            "sweep" => Deserialize::deserialize(fields).map(Self::Sweep),
-            "digital-options" => Deserialize::deserialize(fields).map(Self::DigitalOptions),
-            "contracts" => Deserialize::deserialize(fields).map(Self::Contracts),
-            _ => return None,
-        })
     }
 }
 

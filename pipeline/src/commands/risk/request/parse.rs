@@ -9,7 +9,7 @@ use warptape_schemas::risk::{
     RiskRequest, Stress, TradingRule,
 };
 
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Reads a request.
 pub fn request(mut request: Map<String, Value>) -> Result<RiskRequest, UsageError> {

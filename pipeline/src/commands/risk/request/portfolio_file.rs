@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::row_places::RowPlaces;
 use super::super::rows::{Row, Rows};
 use super::YEAR_DAYS;
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Columns of an instrument.
 const INSTRUMENT: [&str; 8] =

@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{BYTES_MAX, COLUMNS_MAX, Cell, Places, Rows, check_rows, mistake};
-use crate::cli::UsageError;
+use crate::usage_error::UsageError;
 
 /// Reads a file of numbers, texts and flags.
 pub(super) fn read(path: &Path, file: File) -> Result<Rows, UsageError> {
