@@ -41,7 +41,7 @@ pub struct Sealed {
     /// Signals, in canonical order.
     pub signals: MergedSignals,
     /// Late ticks and dead letters, by offset.
-    pub asides: Vec<Aside>,
+    pub side_outputs: Vec<SideOutput>,
     /// Snapshots: key and encoded record.
     pub snapshots: Vec<(String, Vec<u8>)>,
     /// Risk results.
@@ -63,18 +63,18 @@ pub struct SealedResult {
 
 /// A record that is no signal: a late tick or a dead letter.
 #[derive(Clone, Debug)]
-pub struct Aside {
+pub struct SideOutput {
     /// Source offset of its cause.
     pub offset: i64,
     /// Where it goes.
-    pub topic: AsideTopic,
+    pub topic: SideTopic,
     /// The encoded record.
     pub bytes: Vec<u8>,
 }
 
-/// Which topic an aside goes to.
+/// The topic of a side output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AsideTopic {
+pub enum SideTopic {
     /// Late ticks.
     Late,
     /// Dead letters.
@@ -138,15 +138,16 @@ impl Sealed {
         next_offset: i64,
         next_request: Option<i64>,
     ) -> Option<SealedPartition> {
-        let asides = |topic| self.asides.iter().filter(|aside| aside.topic == topic).count() as i64;
+        let side_outputs =
+            |topic| self.side_outputs.iter().filter(|side_output| side_output.topic == topic).count() as i64;
         (next_offset > first_offset || next_request.is_some()).then(|| SealedPartition {
             partition: self.partition,
             first_offset,
             next_offset,
             ticks_digest: self.ticks_digest.cast_signed(),
             signals: self.signals.len() as i64,
-            late: asides(AsideTopic::Late),
-            dead_letters: asides(AsideTopic::DeadLetter),
+            late: side_outputs(SideTopic::Late),
+            dead_letters: side_outputs(SideTopic::DeadLetter),
             risk_results: self.risk_results.len() as i64,
             next_request,
         })

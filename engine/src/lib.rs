@@ -14,7 +14,6 @@
 //! and every choice between two ways to go on is made here, where a simulation meets it.
 
 mod answered;
-mod asides;
 mod command;
 mod commit;
 mod config;
@@ -33,6 +32,7 @@ mod recorder;
 mod restore;
 mod risk;
 mod segment;
+mod side_outputs;
 mod snapshots;
 mod split_symbols;
 mod tally;
@@ -41,11 +41,8 @@ mod tick_digest;
 mod topics;
 
 pub use answered::Answered;
-pub use asides::{
-    dead_letter_of, encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record,
-};
 pub use command::Command;
-pub use commit::{Aside, AsideTopic, CommitRequest, Receipt, Sealed, SealedResult};
+pub use commit::{CommitRequest, Receipt, Sealed, SealedResult, SideOutput, SideTopic};
 pub use config::{AcceptedLoss, Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};
 pub use drive::{Outside, Waits, drive, settle, tell};
@@ -61,6 +58,9 @@ pub use positions::{Claims, JournalPositions, Odds};
 pub use recorder::RecordError;
 pub use restore::{Restored, restore_from};
 pub use risk::{Concluded, Conclusion, Haste, Preparation, Prepared};
+pub use side_outputs::{
+    dead_letter_of, encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record,
+};
 pub use snapshots::{PART_BYTES_MAX, PendingSnapshot, SnapshotPlace, snapshot_records};
 pub use split_symbols::{SplitSymbol, SplitSymbols};
 pub use tally::{

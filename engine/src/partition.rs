@@ -17,10 +17,10 @@ use warptape_stages::{
     SymbolMarket,
 };
 
-use crate::asides::{encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record};
-use crate::commit::{Aside, AsideTopic, Receipt, Sealed};
+use crate::commit::{Receipt, Sealed, SideOutput, SideTopic};
 use crate::lanes::{GroupId, GroupState};
 use crate::restore::Restored;
+use crate::side_outputs::{encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record};
 use crate::tick_digest::tick_record_digest;
 
 use self::groups::Groups;
@@ -66,7 +66,7 @@ pub(crate) struct Partition {
     late: Vec<Late>,
 }
 
-/// Ticks and asides of an accepted fetch.
+/// Ticks and side outputs of an accepted fetch.
 #[derive(Clone, Debug, Default)]
 pub struct Accepted {
     /// Good ticks, late ones included.
@@ -188,7 +188,7 @@ impl Partition {
             let mut bytes = Vec::new();
             let symbols = self.intake.symbols_mut();
             encode_late_tick_of(&self.source, offset, late, &self.columns, symbols, &mut bytes);
-            self.outputs.push_aside(Aside { offset, topic: AsideTopic::Late, bytes });
+            self.outputs.push_aside(SideOutput { offset, topic: SideTopic::Late, bytes });
         }
     }
 
@@ -200,7 +200,11 @@ impl Partition {
         let letters = encode_row_letters(&self.source, record, rows, &self.columns.rejected, decoder);
         let count = letters.len();
         for bytes in letters {
-            self.outputs.push_aside(Aside { offset: record.offset, topic: AsideTopic::DeadLetter, bytes });
+            self.outputs.push_aside(SideOutput {
+                offset: record.offset,
+                topic: SideTopic::DeadLetter,
+                bytes,
+            });
         }
         count
     }
@@ -211,7 +215,7 @@ impl Partition {
         }
         let mut bytes = Vec::new();
         encode_dead_letter_of(&self.source, record, error, &mut bytes);
-        self.outputs.push_aside(Aside { offset: record.offset, topic: AsideTopic::DeadLetter, bytes });
+        self.outputs.push_aside(SideOutput { offset: record.offset, topic: SideTopic::DeadLetter, bytes });
     }
 
     /// Rows in each group's queue, to be compared with [`Partition::arrivals`].
@@ -453,7 +457,7 @@ impl Partition {
         self.pages.let_go(sought, found);
     }
 
-    /// Bytes of signals and asides that wait for a commit.
+    /// Bytes of signals and side outputs that wait for a commit.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.outputs.bytes()
     }

@@ -18,8 +18,8 @@ use crate::assignments::Assignments;
 use crate::controls::Controls;
 use crate::difference::{Difference, differences};
 use crate::life::LifeCheck;
+use crate::ownerships::Ownerships;
 use crate::segments::Segments;
-use crate::tenures::Tenures;
 
 /// A journal whose beginning was removed.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ pub(crate) struct JournalCheck {
     pub(crate) identical: Identical,
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
-    pub(crate) tenures: Tenures,
+    pub(crate) ownerships: Ownerships,
     /// Rows that the journal says arrived, before any decision on them.
     pub(crate) arrivals: Arrivals,
     /// Where partitions were taken up.
@@ -100,7 +100,7 @@ impl JournalCheck {
             identical: Identical::default(),
             segments: Segments::default(),
             accounts: Accounts::default(),
-            tenures: Tenures::default(),
+            ownerships: Ownerships::default(),
             arrivals: Arrivals::default(),
             assignments: Assignments::default(),
             controls: Controls::default(),
@@ -114,7 +114,7 @@ impl JournalCheck {
         self.chain = PartitionChain::new(partition, first_offset);
         self.segments.begin();
         self.accounts.begin();
-        self.tenures.begin();
+        self.ownerships.begin();
         self.arrivals.begin();
         self.controls.begin(partition, self.chain.is_headless);
         if self.chain.is_headless {
@@ -253,7 +253,7 @@ impl JournalCheck {
         self.identical.processes += u64::from(matches!(entry.input, Input::Started(_)));
         self.segments.add(entry);
         self.accounts.add(entry);
-        self.tenures.add(entry);
+        self.ownerships.add(entry);
         let (journal, config) = (self.chain.partition, self.segments.current());
         self.arrivals.add(journal, record.offset, entry, config);
         self.controls.add(entry);

@@ -12,13 +12,13 @@ use crate::arrivals::Arrivals;
 use crate::cause::{self, CauseOf};
 use crate::comparison::Comparison;
 use crate::cut::PartitionCut;
+use crate::ownerships::Ownerships;
 use crate::partition_reader::PartitionReader;
 use crate::rerun::{Outputs, Rerun};
 use crate::segments::{ConfigId, Segment, Segments};
 use crate::snapshot;
 use crate::states::StateCheck;
 use crate::tally::Tally;
-use crate::tenures::Tenures;
 use crate::{
     Divergence, JournalDivergence, OutputCounts, OutputDivergence, OutputOptions, ReplayError,
     TicksDivergence,
@@ -42,7 +42,7 @@ pub(crate) struct OutputCheck<'a> {
     /// A partition whose first ticks were removed and of which there is no snapshot that its outputs could be compared from.
     pub(crate) gone: Option<(i32, i64)>,
     /// Who had partitions when.
-    pub(crate) tenures: &'a Tenures,
+    pub(crate) ownerships: &'a Ownerships,
     /// Whether the beginning of a journal was removed.
     pub(crate) is_trimmed: bool,
 }
@@ -178,7 +178,7 @@ impl OutputCheck<'_> {
     fn finish_states(&mut self, states: StateCheck, committed: i64) -> Option<OutputDivergence> {
         self.counts.snapshots += states.identical();
         let (passed, source) = (states.passed(), states.source.clone());
-        let divergence = states.finish(committed, self.tenures);
+        let divergence = states.finish(committed, self.ownerships);
         if passed > 0 && divergence.is_none() {
             let TopicPartition { topic, partition } = source;
             self.begins.push(format!(

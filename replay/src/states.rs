@@ -20,9 +20,9 @@ use warptape_stages::{Evicted, Page};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::difference::Difference;
+use crate::ownerships::Ownerships;
 use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::segments::Segments;
-use crate::tenures::Tenures;
 use crate::{OutputDivergence, OutputProblem, ReplayError};
 
 /// Compares the snapshots of one partition.
@@ -298,8 +298,8 @@ impl StateCheck {
     }
 
     /// The first difference, after all places before the committed offset were met.
-    pub(crate) fn finish(self, committed: i64, tenures: &Tenures) -> Option<OutputDivergence> {
-        let lacking = self.first_gap(tenures).into_iter().chain(self.evictions.missing_page());
+    pub(crate) fn finish(self, committed: i64, ownerships: &Ownerships) -> Option<OutputDivergence> {
+        let lacking = self.first_gap(ownerships).into_iter().chain(self.evictions.missing_page());
         let differing = self.records.into_iter().find_map(|found| {
             let problem = match found.what {
                 What::Wrong(problem) | What::Part { seen: Seen::Differs(problem), .. } => problem,
@@ -324,8 +324,8 @@ impl StateCheck {
     }
 
     /// The first place where a record is missing, too many or out of order, with what is wrong there.
-    fn first_gap(&self, tenures: &Tenures) -> Option<(i64, OutputProblem)> {
-        let gaps = Gaps::new(self, tenures);
+    fn first_gap(&self, ownerships: &Ownerships) -> Option<(i64, OutputProblem)> {
+        let gaps = Gaps::new(self, ownerships);
         let unclear: BTreeSet<i64> = self.records.iter().filter_map(Found::unclear_place).collect();
         let mut run: Option<Run> = None;
         for (index, found) in self.records.iter().enumerate() {
@@ -366,7 +366,7 @@ impl StateCheck {
 /// Where records are missing, and whether they may be.
 struct Gaps<'a> {
     check: &'a StateCheck,
-    tenures: &'a Tenures,
+    ownerships: &'a Ownerships,
     /// Indexes of the records with each key, ascending.
     by_key: BTreeMap<&'a [u8], Vec<usize>>,
     /// Before each record: the least index of a record that has the key of an earlier one.
@@ -374,7 +374,7 @@ struct Gaps<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    fn new(check: &'a StateCheck, tenures: &'a Tenures) -> Self {
+    fn new(check: &'a StateCheck, ownerships: &'a Ownerships) -> Self {
         let mut by_key: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
         for (index, found) in check.records.iter().enumerate() {
             by_key.entry(&found.key).or_default().push(index);
@@ -388,7 +388,7 @@ impl<'a> Gaps<'a> {
         for index in 1..repeated.len() {
             repeated[index] = repeated[index].min(repeated[index - 1]);
         }
-        Self { check, tenures, by_key, repeated }
+        Self { check, ownerships, by_key, repeated }
     }
 
     /// Whether a part of a snapshot may be missing before the record with an index, because the topic is compacted or has lost its
@@ -408,7 +408,8 @@ impl<'a> Gaps<'a> {
     fn behind(&self, run: Run) -> Option<(i64, OutputProblem)> {
         let last = &self.check.records[run.last];
         // A broker's times cannot be held against those of a process.
-        if !self.check.has_writers_times || !self.tenures.went_on(self.check.source.partition, last.at_ns) {
+        if !self.check.has_writers_times || !self.ownerships.went_on(self.check.source.partition, last.at_ns)
+        {
             return None;
         }
         let count = self.check.met[run.whole].parts.len();

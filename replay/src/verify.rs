@@ -220,7 +220,7 @@ fn check_outputs(
     let (segments, counts) = (&check.segments, OutputCounts::default());
     let repeated = RepeatedTrades::default();
     let (begins, gone) = (Vec::new(), None);
-    let (tenures, is_trimmed) = (&check.tenures, check.accounts.is_trimmed);
+    let (ownerships, is_trimmed) = (&check.ownerships, check.accounts.is_trimmed);
     let mut outputs = OutputCheck {
         log,
         journal: &options.journal,
@@ -231,7 +231,7 @@ fn check_outputs(
         repeated,
         begins,
         gone,
-        tenures,
+        ownerships,
         is_trimmed,
     };
     for (partition, cut) in (0..).zip(&cut.partitions) {

@@ -19,6 +19,7 @@ mod cost;
 mod digital;
 mod early_exercise;
 mod kept;
+mod market_snapshot;
 mod matrices;
 pub mod optimisation;
 mod optimise;
@@ -28,7 +29,6 @@ pub mod refusals;
 mod rounds;
 mod simulation;
 mod sweep;
-mod taken;
 mod told;
 
 use std::ops::Range;
@@ -42,9 +42,9 @@ use warptape_kernels::device::{Device, DeviceError};
 use crate::SymbolMarket;
 use assets::Resolved;
 pub use kept::KeptProfits;
+pub use market_snapshot::{MarketSnapshot, symbols_of, takes_matrix};
 pub use rounds::{DeviceRisk, Partial};
 use rounds::{Kind, LONG_NUMBERS, Next, Plan, Round};
-pub use taken::{TakenMarket, symbols_of, takes_matrix};
 
 /// Bytes of a request's id at most.
 const REQUEST_ID_BYTES_MAX: usize = 128;

@@ -7,7 +7,7 @@ use warptape_events::journal::{
 };
 use warptape_events::risk::RiskOutcome;
 use warptape_record::TopicPartition;
-use warptape_stages::risk::{Partial, TakenMarket, refusals};
+use warptape_stages::risk::{MarketSnapshot, Partial, refusals};
 
 use super::Core;
 use crate::RecordError;
@@ -176,7 +176,7 @@ impl Core {
             let with_market = self.partitions.values().filter(|owned| self.has_market(owned));
             let market_of = |symbol: &str| with_market.clone().find_map(|owned| owned.market_of(symbol));
             let markets = with_market.clone().map(|owned| owned.as_of());
-            let market = TakenMarket::of(&request, &market_of, markets);
+            let market = MarketSnapshot::of(&request, &market_of, markets);
             if market.lacks_a_symbol() && !is_caught_up {
                 // Its first tick may be among those that are not read yet.
                 self.risk.arrivals.wait_for_symbols(number, request, symbols);

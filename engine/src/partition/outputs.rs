@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use warptape_stages::SignalMerge;
 
-use crate::commit::{Aside, Receipt, Sealed};
+use crate::commit::{Receipt, Sealed, SideOutput};
 
 /// Outputs by the source offset that caused them.
 #[derive(Default)]
 pub(super) struct Outputs {
     pub(super) signals: SignalMerge,
     /// Late ticks and dead letters, by source offset.
-    asides: VecDeque<Aside>,
+    side_outputs: VecDeque<SideOutput>,
     asides_bytes: usize,
     /// Offsets and digests of the records that wait to be sealed.
     digests: VecDeque<(i64, u64)>,
@@ -29,12 +29,12 @@ impl Outputs {
         self.digests.push_back((offset, digest));
     }
 
-    pub(super) fn push_aside(&mut self, aside: Aside) {
-        self.asides_bytes += aside.bytes.len();
-        self.asides.push_back(aside);
+    pub(super) fn push_aside(&mut self, side_output: SideOutput) {
+        self.asides_bytes += side_output.bytes.len();
+        self.side_outputs.push_back(side_output);
     }
 
-    /// Bytes of signals and asides.
+    /// Bytes of signals and side outputs.
     pub(super) fn bytes(&self) -> usize {
         self.signals.bytes() + self.asides_bytes
     }
@@ -46,8 +46,8 @@ impl Outputs {
         }
         let mut sizes = BTreeMap::new();
         self.signals.bytes_by_offset(&mut sizes);
-        for aside in &self.asides {
-            *sizes.entry(aside.offset).or_default() += aside.bytes.len();
+        for side_output in &self.side_outputs {
+            *sizes.entry(side_output.offset).or_default() += side_output.bytes.len();
         }
         let mut bytes = 0;
         for (offset, size) in sizes {
@@ -77,9 +77,11 @@ impl Outputs {
         while let Some((_, digest)) = self.digests.pop_front_if(|(offset, _)| *offset < before) {
             sealed.ticks_digest = sealed.ticks_digest.wrapping_add(digest);
         }
-        while let Some(aside) = self.asides.pop_front_if(|aside| aside.offset < before) {
-            self.asides_bytes -= aside.bytes.len();
-            sealed.asides.push(aside);
+        while let Some(side_output) =
+            self.side_outputs.pop_front_if(|side_output| side_output.offset < before)
+        {
+            self.asides_bytes -= side_output.bytes.len();
+            sealed.side_outputs.push(side_output);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use warptape_events::journal::AsOf;
 use warptape_events::risk::{RiskError, RiskRequest};
-use warptape_stages::risk::{KeptProfits, RiskTask, TakenMarket};
+use warptape_stages::risk::{KeptProfits, MarketSnapshot, RiskTask};
 
 use super::arrivals::Haste;
 
@@ -20,7 +20,7 @@ pub struct Preparation {
     pub haste: Haste,
     pub(crate) number: u64,
     pub(crate) request: Box<RiskRequest>,
-    pub(crate) market: TakenMarket,
+    pub(crate) market: MarketSnapshot,
     /// Where tasks are to follow earlier ones.
     pub(crate) kept: Option<Arc<KeptProfits>>,
 }

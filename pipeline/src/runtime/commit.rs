@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use warptape_engine::{AsideTopic, CommitAttempt, CommitRequest, Receipt};
+use warptape_engine::{CommitAttempt, CommitRequest, Receipt, SideTopic};
 use warptape_eventlog::{LogError, NewRecord};
 
 use super::anchoring::Anchors;
@@ -41,11 +41,11 @@ pub fn records_of<'a>(
             .signals
             .iter()
             .map(move |signal| record(&topics.signals, partition, at_ns, Some(signal.symbol), signal.bytes));
-        let asides = sealed.asides.iter().map(move |aside| match aside.topic {
-            AsideTopic::Late => record(&topics.late, partition, at_ns, None, &aside.bytes),
-            AsideTopic::DeadLetter => NewRecord {
-                headers: dead_letter_headers(&aside.bytes).into(),
-                ..record(&topics.dead_letter, partition, at_ns, None, &aside.bytes)
+        let side_outputs = sealed.side_outputs.iter().map(move |side_output| match side_output.topic {
+            SideTopic::Late => record(&topics.late, partition, at_ns, None, &side_output.bytes),
+            SideTopic::DeadLetter => NewRecord {
+                headers: dead_letter_headers(&side_output.bytes).into(),
+                ..record(&topics.dead_letter, partition, at_ns, None, &side_output.bytes)
             },
         });
         let snapshots = sealed.snapshots.iter().map(move |(key, bytes)| {
@@ -55,7 +55,7 @@ pub fn records_of<'a>(
             let key = result.request_id.as_bytes();
             record(&topics.risk_results, partition, at_ns, Some(key), &result.bytes)
         });
-        signals.chain(asides).chain(snapshots).chain(risk_results)
+        signals.chain(side_outputs).chain(snapshots).chain(risk_results)
     });
     let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| {
         record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)

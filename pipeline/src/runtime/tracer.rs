@@ -357,9 +357,9 @@ impl Following {
                     open.signals += 1;
                 }
             }
-            for aside in &sealed.asides {
-                if let Some(open) = taken.get_mut(&aside.offset) {
-                    open.count_aside(aside.topic);
+            for side_output in &sealed.side_outputs {
+                if let Some(open) = taken.get_mut(&side_output.offset) {
+                    open.count_side_output(side_output.topic);
                 }
             }
         }

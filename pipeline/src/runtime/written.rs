@@ -1,6 +1,6 @@
 //! What a transaction wrote, counted once it is committed.
 
-use warptape_engine::{AsideTopic, CommitRequest, request_outcome, task_class};
+use warptape_engine::{CommitRequest, SideTopic, request_outcome, task_class};
 
 /// What a committed transaction holds.
 #[derive(Clone, Debug, Default)]
@@ -20,16 +20,16 @@ impl Written {
     /// What is in this request.
     pub(super) fn of(request: &CommitRequest, ticks: &str) -> Self {
         let sealed = &request.sealed;
-        let asides = |topic: AsideTopic| {
-            let asides = sealed.iter().flat_map(|sealed| &sealed.asides);
-            asides.filter(|aside| aside.topic == topic).count() as u64
+        let side_outputs = |topic: SideTopic| {
+            let side_outputs = sealed.iter().flat_map(|sealed| &sealed.side_outputs);
+            side_outputs.filter(|side_output| side_output.topic == topic).count() as u64
         };
         let results = sealed.iter().flat_map(|sealed| &sealed.risk_results);
         let offsets = request.offsets.iter().filter(|(source, _)| source.topic == ticks);
         Self {
             signals: sealed.iter().map(|sealed| sealed.signals.len() as u64).sum(),
-            late: asides(AsideTopic::Late),
-            dead_letters: asides(AsideTopic::DeadLetter),
+            late: side_outputs(SideTopic::Late),
+            dead_letters: side_outputs(SideTopic::DeadLetter),
             snapshots: sealed.iter().map(|sealed| sealed.snapshots.len() as u64).sum(),
             risk_results: results
                 .map(|result| (task_class(&result.class), request_outcome(&result.error)))

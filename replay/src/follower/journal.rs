@@ -100,7 +100,7 @@ impl JournalFollower {
         self.check.accounts.forget();
         self.check.segments.forget();
         // Snapshots, arrivals and operators' commands are not compared here.
-        self.check.tenures.forget();
+        self.check.ownerships.forget();
         self.check.arrivals.forget();
         self.check.controls.forget();
         Ok(None)

@@ -623,14 +623,15 @@ fn what_was_taken_of_the_market_is_all_that_a_task_asks() {
         let request = request(problem);
         let whole = RiskTask::new(&request, &market_of).expect("a good request");
         let markets = [AsOf { partition: 3, next_offset: 77 }];
-        let taken = TakenMarket::of(&request, &market_of, markets);
+        let taken = MarketSnapshot::of(&request, &market_of, markets);
         let asks = symbols_of(&request.problem).next().is_some();
         assert_eq!(taken.as_of(), &markets[..usize::from(asks)]);
         let task = RiskTask::of_taken(&request, taken).expect("nothing is missing");
         assert_eq!(format!("{task:?}"), format!("{whole:?}"));
     }
     let problem = simulation(json!({"assets": [market_asset("A:NONE")]}));
-    let error = RiskTask::of_taken(&request(problem), TakenMarket::default()).expect_err("nobody knows it");
+    let error =
+        RiskTask::of_taken(&request(problem), MarketSnapshot::default()).expect_err("nobody knows it");
     assert_eq!(error.code, RiskErrorCode::UnknownSymbol);
 }
 

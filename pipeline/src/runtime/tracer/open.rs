@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use warptape_engine::{AsideTopic, CommitAttempt};
+use warptape_engine::{CommitAttempt, SideTopic};
 use warptape_schemas::journal::LaneId;
 
 use super::Place;
@@ -68,10 +68,10 @@ pub(super) struct SliceRun {
 }
 
 impl OpenRecord {
-    pub(super) fn count_aside(&mut self, topic: AsideTopic) {
+    pub(super) fn count_side_output(&mut self, topic: SideTopic) {
         match topic {
-            AsideTopic::Late => self.late += 1,
-            AsideTopic::DeadLetter => self.is_dead_letter = true,
+            SideTopic::Late => self.late += 1,
+            SideTopic::DeadLetter => self.is_dead_letter = true,
         }
     }
 }

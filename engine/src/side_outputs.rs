@@ -1,4 +1,4 @@
-//! The records of what leaves the main way: late ticks and dead letters. One way to make them, for the run and for its
+//! Side outputs: late ticks and dead letters. One way to make them, for the run and for its
 //! replay.
 
 use warptape_events::{

@@ -12,14 +12,14 @@ use crate::SymbolMarket;
 
 /// What was known of the symbols that a request asks the market about.
 #[derive(Debug, Default)]
-pub struct TakenMarket {
+pub struct MarketSnapshot {
     /// The market of each symbol, in the order of the request.
     known: Vec<Option<SymbolMarket>>,
     /// The markets in which they were looked up; none where it asks about no symbol.
     as_of: Vec<AsOf>,
 }
 
-impl TakenMarket {
+impl MarketSnapshot {
     /// Takes what a request wants of these markets, by rising partition. Prices are shared, not copied.
     pub fn of(
         request: &RiskRequest,
@@ -44,7 +44,7 @@ impl TakenMarket {
 
 impl RiskTask {
     /// What [`RiskTask::new`] makes of a request with the market that was taken for it.
-    pub fn of_taken(request: &RiskRequest, taken: TakenMarket) -> Result<Self, RiskError> {
+    pub fn of_taken(request: &RiskRequest, taken: MarketSnapshot) -> Result<Self, RiskError> {
         let known: BTreeMap<&str, Option<SymbolMarket>> =
             symbols_of(&request.problem).zip(taken.known).collect();
         Self::new(request, &|symbol| known.get(symbol).cloned().flatten())
