@@ -70,7 +70,7 @@ pub enum Event {
         /// What was measured.
         sample: Sample,
     },
-    /// The request of the last [`Command::Commit`](crate::Command::Commit)(crate::Command::Commit) is durable and visible.
+    /// The request of the last [`Command::Commit`](crate::Command::Commit) is durable and visible.
     Committed(CommitAttempt),
     /// Nothing of the request of the last [`Command::Commit`](crate::Command::Commit) was written.
     Aborted {

@@ -10,7 +10,7 @@
 //!
 //! [`Core`] owns the partitions, steps the scheduler and executes its decisions on them. [`drive`] has the order in which it hears of
 //! what. Whatever reaches outside becomes a [`Command`] for whoever is [`Outside`]: threads, channels, a clock and a log in
-//! production (`warptape_pipeline::engine`), one seed in the simulation. So this crate has no thread, no lock, no channel and no clock, which `clippy.toml` enforces,
+//! production (`warptape_pipeline::runtime`), one seed in the simulation. So this crate has no thread, no lock, no channel and no clock, which `clippy.toml` enforces,
 //! and every choice between two ways to go on is made here, where a simulation meets it.
 
 mod answered;

@@ -1,4 +1,4 @@
-//! One target for each reader of bytes from elsewhere. As tests they take what their corpus has, and some random bytes.
+//! One target for each reader of bytes from elsewhere. As tests they take what their corpus has; `tests/fuzz` looks for more.
 
 use bolero::check;
 use warptape_eventlog::{Durability, EventLog, SqliteLog, TopicPartition};
@@ -10,14 +10,28 @@ use warptape_sources::csv::{BadLines, CsvConfig, CsvSource, FeedOrder};
 use warptape_sources::dbn::DbnSource;
 use warptape_stages::{GroupStage, Isa, PartitionIntake, StageConfig};
 
+/// Random inputs of a target, where `tests/run --all` wants some: a run that has to give the same twice takes what the corpus has.
+const RANDOM_INPUTS: usize = 1_000;
+
+macro_rules! target {
+    () => {
+        check!().with_iterations(if std::env::var_os("WARPTAPE_TEST_ALL").is_some() {
+            RANDOM_INPUTS
+        } else {
+            0
+        })
+    };
+}
+
 /// Ticks of one input.
 const TICKS_MAX: usize = 10_000;
 
 /// Ticks, one by one and in batches.
 #[test]
 fn ticks() {
-    check!().for_each(|bytes: &[u8]| {
-        let (mut decoder, mut names) = (schemas::TickDecoder::new(), schemas::SymbolTable::default());
+    target!().for_each(|bytes: &[u8]| {
+        let (mut decoder, mut names) =
+            (schemas::TickDecoder::new().by_rows(true), schemas::SymbolTable::default());
         let mut columns = schemas::TickColumns::default();
         if decoder.decode(bytes, &mut names, &mut columns).is_ok() {
             assert!(
@@ -31,7 +45,7 @@ fn ticks() {
 /// Records of all other topics: what is read is written as it was, or with other words for the same.
 #[test]
 fn records() {
-    check!().for_each(|bytes: &[u8]| {
+    target!().for_each(|bytes: &[u8]| {
         macro_rules! again {
             ($($decode:ident $encode:ident),*) => {
                 $(if let Ok(read) = schemas::$decode(bytes) {
@@ -71,30 +85,40 @@ const STAGES: &str = r#"{"bars":["1s","1m","5m"],"allowed_lateness_ns":200000000
 #[test]
 fn states() {
     let config: StageConfig = serde_json::from_str(STAGES).expect("a journal's configuration");
-    let mut empty = Vec::new();
-    GroupStage::new(&config, Isa::detect()).write(&mut empty);
+    let [mut group, mut intake] = [Vec::new(), Vec::new()];
+    GroupStage::new(&config, Isa::detect()).write(&mut group);
+    PartitionIntake::new(&config).write(&mut intake);
     // Version and configuration come first, and bytes without them go no further.
-    let head = empty[..12].to_vec();
-    check!().for_each(|bytes: &[u8]| {
-        let bytes = [&head, bytes].concat();
-        if let Ok(group) = GroupStage::read(&config, Isa::detect(), &bytes) {
-            let mut written = Vec::new();
-            group.write(&mut written);
-            assert_eq!(written, bytes);
+    let heads = [&group, &intake].map(|state| state[..12].to_vec());
+    let check = |bytes: &[u8]| {
+        let [group, intake] = [0, 1].map(|head| [&heads[head], bytes].concat());
+        let mut written = Vec::new();
+        if let Ok(read) = GroupStage::read(&config, Isa::detect(), &group) {
+            read.write(&mut written);
+            assert_eq!(written, group);
         }
-        drop(PartitionIntake::read(&config, &bytes));
-    });
+        written.clear();
+        if let Ok(read) = PartitionIntake::read(&config, &intake) {
+            read.write(&mut written);
+            assert_eq!(written, intake);
+        }
+    };
+    [group, intake].iter().for_each(|state| check(&state[12..]));
+    target!().for_each(check);
 }
 
 /// The scheduler's state in a checkpoint.
 #[test]
 fn checkpoints() {
-    check!().for_each(|bytes: &[u8]| {
-        if let Ok(scheduler) = Scheduler::from_checkpoint(bytes) {
-            let again =
-                Scheduler::from_checkpoint(&scheduler.checkpoint()).expect("what was written is read");
-            assert_eq!(again.state_hash(), scheduler.state_hash());
-        }
+    let check = |bytes: &[u8]| {
+        let Ok(scheduler) = Scheduler::from_checkpoint(bytes) else { return false };
+        let again = Scheduler::from_checkpoint(&scheduler.checkpoint()).expect("what was written is read");
+        assert_eq!(again.state_hash(), scheduler.state_hash());
+        true
+    };
+    assert!(check(&Scheduler::new().checkpoint()), "a sound one is read");
+    target!().for_each(|bytes: &[u8]| {
+        check(bytes);
     });
 }
 
@@ -105,7 +129,7 @@ fn embedded_logs() {
     std::fs::remove_file(&sound.path).expect("it is there");
     drop(SqliteLog::open(&sound.path, Durability::Process).expect("a new log"));
     let sound = std::fs::read(&sound.path).expect("it is there");
-    check!().for_each(|bytes: &[u8]| {
+    target!().for_each(|bytes: &[u8]| {
         // Pages of a log, some of which are overwritten.
         let mut damaged = sound.clone();
         for place in bytes.chunks_exact(4) {
@@ -136,7 +160,7 @@ fn csv() {
         order: FeedOrder::Kept,
         ..CsvConfig::default()
     };
-    check!().for_each(|bytes: &[u8]| {
+    target!().for_each(|bytes: &[u8]| {
         let file = InFile::new("rows.csv", &[b"s,t,p,q,d,i\n", bytes].concat());
         let Ok(source) = CsvSource::open(std::slice::from_ref(&file.path), &config) else { return };
         source.take(TICKS_MAX).for_each(drop);
@@ -146,7 +170,7 @@ fn csv() {
 /// Files of Databento.
 #[test]
 fn dbn() {
-    check!().for_each(|bytes: &[u8]| {
+    target!().for_each(|bytes: &[u8]| {
         let file = InFile::new("ticks.dbn", bytes);
         let Ok(source) = DbnSource::open(std::slice::from_ref(&file.path), None, true) else { return };
         source.take(TICKS_MAX).for_each(drop);
@@ -156,7 +180,7 @@ fn dbn() {
 /// Conditions of the debugger: what is wrong has a place within the text.
 #[test]
 fn predicates() {
-    check!().for_each(|bytes: &[u8]| {
+    target!().for_each(|bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         if let Err(error) = Predicate::parse(&text, &|_| None) {
             assert!(!error.to_string().is_empty());
@@ -167,7 +191,7 @@ fn predicates() {
 /// What is posted to the endpoint, and requests of risk in JSON.
 #[test]
 fn bodies() {
-    check!().for_each(|bytes: &[u8]| {
+    target!().for_each(|bytes: &[u8]| {
         drop(serde_json::from_slice::<schemas::control::ControlCommand>(bytes));
         if let Ok(request) = serde_json::from_slice::<schemas::risk::RiskRequest>(bytes) {
             let mut written = Vec::new();

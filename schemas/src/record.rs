@@ -22,7 +22,8 @@ pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
         }
     }
     // Written by no version that is still written: one that is not known, or another record.
-    whole(&current_datum(known::SIGNAL, payload)?, |cursor| Signal::get(cursor).map(Signal::into_owned))
+    let datum = current_datum(known::SIGNAL, payload).map_err(|error| named(known::SIGNAL, error))?;
+    whole(&datum, |cursor| Signal::get(cursor).map(Signal::into_owned))
 }
 
 /// Reads a journal entry; [`crate::check_chain`] tells whether it is the successor of another.
@@ -104,10 +105,14 @@ pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
 
 /// Reads a record that this software or another version of it wrote: who reads it is told which version it is not of, and not how to publish.
 fn decode_own<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
-    decode(schema, payload).map_err(|error| match error {
+    decode(schema, payload).map_err(|error| named(schema, error))
+}
+
+fn named(schema: KnownSchema, error: DecodeError) -> DecodeError {
+    match error {
         DecodeError::UnknownSchema { fingerprint } => schema.unknown(fingerprint),
         error => error,
-    })
+    }
 }
 
 fn decode<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {

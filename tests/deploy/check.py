@@ -32,7 +32,7 @@ CHART = "deploy/helm/warptape"
 PROFILES = ((), ("ha",), ("metrics",), ("verify",), ("gpu",), ("ha", "metrics"), ("ha", "metrics", "verify", "gpu"))
 # systemd-analyze rates a unit's exposure from 0 to 100. This one has 14: a program that opens sockets is exposed by that.
 EXPOSURE_MAX = 15
-SCRIPTS = (".ci/run", "tests/run", "tests/services", "tests/packages.sh", "tests/newcomer.sh", "tests/gpu/build", "tests/gpu/run",
+SCRIPTS = (".ci/run", "tests/run", "tests/cargo_tests", "tests/crash", "tests/fuzz", "tests/services", "tests/packages.sh", "tests/newcomer.sh", "tests/gpu/build", "tests/gpu/run",
            "tests/deploy/run")
 # Tables of fly.toml, and their keys, by fly.io/docs/reference/configuration; None where keys are of the user's own.
 FLY = {

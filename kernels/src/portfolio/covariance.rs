@@ -94,15 +94,12 @@ pub enum CovarianceError {
         greatest: f64,
     },
     /// A variance is negative.
-    #[error(
-        "the covariance is not positive semi-definite: beside the assets before it, asset {asset} has a variance of \
-         {rest:e} left, or a covariance with nothing that varies"
-    )]
-    NotPositive {
-        /// The asset at which it shows.
+    #[error("the covariance has a variance of {variance:e} for asset {asset}: a variance is 0 or more")]
+    NegativeVariance {
+        /// The asset.
         asset: usize,
-        /// What remains there.
-        rest: f64,
+        /// Its variance.
+        variance: f64,
     },
     /// A parameter is out of range.
     #[error(transparent)]
@@ -123,7 +120,7 @@ impl Covariance {
         for first in 0..assets {
             let variance = values[first * assets + first];
             if variance < 0.0 {
-                return Err(CovarianceError::NotPositive { asset: first, rest: variance });
+                return Err(CovarianceError::NegativeVariance { asset: first, variance });
             }
         }
         let mut covariance = Self { assets, values };

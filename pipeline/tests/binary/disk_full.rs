@@ -107,7 +107,7 @@ pub fn run_in_namespace(test: &str) {
     let output = Command::new("unshare")
         .arg("-rm")
         .arg(std::env::current_exe().expect("the test's own path"))
-        .args([test, "--nocapture"])
+        .args([test, "--nocapture", "--include-ignored"])
         .env(IN_NAMESPACE, "1")
         .output()
         .expect("unshare runs, or WARPTAPE_TEST_NO_MOUNT=1 leaves this test out");

@@ -87,7 +87,7 @@ impl Prometheus {
                 .stdout(Stdio::null())
                 .stderr(log)
                 .spawn()
-                .expect("prometheus starts: tests/run installs it (tests/packages.sh; Debian: apt-get install prometheus)");
+                .expect("prometheus starts: tests/run --all installs it (tests/packages.sh; Debian: apt-get install prometheus)");
             let url = format!("http://127.0.0.1:{port}");
             let mut server = Prometheus { child, url, _folder: folder };
             if server.answers() {

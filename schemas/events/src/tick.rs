@@ -149,6 +149,15 @@ impl TickColumns {
         self.event_time_ns.is_empty()
     }
 
+    /// Rows that were not rejected.
+    pub fn good_rows(&self) -> impl Iterator<Item = usize> {
+        let mut rejected = self.rejected.iter().peekable();
+        (0..self.len()).filter(move |row| {
+            while rejected.next_if(|rejected| rejected.row < *row).is_some() {}
+            rejected.peek().is_none_or(|rejected| rejected.row != *row)
+        })
+    }
+
     /// Removes all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.truncate(0);

@@ -47,7 +47,6 @@ pub struct TickDecoder {
     /// Id and writer of the last record in the registry's frame.
     recent_id: Option<(u32, usize)>,
     source: Option<Arc<dyn SchemaSource>>,
-    /// Whether times of another unit than nanoseconds are refused, wherever the schema says their unit.
     /// Whether a bad row of a batch costs itself alone.
     by_rows: bool,
     /// Symbols of the record at hand; kept for its memory.

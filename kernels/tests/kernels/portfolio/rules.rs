@@ -185,7 +185,7 @@ fn what_no_returns_have_is_no_covariance() {
     let not_positive = |error| {
         matches!(
             error,
-            CovarianceError::NotPositive { .. } | CovarianceError::Indefinite { least: ..0.0, .. }
+            CovarianceError::NegativeVariance { .. } | CovarianceError::Indefinite { least: ..0.0, .. }
         )
     };
     assert!(not_positive(refused(2, &[1.0, 1.1, 1.1, 1.0])));

@@ -254,8 +254,7 @@ fn tail_times(
                 time.set(&set);
             } else if decoder.decode(&record.value, &mut names, &mut columns).is_ok() {
                 // A record that cannot be read is a dead letter for `run`, and so is a row that is not good.
-                let is_good = |row: &usize| columns.rejected.iter().all(|rejected| rejected.row != *row);
-                (0..columns.len()).filter(is_good).for_each(|row| time.add(columns.event_time_ns[row]));
+                columns.good_rows().for_each(|row| time.add(columns.event_time_ns[row]));
             }
         }
     }

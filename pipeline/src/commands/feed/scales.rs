@@ -45,8 +45,7 @@ pub fn scales_in_log(
                 if decoder.decode(&record.value, &mut names, &mut columns).is_err() {
                     continue;
                 }
-                let is_good = |row: &usize| columns.rejected.iter().all(|rejected| rejected.row != *row);
-                for row in (0..columns.len()).filter(is_good) {
+                for row in columns.good_rows() {
                     let name = names.name(columns.symbol[row]);
                     if wanted.remove(name) {
                         found.insert(name.to_owned(), columns.scales_of(row).price);
