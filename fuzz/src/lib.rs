@@ -93,7 +93,7 @@ fn records() {
     });
 }
 
-/// What a journal has of a run with default settings.
+/// The stage configuration of a run with default settings, as its journal has it.
 const STAGES: &str = r#"{"bars":["1s","1m","5m"],"allowed_lateness_ns":2000000000,"groups_per_partition":16,"indicators":{"sma":20,"ema_fast":38,
     "ema_slow":100,"bollinger":20,"bollinger_width":2.0,"rsi":14,"macd_fast":12,"macd_slow":26,"macd_signal":9,"atr":14,"vwap":20,"momentum":10,
     "roc":10,"zscore":20,"realised_volatility":20},"signals":{"rsi_upper":70.0,"rsi_lower":30.0,"zscore_threshold":3.0},"quotes":"event_time",
@@ -207,7 +207,7 @@ fn predicates() {
     });
 }
 
-/// What is posted to the endpoint, and requests of risk in JSON.
+/// Commands that are posted to the endpoint, and risk requests in JSON.
 #[test]
 fn bodies() {
     target!().for_each(|bytes: &[u8]| {

@@ -32,7 +32,7 @@ mod signals;
 #[path = "kernels/sweep.rs"]
 mod sweep;
 
-/// Whether tests take all of their cases, and not some: `tests/run --all`.
+/// True under `tests/run --all`, where tests take all of their cases.
 fn is_long() -> bool {
     std::env::var_os("WARPTAPE_TEST_ALL").is_some()
 }

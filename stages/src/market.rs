@@ -53,7 +53,7 @@ fn hours_of_365_days() -> f64 {
     HOURS_A_YEAR
 }
 
-/// Whether the hours are the default, which is not recorded.
+/// True for the default hours, which no record names.
 fn are_of_365_days(hours: &f64) -> bool {
     *hours == HOURS_A_YEAR
 }

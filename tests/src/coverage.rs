@@ -11,9 +11,9 @@ macro_rules! coverage {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Coverage {
             $($(#[$doc])* pub $count: usize,)*
-            /// What the cores commanded.
+            /// Commands of the cores, by kind.
             pub commands: Commands,
-            /// What they were told.
+            /// Events that they were told, by kind.
             pub events: Events,
         }
 

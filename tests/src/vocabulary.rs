@@ -40,7 +40,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// What the core commands.
+    /// Kinds of commands.
     COMMANDS, Commands of Command {
         StartLane, EndLane, Lane, Slice, Own, LetGo, ReleaseSource, Pause, Resume, Seek, Restore, ReadPages, FindPages, OpenRequests,
         ReadRequests, ForgetRequests, Prepare, Abandon, Conclude, AskPrices, Commit, GiveUp, Hurry, NewSegment, TicksRemoved, Accepted,
@@ -49,7 +49,7 @@ kinds! {
 }
 
 kinds! {
-    /// What it is told.
+    /// Kinds of events.
     EVENTS, Events of Event {
         Begun, Stop, Assigned, Revoked, Lost, Positions, Records, Lane, Sample, Committed, Aborted, Restored, PagesRead, PagesFound,
         RequestsOpened, Requests, RequestsPosition, Prepared, Concluded, Priced, Controls,

@@ -33,7 +33,7 @@ pub enum Sampling {
 }
 
 impl Sampling {
-    /// Whether numbers are those of Sobol's points, and so paths of several steps made by a Brownian bridge.
+    /// True for Sobol's points, which make paths of several steps by a Brownian bridge.
     pub(crate) fn is_sobol(self) -> bool {
         self == Sampling::Sobol
     }

@@ -30,7 +30,7 @@ pub struct EngineConfig {
     pub isa: Isa,
     /// Where the devices of the other lanes come from.
     pub devices: Arc<dyn Devices>,
-    /// What opens lanes on them.
+    /// The function that opens lanes on these devices.
     pub lanes: Arc<dyn OpenLanes>,
     /// Time between looks at how devices fare.
     pub device_sample_interval: Duration,

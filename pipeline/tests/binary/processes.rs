@@ -43,7 +43,7 @@ pub fn warptape(folder: &Path, arguments: &[&str]) -> Output {
     warptape_with(folder, arguments, &[])
 }
 
-/// Whether tests do all that they can, and need what is installed for that alone: `tests/run --all`.
+/// True under `tests/run --all`, which installs a browser, Prometheus and QEMU for the tests that need them.
 pub fn is_long() -> bool {
     std::env::var_os("WARPTAPE_TEST_ALL").is_some()
 }

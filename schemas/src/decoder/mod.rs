@@ -47,7 +47,7 @@ pub struct TickDecoder {
     /// Id and writer of the last record in the registry's frame.
     recent_id: Option<(u32, usize)>,
     source: Option<Arc<dyn SchemaSource>>,
-    /// Whether a bad row of a batch costs itself alone.
+    /// True if a bad row of a batch leaves the other rows good.
     by_rows: bool,
     /// Symbols of the record at hand; kept for its memory.
     dictionary: Dictionary,

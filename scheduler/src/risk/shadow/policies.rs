@@ -27,7 +27,7 @@ pub(super) const WAITING_MAX: usize = 32;
 pub(crate) struct Shadows {
     pub(super) config: ShadowConfig,
     pub(super) policies: Vec<TaskPolicy>,
-    /// What those that push remember, by policy.
+    /// Memory of policies that push tasks to lanes, by policy.
     pub(super) turns: Vec<Turns>,
     /// Tasks that arrived, and slices that were begun in the policy's order.
     pub(super) arrived: i64,
