@@ -380,6 +380,22 @@ fn files_cut_short_are_refused() {
 }
 
 #[test]
+fn a_record_of_a_damaged_length_is_named_after_the_ticks_before_it() {
+    let records: Vec<TradeMsg> = (0..100).map(|offset| trade_message(offset, b'A')).collect();
+    let whole = encode(Schema::Trades, &records, false);
+    let third = whole.len() - 98 * size_of::<TradeMsg>();
+    for (length, found) in [(13, "52 bytes"), (11, "44 bytes"), (0, "0 bytes")] {
+        let mut damaged = whole.clone();
+        damaged[third] = length;
+        check_refused(&damaged, &format!("the record at byte {third} (uncompressed) is said to have {found}"));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = write_file(&folder, "file.dbn", &damaged);
+        let mut source = DbnSource::open(&[path], None, true).expect("opens");
+        assert_eq!((&mut source).filter(Result::is_ok).count(), 2);
+    }
+}
+
+#[test]
 fn files_are_merged_by_receive_time() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let paths = [[0, 30, 60], [10, 20, 70]].map(|offsets: [u64; 3]| {

@@ -6,18 +6,25 @@ use std::io::{self, Read};
 const PRELUDE_BYTES: usize = 8;
 /// Longest metadata, which the decoder has in memory as a whole: those of a million symbols.
 const METADATA_BYTES_MAX: u64 = 256 << 20;
+/// A record begins with its length in units of four bytes.
+const LENGTH_UNIT_BYTES: u64 = 4;
+/// The decoder reads records in place, where they must be aligned.
+const RECORD_ALIGNMENT_BYTES: u64 = 8;
 
-/// A stream of which the decoder must not mistake the middle for the end: it takes bytes that are missing for the end
-/// of the records. Here they are an error, and the bytes that were there are counted.
+/// A stream that keeps the decoder from what it does not check: bytes missing at the end, and records of no multiple of eight bytes.
 pub(super) struct WholeStream<R> {
     inner: R,
     read_bytes: u64,
     prelude: [u8; PRELUDE_BYTES],
+    /// Offset in the stream of the first record that was not read yet; `None` before the prelude was read.
+    next_record: Option<u64>,
+    /// What is wrong with that record.
+    bad_record: Option<String>,
 }
 
 impl<R> WholeStream<R> {
     pub(super) fn new(inner: R) -> WholeStream<R> {
-        WholeStream { inner, read_bytes: 0, prelude: [0; PRELUDE_BYTES] }
+        WholeStream { inner, read_bytes: 0, prelude: [0; PRELUDE_BYTES], next_record: None, bad_record: None }
     }
 
     /// Whether everything read so far is the metadata and this many bytes of records.
@@ -30,10 +37,33 @@ impl<R> WholeStream<R> {
         let [_, _, _, _, length @ ..] = self.prelude;
         PRELUDE_BYTES as u64 + u64::from(u32::from_le_bytes(length))
     }
+
+    /// Follows the lengths of the records in these bytes, which begin at an offset of the stream. Returns how many of the bytes are
+    /// good.
+    fn follow_records(&mut self, first: u64, bytes: &[u8]) -> usize {
+        let mut record = self.next_record.unwrap_or_else(|| self.metadata_bytes());
+        while let Some(&length) = record.checked_sub(first).and_then(|at| bytes.get(usize::try_from(at).ok()?)) {
+            let record_bytes = u64::from(length) * LENGTH_UNIT_BYTES;
+            if record_bytes == 0 || record_bytes % RECORD_ALIGNMENT_BYTES != 0 {
+                self.bad_record = Some(format!(
+                    "the record at byte {record} (uncompressed) is said to have {record_bytes} bytes; records have a multiple of \
+                     {RECORD_ALIGNMENT_BYTES}: the file is damaged there"
+                ));
+                self.next_record = Some(record);
+                return (record - first) as usize;
+            }
+            record += record_bytes;
+        }
+        self.next_record = Some(record);
+        bytes.len()
+    }
 }
 
 impl<R: Read> Read for WholeStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(problem) = &self.bad_record {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem.clone()));
+        }
         let read = self.inner.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => io::Error::new(io::ErrorKind::InvalidData, error),
             _ => error,
@@ -43,6 +73,7 @@ impl<R: Read> Read for WholeStream<R> {
             let new = read.min(PRELUDE_BYTES - have);
             self.prelude[have..have + new].copy_from_slice(&buffer[..new]);
         }
+        let first = self.read_bytes;
         self.read_bytes += read as u64;
         let is_dbn = self.read_bytes >= PRELUDE_BYTES as u64 && self.prelude.starts_with(b"DBN");
         if is_dbn && self.metadata_bytes() > METADATA_BYTES_MAX {
@@ -52,6 +83,12 @@ impl<R: Read> Read for WholeStream<R> {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, found));
         }
-        Ok(read)
+        if !is_dbn {
+            return Ok(read);
+        }
+        // Records before a bad one are good; the next call tells of it.
+        let good = self.follow_records(first, &buffer[..read]);
+        self.read_bytes = first + good as u64;
+        if good == 0 && read > 0 { self.read(buffer) } else { Ok(good) }
     }
 }
