@@ -10,6 +10,7 @@
 //! All policies meet the same arrivals: each task's time, kind, size and tenant is drawn from the seed by its number. It owns the model of lanes
 //! and arrivals, and the baselines that cannot run in production; no policy of production is made again here.
 
+mod agenda;
 mod baseline;
 pub mod clairvoyant;
 mod draws;
@@ -28,6 +29,7 @@ mod shared;
 mod ticks;
 mod workload;
 
+pub use agenda::{Agenda, Next};
 pub use baseline::BASELINES;
 pub use fleet::{Autoscale, Class, Failure, Fleet, Outage, Throttling};
 pub use options::Options;

@@ -3,13 +3,13 @@
 mod scaling;
 mod ticks;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 
 use warptape_events::journal::*;
 use warptape_network::{LaneState, TaskState};
 use warptape_scheduler::Scheduler;
 
+use crate::agenda::{Agenda, Next};
 use crate::baseline::Baseline;
 use crate::faults::{self, Loss, Slowness};
 use crate::fleet::Fleet;
@@ -27,7 +27,7 @@ const BEGIN_NS: i64 = 1;
 /// What finding prices takes.
 const PRICING_NS: i64 = 1_000_000;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 enum Event {
     Woke,
     SliceDone { lane: LaneId, slice: i64, service_ns: i64 },
@@ -62,6 +62,16 @@ enum Decider<'a> {
     Baseline(Box<Baseline<'a>>),
 }
 
+impl Decider<'_> {
+    /// When the scheduler is woken next. A baseline has timers of its own.
+    fn wake_at_ns(&self) -> Option<i64> {
+        match self {
+            Self::Scheduler(scheduler) => scheduler.wake_at_ns(),
+            Self::Baseline(_) => None,
+        }
+    }
+}
+
 /// A run under way.
 struct Run<'a> {
     model: Model<'a>,
@@ -73,7 +83,7 @@ struct Run<'a> {
     ticks: Option<TickRun<'a>>,
     /// Lanes that are not lost, or come back.
     lanes_left: usize,
-    events: Events,
+    events: Agenda<Event>,
     tasks: Tasks,
     outcome: Outcome,
     /// Time up to which the tasks that are there are counted.
@@ -82,27 +92,6 @@ struct Run<'a> {
     observer: Observer<'a>,
     /// Chooses lanes in place of the policy.
     pilot: Option<&'a mut dyn Pilot>,
-}
-
-/// Events that are to happen.
-#[derive(Default)]
-struct Events {
-    /// By time, those of one time in the order in which they were known.
-    ahead: BinaryHeap<Reverse<(i64, u64, Event)>>,
-    /// Events that were ever known.
-    known: u64,
-}
-
-impl Events {
-    fn push(&mut self, at_ns: i64, event: Event) {
-        self.known += 1;
-        self.ahead.push(Reverse((at_ns, self.known, event)));
-    }
-
-    /// The next one, and its time.
-    fn pop(&mut self) -> Option<(i64, Event)> {
-        self.ahead.pop().map(|Reverse((at_ns, _, event))| (at_ns, event))
-    }
 }
 
 /// Tasks that came so far.
@@ -194,10 +183,10 @@ fn run_to_the_end(mut run: Run<'_>) -> Outcome {
         run.events.push(BEGIN_NS + loss.at_ns, Event::Lost(loss));
     }
     let mut at_ns = BEGIN_NS;
-    while let Some((event_ns, event)) = run.events.pop() {
+    while let Some((event_ns, next)) = run.events.next(None, run.decider.wake_at_ns(), i64::MAX) {
         at_ns = event_ns;
         run.count_present(event_ns);
-        run.happen(event_ns, event);
+        run.happen(event_ns, if let Next::Event(event) = next { event } else { Event::Woke });
         let is_done = run.tasks.open.is_empty() && run.tasks.arrived == run.model.arrivals.len();
         let is_done = is_done && run.ticks.as_ref().is_none_or(|ticks| !ticks.is_open());
         if is_done || run.lanes_left == 0 {
@@ -258,7 +247,7 @@ impl<'a> Run<'a> {
             lanes: Lanes::new(fleet),
             slowness: Slowness::new(fleet),
             lanes_left: fleet.lanes(),
-            events: Events::default(),
+            events: Agenda::default(),
             tasks: Tasks {
                 sent: 0,
                 arrived: 0,
@@ -479,7 +468,9 @@ impl<'a> Run<'a> {
                 let prices = warptape_prices::solve(&question);
                 self.events.push(at_ns + PRICING_NS, Event::Priced { question: question.question, prices });
             }
-            Decision::WakeAt(wake) => self.events.push(wake.at_ns, Event::Woke),
+            Decision::WakeAt(wake) if matches!(self.decider, Decider::Baseline(_)) => {
+                self.events.push(wake.at_ns, Event::Woke);
+            }
             Decision::Dispatch(dispatch) => self.dispatch(at_ns, &dispatch),
             Decision::Pause(pause) => self.pause(at_ns, pause.partition),
             Decision::Release(release) if self.ticks.is_some() => self.release(at_ns, &release),

@@ -4,8 +4,7 @@
 
 mod answers;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{
@@ -13,6 +12,7 @@ use warptape_schemas::journal::{
     PartitionAssigned, PartitionId, Priced, Released, Sampled, ServicePoint, SliceDone, TaskArrived, TaskId,
     Trained, Woke,
 };
+use warptape_simulator::{Agenda, Next};
 
 use crate::changes::{Changes, LossTime, Plan, check_for_lanes};
 use crate::error::WhatIfError;
@@ -37,7 +37,7 @@ pub struct Modelled {
 }
 
 /// An answer under way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 enum Answer {
     BatchDone { lane: LaneId, life: u32, batch: i64, service_ns: i64 },
     SliceDone { lane: LaneId, life: u32, slice: i64, service_ns: i64 },
@@ -83,8 +83,7 @@ struct Run<'a> {
     plan: Plan,
     seed: u64,
     scheduler: Scheduler,
-    answers: BinaryHeap<Reverse<(i64, u64, Answer)>>,
-    answers_known: u64,
+    answers: Agenda<Answer>,
     lanes: Vec<Lane>,
     sources: BTreeMap<PartitionId, Source>,
     /// Rows that a group has had in batches, which name its next one whatever the schedule.
@@ -124,7 +123,7 @@ impl Recording {
                 .iter()
                 .filter(|(at_ns, _)| *at_ns >= life.began_ns && end_ns.is_none_or(|end_ns| *at_ns < end_ns))
             {
-                run.answer(at_ns, Answer::Lost { lane });
+                run.answers.push(at_ns, Answer::Lost { lane });
             }
             run.go(end_ns.unwrap_or(self.overtime_ns()))?;
         }
@@ -177,8 +176,7 @@ impl<'a> Run<'a> {
             plan,
             seed,
             scheduler: Scheduler::new(),
-            answers: BinaryHeap::new(),
-            answers_known: 0,
+            answers: Agenda::default(),
             sources: BTreeMap::new(),
             taken: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -186,11 +184,6 @@ impl<'a> Run<'a> {
             assumed,
             told,
         }
-    }
-
-    fn answer(&mut self, at_ns: i64, answer: Answer) {
-        self.answers_known += 1;
-        self.answers.push(Reverse((at_ns, self.answers_known, answer)));
     }
 
     /// Runs until everything is done, or to a time.
@@ -201,25 +194,18 @@ impl<'a> Run<'a> {
             self.step(life.began_ns, &Input::Trained(trained))?;
         }
         loop {
-            let input_ns = life.inputs.get(next).map_or(i64::MAX, |input| input.0);
-            let answer_ns = self.answers.peek().map_or(i64::MAX, |Reverse(answer)| answer.0);
-            if input_ns == i64::MAX && answer_ns == i64::MAX && self.scheduler.is_quiet() {
+            let input_ns = life.inputs.get(next).map(|input| input.0);
+            if input_ns.is_none() && self.answers.is_empty() && self.scheduler.is_quiet() {
                 return Ok(());
             }
-            let wake_ns = self.scheduler.wake_at_ns().unwrap_or(i64::MAX);
-            let at_ns = input_ns.min(answer_ns).min(wake_ns);
-            if at_ns >= end_ns {
-                return Ok(());
-            }
-            // An input or answer at the time of a wake spends it.
-            if answer_ns == at_ns {
-                let Some(Reverse((_, _, answer))) = self.answers.pop() else { return Ok(()) };
-                self.give(at_ns, answer)?;
-            } else if input_ns == at_ns {
-                self.pass_on(at_ns, &life.inputs[next].1)?;
-                next += 1;
-            } else {
-                self.step(at_ns, &Input::Woke(Woke {}))?;
+            match self.answers.next(input_ns, self.scheduler.wake_at_ns(), end_ns) {
+                None => return Ok(()),
+                Some((at_ns, Next::Event(answer))) => self.give(at_ns, answer)?,
+                Some((at_ns, Next::Wake)) => self.step(at_ns, &Input::Woke(Woke {}))?,
+                Some((at_ns, Next::Input)) => {
+                    self.pass_on(at_ns, &life.inputs[next].1)?;
+                    next += 1;
+                }
             }
         }
     }
@@ -485,7 +471,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, at_ns: i64, input: &Input) -> Result<(), WhatIfError> {
         let (mut decisions, state_hash) = (Vec::new(), self.scheduler.state_hash());
         self.scheduler.step(at_ns, input, &mut decisions).map_err(|error| WhatIfError::Refused {
-            input: name(input),
+            input: input.name(),
             at_ns,
             error: error.to_string(),
         })?;
@@ -508,7 +494,8 @@ impl<'a> Run<'a> {
                     let address = question.question.to_le_bytes();
                     let after_ns = self.recording.service.pricing_ns(self.seed, &address, self.assumed);
                     let prices = warptape_prices::solve(question);
-                    self.answer(at_ns + after_ns, Answer::Priced { question: question.question, prices });
+                    self.answers
+                        .push(at_ns + after_ns, Answer::Priced { question: question.question, prices });
                 }
                 Decision::Finish(finish) => self.finish(at_ns, finish.task),
                 // What follows from these are decisions of their own, or nothing that a shell has to answer.
@@ -536,27 +523,5 @@ impl<'a> Run<'a> {
 
     fn source(&mut self, partition: PartitionId) -> &mut Source {
         self.sources.entry(partition).or_default()
-    }
-}
-
-/// What an input is called in messages.
-fn name(input: &Input) -> &'static str {
-    match input {
-        Input::Started(_) => "Started",
-        Input::PartitionAssigned(_) => "PartitionAssigned",
-        Input::PartitionRevoked(_) => "PartitionRevoked",
-        Input::Arrived(_) => "Arrived",
-        Input::Completed(_) => "Completed",
-        Input::LaneLost(_) => "LaneLost",
-        Input::LaneReady(_) => "LaneReady",
-        Input::Released(_) => "Released",
-        Input::TaskArrived(_) => "TaskArrived",
-        Input::SliceDone(_) => "SliceDone",
-        Input::TaskDropped(_) => "TaskDropped",
-        Input::Priced(_) => "Priced",
-        Input::Sampled(_) => "Sampled",
-        Input::Control(_) => "Control",
-        Input::Trained(_) => "Trained",
-        _ => "of another kind",
     }
 }

@@ -17,6 +17,8 @@ mod tests;
 
 use std::fmt;
 
+use warptape_schemas::journal::{Decision, Input};
+
 pub use parse::PredicateError;
 
 /// A condition.
@@ -155,59 +157,6 @@ pub const FIELDS: [(Field, &str, &str); 18] = [
     (Field::Differs, "differs", "whether the entry is not what this software decides: true or false"),
 ];
 
-const INPUTS: [&str; 22] = [
-    "Started",
-    "PartitionAssigned",
-    "PartitionRevoked",
-    "Arrived",
-    "Completed",
-    "LaneLost",
-    "LaneReady",
-    "Woke",
-    "Draining",
-    "Measured",
-    "Released",
-    "TaskArrived",
-    "SliceDone",
-    "TaskDropped",
-    "Sealed",
-    "Priced",
-    "Sampled",
-    "Control",
-    "Checkpoint",
-    "CommitEnded",
-    "Trained",
-    "Positions",
-];
-
-const DECISIONS: [&str; 25] = [
-    "Place",
-    "Dispatch",
-    "Pause",
-    "Resume",
-    "Fence",
-    "Restore",
-    "WakeAt",
-    "Release",
-    "Admit",
-    "Reject",
-    "Split",
-    "Reserve",
-    "RunSlice",
-    "Expire",
-    "Finish",
-    "Assign",
-    "AskPrices",
-    "Controlled",
-    "Breaker",
-    "Headroom",
-    "Drift",
-    "Shed",
-    "FellBack",
-    "Scale",
-    "Shadow",
-];
-
 const BREAKERS: [&str; 3] = ["CLOSED", "OPEN", "HALF_OPEN"];
 
 impl Field {
@@ -227,8 +176,8 @@ impl Field {
             }
             Self::Partition | Self::Waiting | Self::Tasks => Kind::Number,
             Self::At => Kind::Time,
-            Self::Input => Kind::Word(&INPUTS),
-            Self::Decision => Kind::Word(&DECISIONS),
+            Self::Input => Kind::Word(Input::NAMES),
+            Self::Decision => Kind::Word(Decision::NAMES),
             Self::Breaker => Kind::Word(&BREAKERS),
             Self::Reason => Kind::Text,
             Self::Ready | Self::Paused | Self::Differs => Kind::Flag,

@@ -350,6 +350,8 @@ pub struct Round {
     pub first_slice: Option<Moment>,
     /// Its slices, those included that came to nothing.
     pub slices: i64,
+    /// Time that lanes worked on the slices that they finished, in nanoseconds.
+    pub service_ns: i64,
     /// When and how it ended; `None` where the life or the history ended before.
     pub end: Option<(Moment, RoundEnd)>,
     /// Why it was refused, where it was.

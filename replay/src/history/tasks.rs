@@ -23,8 +23,15 @@ pub(super) struct Tasks {
 impl Tasks {
     /// A round of a task came.
     pub(super) fn arrive(&mut self, at: Moment, arrived: &TaskArrived, items: &mut Vec<Item>) {
-        let round =
-            Round { at, arrived: arrived.clone(), first_slice: None, slices: 0, end: None, refused: None };
+        let round = Round {
+            at,
+            arrived: arrived.clone(),
+            first_slice: None,
+            slices: 0,
+            service_ns: 0,
+            end: None,
+            refused: None,
+        };
         items.extend(self.rounds.insert(arrived.task, round).map(Item::Round));
         if self.rounds.len() > OPEN_ROUNDS_MAX {
             items.extend(self.rounds.pop_first().map(|(_, round)| Item::Round(round)));
@@ -76,8 +83,11 @@ impl Tasks {
     pub(super) fn slice_done(&mut self, at: Moment, done: &SliceDone, items: &mut Vec<Item>) {
         let Some(of_lane) = self.slices.get_mut(&done.lane) else { return };
         if let Some(index) = of_lane.iter().position(|slice| slice.run.slice == done.slice) {
-            let done = Some((at, done.service_ns));
-            items.push(Item::Slice(Slice { done, ..of_lane.remove(index) }));
+            let slice = Slice { done: Some((at, done.service_ns)), ..of_lane.remove(index) };
+            if let Some(round) = self.rounds.get_mut(&slice.run.task) {
+                round.service_ns = round.service_ns.saturating_add(done.service_ns);
+            }
+            items.push(Item::Slice(slice));
         }
     }
 

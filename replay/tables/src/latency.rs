@@ -1,36 +1,22 @@
 //! From a tick record to the commit of the signals that it caused, wait by wait.
 
-use std::collections::VecDeque;
-
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
+use warptape_replay::history::SealedPart;
 use warptape_replay::{PartitionReader, ReplayError};
 use warptape_schemas::decode_signal;
+use warptape_schemas::journal::SealedPartition;
 
 use crate::TablesError;
 use crate::sink::{Cell, Sinks};
 use crate::table::LATENCIES;
 
-/// Tick records that came together.
-#[derive(Clone, Copy)]
-pub(crate) struct Arrival {
-    /// Offset of the first; `None` where it was before what is read of the journal.
-    pub(crate) first: Option<i64>,
-    /// Offset behind the last.
-    pub(crate) next: i64,
-    pub(crate) at_ns: i64,
-}
-
 /// What the journal tells of a transaction's part of a partition.
-pub(crate) struct Sealing {
+pub(crate) struct Sealing<'a> {
     pub(crate) journal_partition: i32,
     pub(crate) sealed_sequence: i64,
     pub(crate) sealed_ns: i64,
-    pub(crate) partition: i32,
-    /// Tick records.
-    pub(crate) first: i64,
-    pub(crate) next: i64,
-    /// Their arrivals, in order.
-    pub(crate) arrivals: VecDeque<Arrival>,
+    /// Its tick records, with their arrivals.
+    pub(crate) part: &'a SealedPart,
     /// Begin and end of the attempt that committed it.
     pub(crate) commit: Option<(i64, i64)>,
 }
@@ -78,19 +64,22 @@ impl<'a> Latencies<'a> {
     }
 
     /// Writes the rows of a transaction's part of a partition.
-    pub(crate) fn push(&mut self, mut sealing: Sealing, sinks: &mut Sinks) -> Result<(), TablesError> {
-        for caused in self.caused(&sealing)? {
-            while sealing.arrivals.front().is_some_and(|arrival| arrival.next <= caused.source_offset) {
-                sealing.arrivals.pop_front();
+    pub(crate) fn push(&mut self, sealing: &Sealing<'_>, sinks: &mut Sinks) -> Result<(), TablesError> {
+        let mut arrivals = &sealing.part.arrivals[..];
+        for caused in self.caused(&sealing.part.account)? {
+            while let [first, rest @ ..] = arrivals
+                && first.offsets.is_none_or(|(_, next)| next <= caused.source_offset)
+            {
+                arrivals = rest;
             }
-            let is_of = |arrival: &&Arrival| arrival.first.is_some_and(|first| first <= caused.source_offset);
-            let arrived_ns = sealing.arrivals.front().filter(is_of).map(|arrival| arrival.at_ns);
+            let arrived = arrivals.first().filter(|arrival| arrival.has(caused.source_offset));
+            let arrived_ns = arrived.map(|arrival| arrival.at_ns);
             let (sent_ns, committed_ns) = sealing.commit.unzip();
             let between =
                 |from: Option<i64>, to: Option<i64>| Cell::from(from.zip(to).map(|(from, to)| to - from));
             let sealed_ns = Some(sealing.sealed_ns);
             let row = [
-                sealing.partition.into(),
+                sealing.part.account.partition.into(),
                 caused.source_offset.into(),
                 caused.signals.into(),
                 sealing.journal_partition.into(),
@@ -112,15 +101,16 @@ impl<'a> Latencies<'a> {
     }
 
     /// The tick records of a transaction that caused signals.
-    fn caused(&mut self, sealing: &Sealing) -> Result<Vec<Caused>, TablesError> {
-        let partition = sealing.partition as usize;
+    fn caused(&mut self, account: &SealedPartition) -> Result<Vec<Caused>, TablesError> {
+        let (first, next) = (account.first_offset, account.next_offset);
+        let partition = account.partition as usize;
         let (Some(signals), Some(ticks)) = (self.signals.get_mut(partition), self.ticks.get_mut(partition))
         else {
             return Ok(Vec::new());
         };
         let mut all: Vec<Caused> = Vec::new();
         let (url, source) = (self.log.url(), signals.source.clone());
-        let reader = signals.reader_from(self.log, sealing.first)?;
+        let reader = signals.reader_from(self.log, first)?;
         while let Some(record) = reader.peek()? {
             let signal = decode_signal(&record.value).map_err(|error| ReplayError::RecordUnreadable {
                 url: url.clone(),
@@ -130,18 +120,18 @@ impl<'a> Latencies<'a> {
                 error: error.to_string(),
             })?;
             let source_offset = signal.source_offset;
-            if source_offset >= sealing.next {
+            if source_offset >= next {
                 break;
             }
             reader.next()?;
             match all.last_mut() {
-                _ if source_offset < sealing.first => {}
+                _ if source_offset < first => {}
                 Some(last) if last.source_offset == source_offset => last.signals += 1,
                 _ => all.push(Caused { source_offset, signals: 1, tick_time_ns: None }),
             }
         }
-        signals.read_to = sealing.next;
-        let reader = ticks.reader_from(self.log, sealing.first)?;
+        signals.read_to = next;
+        let reader = ticks.reader_from(self.log, first)?;
         for caused in &mut all {
             while let Some(record) = reader.peek()? {
                 if record.offset >= caused.source_offset {
@@ -152,7 +142,7 @@ impl<'a> Latencies<'a> {
                 reader.next()?;
             }
         }
-        ticks.read_to = sealing.next;
+        ticks.read_to = next;
         Ok(all)
     }
 }

@@ -123,7 +123,7 @@ pub fn write_tables(
             advance(record.offset + 1 - last);
             last = record.offset + 1;
         }
-        tables.end_life(&mut sinks)?;
+        tables.end(&mut sinks)?;
         advance(range.next - last);
     }
     let tables = sinks.finish()?;

@@ -241,7 +241,7 @@ pub(crate) const TASKS: Table = Table {
         int("service_ns", "time that lanes worked on those that they finished"),
         maybe_text(
             "outcome",
-            "how it ended: `Finish`, `Expire`, `Reject`, `Shed`, `TaskDropped`; null where its process or partition was lost",
+            "how it ended: `Finish`, `Expire`, `Reject`, `Shed`, `TaskDropped` (withdrawn, or its partition was revoked); null where its process was lost",
         ),
         maybe_int("ended_sequence", "sequence of the entry with which it ended"),
         maybe_int("ended_ns", "time of that entry"),

@@ -24,7 +24,7 @@ impl Run<'_> {
         let Times { occupied_ns, service_ns } = slowed(times, self.plan.slow[dispatch.lane as usize]);
         lane.free_ns = lane.free_ns.max(at_ns) + occupied_ns;
         let (lane, life, free_ns, batch) = (dispatch.lane, lane.life, lane.free_ns, dispatch.batch);
-        self.answer(free_ns, Answer::BatchDone { lane, life, batch, service_ns });
+        self.answers.push(free_ns, Answer::BatchDone { lane, life, batch, service_ns });
         Ok(())
     }
 
@@ -40,7 +40,7 @@ impl Run<'_> {
         let times = service.slice(&lane.class, &task.rate_key, cost, drawn, self.assumed)?;
         let Times { occupied_ns, service_ns } = slowed(times, self.plan.slow[run.lane as usize]);
         let (lane, life, slice) = (run.lane, lane.life, run.slice);
-        self.answer(at_ns + occupied_ns, Answer::SliceDone { lane, life, slice, service_ns });
+        self.answers.push(at_ns + occupied_ns, Answer::SliceDone { lane, life, slice, service_ns });
         Ok(())
     }
 
@@ -51,7 +51,7 @@ impl Run<'_> {
         let after_ns = self.recording.service.release_ns(self.seed, &address, self.assumed);
         let &Release { partition, group, lane: number, epoch, .. } = release;
         let (at_ns, life) = (lane.free_ns.max(at_ns) + after_ns, lane.life);
-        self.answer(at_ns, Answer::Released { partition, group, lane: number, epoch, life });
+        self.answers.push(at_ns, Answer::Released { partition, group, lane: number, epoch, life });
     }
 
     pub(super) fn restore(&mut self, at_ns: i64, partition: PartitionId) {
@@ -61,7 +61,7 @@ impl Run<'_> {
         source.is_restoring = true;
         source.is_paused = false;
         let assignment = source.assignment;
-        self.answer(at_ns + after_ns, Answer::Restored { partition, assignment });
+        self.answers.push(at_ns + after_ns, Answer::Restored { partition, assignment });
     }
 
     /// A round is done: the next one comes after as long as it did, where the journal has one.
@@ -69,7 +69,7 @@ impl Run<'_> {
         let Some(&(_, round)) = self.tasks.get(&task) else { return };
         let next = self.life.rounds.get(&task).and_then(|rounds| rounds.get(round));
         match next.map(|(after_ns, _)| *after_ns) {
-            Some(after_ns) => self.answer(at_ns + after_ns.max(0), Answer::Round { task, round }),
+            Some(after_ns) => self.answers.push(at_ns + after_ns.max(0), Answer::Round { task, round }),
             None => {
                 self.tasks.remove(&task);
             }

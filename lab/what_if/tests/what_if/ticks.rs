@@ -1,10 +1,8 @@
 //! Rows through lanes that take a known time: what the model gives, what follows from a lane that is lost or slow, and what is refused.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::journal::*;
+use warptape_simulator::{Agenda, Next};
 use warptape_what_if::{Changes, Claim, LossTime, Modelled, Recording, Report};
 
 use super::signs::row;
@@ -55,14 +53,8 @@ fn steps() -> Vec<(i64, Input, Vec<Decision>)> {
 /// Likewise, with an operator's command at its beginning.
 fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>)> {
     let mut scheduler = Scheduler::new();
-    let mut inputs: BinaryHeap<Reverse<(i64, i64, usize)>> = BinaryHeap::new();
-    let mut known: Vec<Input> = Vec::new();
-    let mut send = |inputs: &mut BinaryHeap<_>, at_ns: i64, input: Input| {
-        inputs.push(Reverse((at_ns, known.len() as i64, known.len())));
-        known.push(input);
-        known.clone()
-    };
-    let mut all = send(&mut inputs, MS, Input::Started(Box::new(started())));
+    let mut inputs: Agenda<Input> = Agenda::default();
+    inputs.push(MS, Input::Started(Box::new(started())));
     for partition in 0..PARTITIONS {
         let assigned = PartitionAssigned {
             partition,
@@ -71,7 +63,7 @@ fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>
             snapshot_offset: 0,
             ..PartitionAssigned::default()
         };
-        all = send(&mut inputs, MS, Input::PartitionAssigned(assigned));
+        inputs.push(MS, Input::PartitionAssigned(assigned));
     }
     if let Some(command) = command {
         let control = Control {
@@ -81,29 +73,26 @@ fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>
             deadline_ns: i64::MAX,
             command,
         };
-        all = send(&mut inputs, MS, Input::Control(control));
+        inputs.push(MS, Input::Control(control));
     }
     for number in 0..ARRIVALS {
         let partition = (number % i64::from(PARTITIONS)) as i32;
         let group = |group: i32| GroupArrival { group, rows: 1 + (number + i64::from(group)) % 9, bytes: 64 };
         let groups = (0..GROUPS).filter(|group| (number + i64::from(*group)) % 3 > 0).map(group).collect();
         let arrived = Arrived { partition, next_offset: number + 1, groups };
-        all = send(&mut inputs, (2 + number) * MS, Input::Arrived(arrived));
+        inputs.push((2 + number) * MS, Input::Arrived(arrived));
     }
     let (mut steps, mut free_ns) = (Vec::new(), [0; 3]);
-    while let Some(Reverse((at_ns, _, index))) = inputs.pop() {
-        let (input, mut decisions) = (all[index].clone(), Vec::new());
+    while let Some((at_ns, next)) = inputs.next(None, scheduler.wake_at_ns(), i64::MAX) {
+        let input = if let Next::Event(input) = next { input } else { Input::Woke(Woke {}) };
+        let mut decisions = Vec::new();
         scheduler.step(at_ns, &input, &mut decisions).expect("a sound input");
         for decision in &decisions {
-            match decision {
-                Decision::Dispatch(Dispatch { batch, lane, rows, .. }) => {
-                    let (free_ns, service_ns) = (&mut free_ns[*lane as usize], service_ns(*batch, *rows));
-                    *free_ns = at_ns.max(*free_ns) + service_ns;
-                    let done = Completed { lane: *lane, batch: *batch, service_ns, sample: None };
-                    all = send(&mut inputs, *free_ns, Input::Completed(done));
-                }
-                Decision::WakeAt(wake) => all = send(&mut inputs, wake.at_ns, Input::Woke(Woke {})),
-                _ => {}
+            if let Decision::Dispatch(Dispatch { batch, lane, rows, .. }) = decision {
+                let (free_ns, service_ns) = (&mut free_ns[*lane as usize], service_ns(*batch, *rows));
+                *free_ns = at_ns.max(*free_ns) + service_ns;
+                let done = Completed { lane: *lane, batch: *batch, service_ns, sample: None };
+                inputs.push(*free_ns, Input::Completed(done));
             }
         }
         steps.push((at_ns, input, decisions));

@@ -42,7 +42,9 @@ impl<R> WholeStream<R> {
     /// good.
     fn follow_records(&mut self, first: u64, bytes: &[u8]) -> usize {
         let mut record = self.next_record.unwrap_or_else(|| self.metadata_bytes());
-        while let Some(&length) = record.checked_sub(first).and_then(|at| bytes.get(usize::try_from(at).ok()?)) {
+        while let Some(&length) =
+            record.checked_sub(first).and_then(|at| bytes.get(usize::try_from(at).ok()?))
+        {
             let record_bytes = u64::from(length) * LENGTH_UNIT_BYTES;
             if record_bytes == 0 || record_bytes % RECORD_ALIGNMENT_BYTES != 0 {
                 self.bad_record = Some(format!(

@@ -551,40 +551,11 @@ mod tests {
 
     #[test]
     fn every_decision_has_words_without_gaps() {
-        const NAMES: [&str; 25] = [
-            "Place",
-            "Dispatch",
-            "Pause",
-            "Resume",
-            "Fence",
-            "Restore",
-            "WakeAt",
-            "Release",
-            "Admit",
-            "Reject",
-            "Split",
-            "Reserve",
-            "RunSlice",
-            "Expire",
-            "Finish",
-            "Assign",
-            "AskPrices",
-            "Controlled",
-            "Breaker",
-            "Headroom",
-            "Drift",
-            "Shed",
-            "FellBack",
-            "Scale",
-            "Shadow",
-        ];
         let schema: Value =
             serde_json::from_str(include_str!("../../../../schemas/avro/journal_entry.avsc")).unwrap();
         let decisions =
             schema["fields"].as_array().unwrap().iter().find(|field| field["name"] == "decisions").unwrap();
         let decisions = decisions["type"]["items"].as_array().unwrap();
-        let names: Vec<_> = decisions.iter().map(|decision| decision["name"].as_str().unwrap()).collect();
-        assert_eq!(names, NAMES, "a decision of a new kind wants words");
         for decision in decisions {
             let fields = decision["fields"].as_array().unwrap().iter();
             let value = |field: &Value| match &field["type"]["symbols"][0] {

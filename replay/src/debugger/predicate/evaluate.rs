@@ -7,7 +7,7 @@
 use warptape_scheduler::{LaneLoad, PartitionLoad};
 use warptape_schemas::journal::{Decision, GroupIndex, Input, LaneId, PartitionId};
 
-use super::{BREAKERS, Comparison, DECISIONS, Field, INPUTS, Predicate};
+use super::{BREAKERS, Comparison, Field, Predicate};
 use crate::debugger::Step;
 
 /// What an input or a decision is about.
@@ -122,7 +122,7 @@ impl Focus<'_> {
         match comparison.field {
             Field::Sequence => number(Some(step.entry.sequence)),
             Field::At => number(Some(step.entry.at_ns)),
-            Field::Input => text(Some(input_name(&step.entry.input))),
+            Field::Input => text(Some(step.entry.input.name())),
             Field::Decision => text(self.subject.decision),
             Field::Reason => text(self.subject.reason.as_deref()),
             Field::Batch => number(self.subject.batch),
@@ -156,34 +156,6 @@ fn is_lane(comparison: &Comparison, lane: LaneId, step: &Step<'_>) -> bool {
         super::Value::Number(_) => comparison.holds_of_number(lane.into()),
         _ => comparison.holds_of_text(step.device(lane)),
     }
-}
-
-/// The name of an input's kind, as JSON has it.
-fn input_name(input: &Input) -> &'static str {
-    INPUTS[match input {
-        Input::Started(_) => 0,
-        Input::PartitionAssigned(_) => 1,
-        Input::PartitionRevoked(_) => 2,
-        Input::Arrived(_) => 3,
-        Input::Completed(_) => 4,
-        Input::LaneLost(_) => 5,
-        Input::LaneReady(_) => 6,
-        Input::Woke(_) => 7,
-        Input::Draining(_) => 8,
-        Input::Measured(_) => 9,
-        Input::Released(_) => 10,
-        Input::TaskArrived(_) => 11,
-        Input::SliceDone(_) => 12,
-        Input::TaskDropped(_) => 13,
-        Input::Sealed(_) => 14,
-        Input::Priced(_) => 15,
-        Input::Sampled(_) => 16,
-        Input::Control(_) => 17,
-        Input::Checkpoint(_) => 18,
-        Input::CommitEnded(_) => 19,
-        Input::Trained(_) => 20,
-        Input::Positions(_) => 21,
-    }]
 }
 
 fn of_input(input: &Input) -> Subject {
@@ -229,55 +201,49 @@ fn of_decision(decision: &Decision) -> Subject {
     let task = |task: i64| Subject { task: Some(task), ..empty() };
     let partition = |partition: PartitionId| Subject { groups: vec![(Some(partition), None)], ..empty() };
     let of = |partition: PartitionId, group: GroupIndex| vec![(Some(partition), Some(group))];
-    let (name, subject) = match decision {
-        Decision::Place(place) => {
-            (0, Subject { groups: of(place.partition, place.group), ..lane(place.lane) })
-        }
+    let subject = match decision {
+        Decision::Place(place) => Subject { groups: of(place.partition, place.group), ..lane(place.lane) },
         Decision::Dispatch(batch) => {
             let groups = batch.takes.iter().map(|take| (Some(take.partition), Some(take.group))).collect();
             let (number, reason) = (Some(batch.batch), word(&batch.reason));
-            (1, Subject { batch: number, reason, groups, ..lane(batch.lane) })
+            Subject { batch: number, reason, groups, ..lane(batch.lane) }
         }
-        Decision::Pause(pause) => (2, partition(pause.partition)),
-        Decision::Resume(resume) => (3, partition(resume.partition)),
-        Decision::Fence(fence) => (4, Subject { reason: Some(fence.reason.clone()), ..lane(fence.lane) }),
+        Decision::Pause(pause) => partition(pause.partition),
+        Decision::Resume(resume) => partition(resume.partition),
+        Decision::Fence(fence) => Subject { reason: Some(fence.reason.clone()), ..lane(fence.lane) },
         Decision::Restore(restore) => {
-            (5, Subject { lanes: vec![restore.lost_lane], ..partition(restore.partition) })
+            Subject { lanes: vec![restore.lost_lane], ..partition(restore.partition) }
         }
-        Decision::WakeAt(_) => (6, empty()),
+        Decision::WakeAt(_) => empty(),
         Decision::Release(release) => {
             let groups = of(release.partition, release.group);
-            (7, Subject { groups, reason: word(&release.cause), ..lane(release.lane) })
+            Subject { groups, reason: word(&release.cause), ..lane(release.lane) }
         }
-        Decision::Admit(admit) => (8, task(admit.task)),
-        Decision::Reject(reject) => (9, Subject { reason: word(&reject.reason), ..task(reject.task) }),
+        Decision::Admit(admit) => task(admit.task),
+        Decision::Reject(reject) => Subject { reason: word(&reject.reason), ..task(reject.task) },
         Decision::Split(split) => {
-            (10, Subject { lanes: split.shares.iter().map(|share| share.lane).collect(), ..task(split.task) })
+            Subject { lanes: split.shares.iter().map(|share| share.lane).collect(), ..task(split.task) }
         }
-        Decision::Reserve(reserve) => (11, Subject { lanes: reserve.lanes.clone(), ..task(reserve.task) }),
+        Decision::Reserve(reserve) => Subject { lanes: reserve.lanes.clone(), ..task(reserve.task) },
         Decision::RunSlice(run) => {
-            (12, Subject { lanes: vec![run.lane], reason: word(&run.reason), ..task(run.task) })
+            Subject { lanes: vec![run.lane], reason: word(&run.reason), ..task(run.task) }
         }
-        Decision::Expire(expire) => (13, task(expire.task)),
-        Decision::Finish(finish) => (14, task(finish.task)),
+        Decision::Expire(expire) => task(expire.task),
+        Decision::Finish(finish) => task(finish.task),
         Decision::Assign(assign) => {
-            (15, Subject { lanes: vec![assign.lane], reason: word(&assign.reason), ..task(assign.task) })
+            Subject { lanes: vec![assign.lane], reason: word(&assign.reason), ..task(assign.task) }
         }
-        Decision::AskPrices(_) => (16, empty()),
-        Decision::Controlled(controlled) => {
-            (17, Subject { reason: Some(controlled.detail.clone()), ..empty() })
-        }
-        Decision::Breaker(breaker) => (18, Subject { reason: word(&breaker.reason), ..lane(breaker.lane) }),
-        Decision::Headroom(headroom) => (19, lane(headroom.lane)),
-        Decision::Drift(drift) => (20, lane(drift.lane)),
-        Decision::Shed(shed) => (21, Subject { reason: word(&shed.reason), ..task(shed.task) }),
-        Decision::FellBack(fell) => (22, task(fell.task)),
-        Decision::Scale(scale) => (23, Subject { reason: word(&scale.reason), ..empty() }),
-        Decision::Shadow(shadow) => {
-            (24, Subject { lanes: shadow.lane.into_iter().collect(), ..task(shadow.task) })
-        }
+        Decision::AskPrices(_) => empty(),
+        Decision::Controlled(controlled) => Subject { reason: Some(controlled.detail.clone()), ..empty() },
+        Decision::Breaker(breaker) => Subject { reason: word(&breaker.reason), ..lane(breaker.lane) },
+        Decision::Headroom(headroom) => lane(headroom.lane),
+        Decision::Drift(drift) => lane(drift.lane),
+        Decision::Shed(shed) => Subject { reason: word(&shed.reason), ..task(shed.task) },
+        Decision::FellBack(fell) => task(fell.task),
+        Decision::Scale(scale) => Subject { reason: word(&scale.reason), ..empty() },
+        Decision::Shadow(shadow) => Subject { lanes: shadow.lane.into_iter().collect(), ..task(shadow.task) },
     };
-    Subject { decision: Some(DECISIONS[name]), ..subject }
+    Subject { decision: Some(decision.name()), ..subject }
 }
 
 /// A reason as JSON has it.

@@ -18,8 +18,8 @@ use said::{NOTHING, OF_ENUMS, Said};
 const VARIANTS_MAX: usize = 64;
 
 /// Implements `crate::shape::Shaped` and `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum
-/// without values an Avro enum, and an enum whose variants have one value each a union; symbols and branches are numbered in the
-/// order of their declaration. A struct with a lifetime borrows from the datum that it is read from.
+/// without values an Avro enum, and an enum whose variants have one value each a union, whose kinds `NAMES` and `name` tell; symbols and branches
+/// are numbered in the order of their declaration. A struct with a lifetime borrows from the datum that it is read from.
 ///
 /// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema, or of the schema of the record that it is a
 /// part of: `put_version` and `get_version` write and read what a version has, down to the last part.
@@ -142,7 +142,20 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
     let (bytes, numbers) = ((0..branches.len() as u8).map(|number| number << 1), 0..branches.len() as i64);
     let message = format!("no such branch of {name}");
     let types = variants.iter().flat_map(|variant| variant.fields.iter().map(|field| &field.ty));
+    let names: Vec<String> = branches.iter().map(|branch| branch.to_string()).collect();
     quote! {
+        impl #name {
+            /// Names of the kinds, in the order of their declaration.
+            pub const NAMES: &'static [&'static str] = &[#(#names),*];
+
+            /// The name of its kind.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    #(Self::#branches(_) => #names,)*
+                }
+            }
+        }
+
         impl crate::shape::Shaped for #name {
             const SHAPE: crate::shape::Shape =
                 crate::shape::Shape::Union(&[#(&<#types as crate::shape::Shaped>::SHAPE),*]);

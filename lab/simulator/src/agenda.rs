@@ -1,0 +1,82 @@
+//! Virtual time: what is to happen, in the order of its time.
+
+use std::collections::BTreeMap;
+
+/// Events that are to happen, those of one time in the order in which they became known.
+#[derive(Debug)]
+pub struct Agenda<E> {
+    ahead: BTreeMap<(i64, u64), E>,
+    /// Events that were ever known.
+    known: u64,
+}
+
+/// What happens next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next<E> {
+    /// An event of the agenda.
+    Event(E),
+    /// The first of the inputs that whoever drives has in order.
+    Input,
+    /// The scheduler's timer.
+    Wake,
+}
+
+impl<E> Default for Agenda<E> {
+    fn default() -> Self {
+        Self { ahead: BTreeMap::new(), known: 0 }
+    }
+}
+
+impl<E> Agenda<E> {
+    /// An event will happen at a time.
+    pub fn push(&mut self, at_ns: i64, event: E) {
+        self.known += 1;
+        self.ahead.insert((at_ns, self.known), event);
+    }
+
+    /// True if no event is to happen.
+    pub fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// What happens next, and when, before a time: an event, an input that comes at `input_ns`, or a wake at `wake_ns`. An event or an input at the
+    /// time of a wake comes first, and spends it, as in production.
+    pub fn next(
+        &mut self,
+        input_ns: Option<i64>,
+        wake_ns: Option<i64>,
+        end_ns: i64,
+    ) -> Option<(i64, Next<E>)> {
+        let event_ns = self.ahead.first_key_value().map(|((at_ns, _), _)| *at_ns);
+        let at_ns =
+            [event_ns, input_ns, wake_ns].into_iter().flatten().min().filter(|at_ns| *at_ns < end_ns)?;
+        let next = if event_ns == Some(at_ns) {
+            Next::Event(self.ahead.pop_first()?.1)
+        } else if input_ns == Some(at_ns) {
+            Next::Input
+        } else {
+            Next::Wake
+        };
+        Some((at_ns, next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_is_in_the_order_of_its_time_then_as_it_became_known() {
+        let mut agenda = Agenda::default();
+        for (at_ns, event) in [(5, "late"), (3, "first"), (3, "second")] {
+            agenda.push(at_ns, event);
+        }
+        let mut next = |input_ns, wake_ns| agenda.next(input_ns, wake_ns, 5);
+        assert_eq!(next(Some(3), Some(2)), Some((2, Next::Wake)));
+        assert_eq!(next(Some(3), Some(3)), Some((3, Next::Event("first"))));
+        assert_eq!(next(Some(3), Some(3)), Some((3, Next::Event("second"))));
+        assert_eq!(next(Some(3), Some(3)), Some((3, Next::Input)));
+        assert_eq!(next(None, None), None, "the end comes before the last one");
+        assert!(!agenda.is_empty());
+    }
+}
