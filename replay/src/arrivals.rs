@@ -40,7 +40,7 @@ struct Arrival {
     count: u64,
     /// Whether its bytes are those of its rows.
     has_bytes: bool,
-    entry: Place,
+    entry: ArrivalPlace,
 }
 
 /// A configuration, and the first record that a state under it is made of.
@@ -48,7 +48,7 @@ pub(crate) type FoldId = (ConfigId, i64);
 
 /// Where the first entry is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ArrivalPlace {
     journal: i32,
     offset: i64,
     sequence: i64,
@@ -93,14 +93,19 @@ impl Arrivals {
                 self.again = is_again && first == arrived.next_offset;
                 if !self.again {
                     let &JournalEntry { sequence, at_ns, .. } = entry;
-                    self.push(first, arrived, Place { journal, offset, sequence, at_ns }, (config, fold));
+                    self.push(
+                        first,
+                        arrived,
+                        ArrivalPlace { journal, offset, sequence, at_ns },
+                        (config, fold),
+                    );
                 }
             }
             _ => {}
         }
     }
 
-    fn push(&mut self, first: i64, arrived: &Arrived, entry: Place, fold: FoldId) {
+    fn push(&mut self, first: i64, arrived: &Arrived, entry: ArrivalPlace, fold: FoldId) {
         let weighed = arrived.groups.iter().map(|group| weight(group.group).wrapping_mul(group.rows as u64));
         let rows = weighed.fold(0, u64::wrapping_add);
         let has_bytes = arrived.groups.iter().all(|arrival| {
@@ -156,7 +161,7 @@ impl Arrivals {
             arrival.fold == fold && !(is_right && arrival.has_bytes)
         };
         let arrival = self.partitions.get(&partition)?.iter().find(is_other)?;
-        let Place { journal, offset, sequence, at_ns } = arrival.entry;
+        let ArrivalPlace { journal, offset, sequence, at_ns } = arrival.entry;
         let expected =
             format!("the rows of the records of offsets {} to {}", arrival.first, arrival.next - 1);
         Some(JournalDivergence {

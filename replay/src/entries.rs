@@ -11,8 +11,7 @@ use warptape_schemas::journal::{Checkpoint, Decision, Input, JournalEntry, Parti
 
 use crate::ReplayError;
 use crate::error::no_topic;
-use crate::history::Moment;
-use crate::outside::JournalReach;
+use crate::moment::{JournalReach, Moment};
 use crate::partition_reader::PartitionReader;
 
 /// Offsets that are read at once on the way back to what is looked for.

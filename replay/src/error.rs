@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use warptape_eventlog::{EventLog, LogError};
 
-use crate::outside::JournalReach;
+use crate::moment::JournalReach;
 
 /// Why nothing can be said about a log.
 #[derive(Debug, thiserror::Error)]

@@ -37,6 +37,7 @@ pub mod history;
 mod journal;
 mod life;
 mod market_fold;
+mod moment;
 mod options;
 mod outputs;
 mod outside;
@@ -67,11 +68,11 @@ pub use export::{
     SCHEMA_ID_KEY, SCHEMA_KEY, Window, export, planned,
 };
 pub use follower::{Followed, Follower};
+pub use moment::{JournalReach, utc};
 pub use options::{OutputOptions, VerifyOptions};
-pub use outside::{JournalReach, utc};
 pub use partition_reader::PartitionReader;
 pub use recorded::{Recorded, read_recorded};
-pub use report::{OutputCounts, Phase, Progress, Report};
+pub use report::{OutputCounts, Phase, ReplayProgress, Report};
 pub use segments::{StageConfigChange, stage_config_changes};
 pub use verify::{verify, verify_journal};
 pub use why::{Before, Explained, Why, WhyOptions, why};

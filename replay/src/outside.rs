@@ -1,55 +1,11 @@
 //! Windows that have nothing of the journals: before their first entries, or behind their last ones.
 
-use std::fmt;
-
-use time::OffsetDateTime;
 use warptape_eventlog::OffsetRange;
 use warptape_schemas::journal::JournalEntry;
 
 use crate::ReplayError;
 use crate::entries::Entries;
-use crate::history::{Bound, Moment};
-
-/// From where to where a partition of the journal goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JournalReach {
-    /// The partition.
-    pub partition: i32,
-    /// Its first entry.
-    pub first: Moment,
-    /// Its last entry.
-    pub last: Moment,
-}
-
-impl fmt::Display for JournalReach {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { partition, first, last } = self;
-        write!(
-            formatter,
-            "partition {partition} has the sequences {} to {}, from {} to {}",
-            first.sequence,
-            last.sequence,
-            utc(first.at_ns),
-            utc(last.at_ns)
-        )
-    }
-}
-
-/// UTC with microseconds; a time that no calendar has is printed as the number it is.
-pub fn utc(ns: i64) -> String {
-    let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
-    let (date, time) = (at.date(), at.time());
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
-        date.year(),
-        u8::from(date.month()),
-        date.day(),
-        time.hour(),
-        time.minute(),
-        time.second(),
-        time.microsecond()
-    )
-}
+use crate::moment::{Bound, JournalReach, Moment};
 
 /// Refuses a window of which each of these journals, where it has any entries, has nothing before its end, or nothing behind its beginning.
 pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), ReplayError> {

@@ -6,7 +6,7 @@ use warptape_schemas::journal::{JournalEntry, Started};
 
 use crate::entries::Entries;
 use crate::history::Window;
-use crate::{Phase, Progress, ReplayError, outside};
+use crate::{Phase, ReplayError, ReplayProgress, outside};
 
 /// Entries between two calls of what is told of progress.
 const PROGRESS_ENTRIES: u64 = 1_024;
@@ -31,7 +31,7 @@ pub fn read_recorded<E: From<ReplayError>>(
     (journal, partition): (&str, i32),
     window: Window,
     each: &mut dyn FnMut(Recorded) -> Result<(), E>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<(), E> {
     let entries = Entries::open(log, journal, partition)?;
     let within = entries.within(window)?;
@@ -52,9 +52,9 @@ pub fn read_recorded<E: From<ReplayError>>(
         each(Recorded::Entry(Box::new(entry), from.is_none_or(|from| offset >= from)))?;
         seen += 1;
         if seen % PROGRESS_ENTRIES == 0 {
-            progress(Progress { phase: Phase::Journal, done: (offset + 1 - first) as u64, total });
+            progress(ReplayProgress { phase: Phase::Journal, done: (offset + 1 - first) as u64, total });
         }
     }
-    progress(Progress { phase: Phase::Journal, done: total, total });
+    progress(ReplayProgress { phase: Phase::Journal, done: total, total });
     Ok(())
 }

@@ -85,7 +85,7 @@ pub enum Phase {
 
 /// How far a verification is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ReplayProgress {
     /// What is being compared.
     pub phase: Phase,
     /// Records done.

@@ -38,8 +38,8 @@ use crate::market_fold::MarketFold;
 use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::segments::{ConfigId, Segments};
 use crate::{
-    Divergence, JournalDivergence, OutputDivergence, OutputOptions, OutputProblem, Phase, Progress,
-    ReplayError, VerifyOptions,
+    Divergence, JournalDivergence, OutputDivergence, OutputOptions, OutputProblem, Phase, ReplayError,
+    ReplayProgress, VerifyOptions,
 };
 
 /// The decision's sequence in a result that the scheduler was not asked about.
@@ -128,7 +128,7 @@ impl<'a> RiskCheck<'a> {
     /// Compares everything, up to the first difference.
     pub(crate) fn run(
         &mut self,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(ReplayProgress),
     ) -> Result<Option<Divergence>, ReplayError> {
         if let Some((admission, differences)) = self.admissions.misstated.take().map(|misstated| *misstated) {
             return Ok(Some(self.misstated(&admission, differences)));
@@ -147,7 +147,7 @@ impl<'a> RiskCheck<'a> {
         &mut self,
         partition: i32,
         waiting: &mut Vec<Waiting>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(ReplayProgress),
     ) -> Result<Option<Divergence>, ReplayError> {
         let cut = &self.cuts[partition as usize];
         let (requests, results) = self.sources(partition);
@@ -237,7 +237,7 @@ impl<'a> RiskCheck<'a> {
     fn check_waiting(
         &mut self,
         mut waiting: Vec<Waiting>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(ReplayProgress),
     ) -> Result<Option<Divergence>, ReplayError> {
         waiting.sort_by_key(|waiting| (waiting.at_ns, waiting.partition, waiting.request));
         let mut market: Option<(ConfigId, MarketFold<'_>)> = None;
@@ -424,10 +424,10 @@ impl RiskCheck<'_> {
     }
 
     /// Another result is identical.
-    fn count(&mut self, progress: &mut dyn FnMut(Progress)) {
+    fn count(&mut self, progress: &mut dyn FnMut(ReplayProgress)) {
         self.identical += 1;
         let results = self.cuts.iter().map(|cut| (cut.results.next - cut.results.first) as u64);
-        progress(Progress { phase: Phase::Risk, done: self.identical, total: results.sum() });
+        progress(ReplayProgress { phase: Phase::Risk, done: self.identical, total: results.sum() });
     }
 }
 

@@ -17,7 +17,7 @@ use crate::read_ahead;
 use crate::risk::RiskCheck;
 use crate::unaccounted;
 use crate::{
-    Divergence, JournalDivergence, JournalEnd, OutputCounts, Phase, Progress, ReplayError, Report,
+    Divergence, JournalDivergence, JournalEnd, OutputCounts, Phase, ReplayError, ReplayProgress, Report,
     VerifyOptions,
 };
 
@@ -38,7 +38,7 @@ use crate::{
 pub fn verify(
     log: &dyn EventLog,
     options: &VerifyOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Report, ReplayError> {
     let cut = Cut::take(log, options)?;
     let admissions = (!cut.risk.is_empty()).then(Admissions::default);
@@ -120,7 +120,7 @@ fn check_journals(
     cut: &Cut,
     check: &mut JournalCheck,
     anchors: &mut AnchorCheck<'_>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<(Option<JournalDivergence>, Option<JournalEnd>), ReplayError> {
     let length = |range: &OffsetRange| (range.next - range.first) as u64;
     let total = cut.journal.iter().map(length).sum();
@@ -138,7 +138,7 @@ fn check_journals(
                 next = record.offset + 1;
             }
             let done = done_before + (next - range.first) as u64;
-            progress(Progress { phase: Phase::Journal, done, total });
+            progress(ReplayProgress { phase: Phase::Journal, done, total });
             ControlFlow::Continue(())
         })?;
         let divergence = flow.break_value().or_else(|| check.check_end());
@@ -212,7 +212,7 @@ fn check_outputs(
     cut: &Cut,
     check: &JournalCheck,
     report: &mut Report,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<(), ReplayError> {
     let count = |ticks: OffsetRange| (ticks.next - ticks.first).max(0) as u64;
     let total = cut.partitions.iter().map(|partition| count(partition.ticks)).sum();
@@ -237,7 +237,7 @@ fn check_outputs(
     for (partition, cut) in (0..).zip(&cut.partitions) {
         let mut advance = |records: u64| {
             done += records;
-            progress(Progress { phase: Phase::Outputs, done, total });
+            progress(ReplayProgress { phase: Phase::Outputs, done, total });
         };
         let covered = check.accounts.covered(partition, cut.ticks.next);
         report.divergence = outputs.check_partition(partition, cut, covered, &mut advance)?;

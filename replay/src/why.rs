@@ -7,7 +7,7 @@ use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneId, Started};
 
 use crate::ReplayError;
 use crate::entries::{BACK_RECORDS, Entries};
-use crate::history::Moment;
+use crate::moment::Moment;
 
 /// Offsets before an entry in which the decision of the same kind before it is looked for.
 const BEFORE_RECORDS_MAX: i64 = 1_000_000;

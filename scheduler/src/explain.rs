@@ -4,16 +4,15 @@
 //! rules looked at there is put into words that the rules have themselves.
 
 mod lane;
-mod measures;
 #[cfg(feature = "lab")]
 mod shadow;
 
 use serde::Serialize;
 use warptape_events::journal::{
-    Assign, Decision, Dispatch, ExclusionReason, GroupIndex, Input, LaneId, PartitionId, Place, RunSlice,
-    TaskClass, TaskId,
+    Assign, Decision, Dispatch, GroupIndex, Input, LaneId, PartitionId, Place, RunSlice, TaskClass,
 };
 
+use crate::account::{Account, Choice, Measure, Otherwise, Subject, Term};
 use crate::error::StepError;
 use crate::life::Life;
 use crate::log2::milli;
@@ -22,8 +21,6 @@ use crate::partitions::GroupKey;
 use crate::{autoscale, breaker, dispatch, placement, risk};
 
 pub use lane::{GroupElsewhere, LaneExplanation};
-pub(crate) use measures::Account;
-pub use measures::{Comparison, Condition, Instead, Measure};
 
 /// Why a decision was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,54 +33,6 @@ pub struct Explanation {
     pub measures: Vec<Measure>,
     /// What would have changed it.
     pub otherwise: Vec<Otherwise>,
-}
-
-/// One of the things that were chosen among.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Choice {
-    /// What it is.
-    pub subject: Subject,
-    /// Whether it was chosen.
-    pub is_chosen: bool,
-    /// Its score, where the rule has one: the highest wins. Of a lane that is excluded the one that it would have had.
-    pub score: Option<i64>,
-    /// Why it could not be chosen, if it could not.
-    pub excluded: Option<ExclusionReason>,
-    /// What the rule saw of it.
-    pub terms: Vec<Term>,
-}
-
-/// What is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Subject {
-    /// A lane.
-    Lane(LaneId),
-    /// A task.
-    Task(TaskId),
-}
-
-/// A figure that a rule goes by, or that says how it came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Term {
-    /// Its name, which ends with its unit where it has one.
-    pub name: &'static str,
-    /// The figure.
-    pub value: i64,
-}
-
-/// What would have changed a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Otherwise {
-    /// Without the one that was chosen it would have been this one, whose score is less by so much, where there are scores.
-    Next(Subject, Option<i64>),
-    /// It would have been this lane if it had not been excluded for this reason.
-    Unless(LaneId, ExclusionReason),
-    /// A batch would have left at this time at the latest, in nanoseconds since the epoch, if the lane had been busy and no more rows had come.
-    AtLatest(i64),
-    /// A batch would have been full with so many rows more.
-    FullWith(i64),
-    /// A measure would have changed it, all else being as it was.
-    With(Condition),
 }
 
 impl Scheduler {

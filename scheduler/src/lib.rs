@@ -56,6 +56,7 @@
 //!   it may still come: it changes nothing.
 #![deny(clippy::float_arithmetic, clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod account;
 mod admission;
 mod audit;
 pub mod autoscale;
@@ -90,6 +91,7 @@ mod state_hash;
 mod topology;
 mod views;
 
+pub use account::{Choice, Comparison, Condition, Instead, Measure, Otherwise, Subject, Term};
 pub use checkpoint::CheckpointError;
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, NETWORKS_MAX,
@@ -98,10 +100,7 @@ pub use config::{
 };
 pub use dispatch::NextBatch;
 pub use error::StepError;
-pub use explain::{
-    Choice, Comparison, Condition, Explanation, GroupElsewhere, Instead, LaneExplanation, Measure, Otherwise,
-    Subject, Term,
-};
+pub use explain::{Explanation, GroupElsewhere, LaneExplanation};
 pub use machine::Scheduler;
 pub use partitions::PartitionPhase;
 pub use policy::placement::PLACEMENT_POLICIES;

@@ -46,13 +46,13 @@ pub(crate) struct Routing {
 /// Both kinds of lanes as they are now.
 pub(crate) struct Kinds<'a> {
     routing: &'a Routing,
-    host: Kind,
-    device: Kind,
+    host: LanesOfKind,
+    device: LanesOfKind,
     break_even_rows: Option<i64>,
 }
 
 /// The lanes of one kind that get groups.
-struct Kind {
+struct LanesOfKind {
     lanes: i64,
     /// Weights of all of them; those that stand by weigh one.
     weight: i64,
@@ -60,7 +60,7 @@ struct Kind {
     classes: Vec<(ClassId, i64)>,
 }
 
-impl Kind {
+impl LanesOfKind {
     fn new(lanes: &[Lane], serving: Serving, kind: LaneKind) -> Self {
         let mut new = Self { lanes: 0, weight: 0, classes: Vec::new() };
         for lane in lanes.iter().filter(|lane| serving.has(lane) && lane.kind == kind) {
@@ -125,9 +125,10 @@ impl Routing {
     /// Compares the kinds; `None` unless both have lanes that get groups, and are measured.
     pub(crate) fn kinds(&self, lanes: &Lanes) -> Option<Kinds<'_>> {
         let serving = Serving::of(lanes);
-        let [host, device] = [LaneKind::Host, LaneKind::Device].map(|kind| Kind::new(lanes, serving, kind));
+        let [host, device] =
+            [LaneKind::Host, LaneKind::Device].map(|kind| LanesOfKind::new(lanes, serving, kind));
         let is_measured = |(class, _): &(ClassId, i64)| self.curves[class.index()].predict(1).is_some();
-        let is_known = |kind: &Kind| kind.lanes > 0 && kind.classes.iter().all(is_measured);
+        let is_known = |kind: &LanesOfKind| kind.lanes > 0 && kind.classes.iter().all(is_measured);
         if !is_known(&host) || !is_known(&device) {
             return None;
         }

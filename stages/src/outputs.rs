@@ -144,7 +144,7 @@ impl SignalMerge {
             if end == waiting.next {
                 continue;
             }
-            let place = |index| Place { chunk: merged.chunks.len() as u32, index: index as u32 };
+            let place = |index| ChunkPlace { chunk: merged.chunks.len() as u32, index: index as u32 };
             merged.order.extend((waiting.next..end).map(|index| (keys[index], place(index))));
             self.bytes -= waiting.chunk.bytes_of(waiting.next..end);
             waiting.next = end;
@@ -162,12 +162,12 @@ impl SignalMerge {
 #[derive(Clone, Debug, Default)]
 pub struct MergedSignals {
     chunks: Vec<Arc<SignalChunk>>,
-    order: Vec<(SignalKey, Place)>,
+    order: Vec<(SignalKey, ChunkPlace)>,
 }
 
 /// Where a signal lies.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ChunkPlace {
     chunk: u32,
     index: u32,
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! An outcome is a function of the request and the market it was given: not of how units were cut, nor of who did them. Each kind of
-//! problem is a [`Kind`] in a file of its own, which makes [`Round`]s of it; nothing else here knows the kinds, but `kind_of`.
+//! problem is a [`ProblemKind`] in a file of its own, which makes [`Round`]s of it; nothing else here knows the kinds, but `kind_of`.
 
 mod american;
 mod assets;
@@ -44,7 +44,7 @@ use assets::Resolved;
 pub use kept::KeptProfits;
 pub use market_snapshot::{MarketSnapshot, symbols_of, takes_matrix};
 pub use rounds::{DeviceRisk, Partial};
-use rounds::{Kind, LONG_NUMBERS, Next, Plan, Round};
+use rounds::{LONG_NUMBERS, Next, Plan, ProblemKind, Round};
 
 /// Bytes of a request's id at most.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -87,7 +87,7 @@ pub enum Finished {
 }
 
 /// The kind of a problem: the one place that knows all of them.
-fn kind_of(problem: &RiskProblem) -> &dyn Kind {
+fn kind_of(problem: &RiskProblem) -> &dyn ProblemKind {
     match problem {
         RiskProblem::Options(problem) => problem,
         RiskProblem::ImpliedVolatilities(problem) => problem,

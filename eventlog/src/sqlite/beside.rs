@@ -90,18 +90,18 @@ pub(super) enum Harm {
 pub(super) struct Beside {
     log: PathBuf,
     /// `None` for both before the log is open, and for a log that has neither.
-    seen: Mutex<[Option<Place>; 2]>,
+    seen: Mutex<[Option<FileIdentity>; 2]>,
 }
 
 /// The file that has a name, and its length.
 #[derive(Clone, Copy)]
-struct Place {
+struct FileIdentity {
     device: u64,
     inode: u64,
     bytes: u64,
 }
 
-impl Place {
+impl FileIdentity {
     fn of(path: &Path) -> Option<Self> {
         let metadata = fs::symlink_metadata(path).ok()?;
         Some(Self { device: metadata.dev(), inode: metadata.ino(), bytes: metadata.len() })
@@ -156,7 +156,7 @@ impl Beside {
 
     /// Bytes of the write-ahead log.
     pub(super) fn wal_bytes(&self) -> u64 {
-        Place::of(&beside(&self.log, "-wal")).map_or(0, |wal| wal.bytes)
+        FileIdentity::of(&beside(&self.log, "-wal")).map_or(0, |wal| wal.bytes)
     }
 
     /// True if the files beside the log were cut: what they hold must not be folded into it.
@@ -164,11 +164,11 @@ impl Beside {
         matches!(self.harm(), Some(Harm::IndexCut | Harm::WalShorter))
     }
 
-    fn now(&self) -> [Option<Place>; 2] {
-        ["-wal", "-shm"].map(|ending| Place::of(&beside(&self.log, ending)))
+    fn now(&self) -> [Option<FileIdentity>; 2] {
+        ["-wal", "-shm"].map(|ending| FileIdentity::of(&beside(&self.log, ending)))
     }
 
-    fn seen(&self) -> MutexGuard<'_, [Option<Place>; 2]> {
+    fn seen(&self) -> MutexGuard<'_, [Option<FileIdentity>; 2]> {
         // Nothing is left half-done.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use super::block::StoredRecord;
 
 /// What a row holds. The numbers go into checksums that files have, so they never change.
 #[derive(Clone, Copy)]
-enum Kind {
+enum StoredKind {
     Block = 1,
     Record = 2,
     Topic = 3,
@@ -17,7 +17,7 @@ enum Kind {
 }
 
 /// A hash of a row's numbers, which seeds that of its bytes.
-fn seed<const N: usize>(kind: Kind, numbers: [i64; N]) -> u64 {
+fn seed<const N: usize>(kind: StoredKind, numbers: [i64; N]) -> u64 {
     const NUMBERS_MAX: usize = 8;
     const { assert!(N < NUMBERS_MAX) };
     let mut bytes = [0; NUMBERS_MAX * 8];
@@ -39,7 +39,7 @@ fn length(bytes: &[u8]) -> i64 {
 
 /// The checksum of a block whose first record has this offset.
 pub(super) fn of_block(topic_id: i64, partition: i32, offset: i64, count: i64, bytes: &[u8]) -> i64 {
-    column(xxh3_64_with_seed(bytes, seed(Kind::Block, [topic_id, partition.into(), offset, count])))
+    column(xxh3_64_with_seed(bytes, seed(StoredKind::Block, [topic_id, partition.into(), offset, count])))
 }
 
 /// The checksum of a record that has a row of its own.
@@ -48,7 +48,7 @@ pub(super) fn of_record(topic_id: i64, partition: i32, record: &StoredRecord<'_>
     // Without a key is not the same as with an empty one.
     let key_length = record.key.map_or(-1, length);
     let seed = seed(
-        Kind::Record,
+        StoredKind::Record,
         [topic_id, partition.into(), record.offset, record.timestamp_ns, key_length, length(record.headers)],
     );
     let parts = [key, record.headers, record.value];
@@ -57,24 +57,24 @@ pub(super) fn of_record(topic_id: i64, partition: i32, record: &StoredRecord<'_>
 
 /// The checksum of a topic's row.
 pub(super) fn of_topic(topic_id: i64, name: &str, partitions: i32, compacted: bool) -> i64 {
-    let seed = seed(Kind::Topic, [topic_id, partitions.into(), compacted.into()]);
+    let seed = seed(StoredKind::Topic, [topic_id, partitions.into(), compacted.into()]);
     column(xxh3_64_with_seed(name.as_bytes(), seed))
 }
 
 /// The checksum of the row that says where a partition ends.
 pub(super) fn of_end(topic_id: i64, partition: i32, next: i64, rows: i64) -> i64 {
-    column(seed(Kind::End, [topic_id, partition.into(), next, rows]))
+    column(seed(StoredKind::End, [topic_id, partition.into(), next, rows]))
 }
 
 /// The checksum of an offset that a group committed.
 pub(super) fn of_committed(group: &str, topic_id: i64, partition: i32, next: i64) -> i64 {
-    let seed = seed(Kind::Committed, [topic_id, partition.into(), next]);
+    let seed = seed(StoredKind::Committed, [topic_id, partition.into(), next]);
     column(xxh3_64_with_seed(group.as_bytes(), seed))
 }
 
 /// The checksum of a range of offsets that were given up.
 pub(super) fn of_given_up(topic_id: i64, partition: i32, first: i64, next: i64) -> i64 {
-    column(seed(Kind::GivenUp, [topic_id, partition.into(), first, next]))
+    column(seed(StoredKind::GivenUp, [topic_id, partition.into(), first, next]))
 }
 
 /// The checksum of bytes of the head file.

@@ -37,7 +37,7 @@ pub struct Parameter {
 }
 
 /// Columns that come from one formula, as the documentation has them in a row.
-pub(super) struct Row {
+pub(super) struct IndicatorRow {
     pub columns: &'static [Indicator],
     pub parameters: &'static [Parameter],
     /// Number of closed bars at which the first value comes.
@@ -47,7 +47,7 @@ pub(super) struct Row {
     pub convention: &'static str,
 }
 
-impl Row {
+impl IndicatorRow {
     /// Whether the indicator may be off.
     const fn may_be_off(&self) -> bool {
         matches!(self.parameters.first(), Some(first) if first.min == 0.0)
@@ -55,7 +55,7 @@ impl Row {
 }
 
 /// Columns of the rows that may not be off, which come first.
-pub(super) const fn columns_always(rows: &[Row]) -> usize {
+pub(super) const fn columns_always(rows: &[IndicatorRow]) -> usize {
     let (mut columns, mut number) = (0, 0);
     while number < rows.len() {
         if rows[number].may_be_off() {
@@ -77,7 +77,7 @@ impl IndicatorParams {
 
     /// Parameters with these values. Those of indicators that are off have their defaults, because nothing follows from them.
     pub fn from_values(value: impl Fn(&Parameter) -> f64) -> Self {
-        let of_row = |row: &'static Row| {
+        let of_row = |row: &'static IndicatorRow| {
             let is_off = row.parameters.first().is_some_and(|first| value(first) == 0.0);
             let value = |parameter: &Parameter| if is_off { parameter.default } else { value(parameter) };
             row.parameters.iter().map(value).collect::<Vec<f64>>()
@@ -111,7 +111,7 @@ impl IndicatorParams {
 
 /// The rows of the table in `docs/indicators.md`, in Markdown.
 pub fn documented_indicators() -> String {
-    let row = |row: &Row| {
+    let row = |row: &IndicatorRow| {
         let columns: Vec<String> = row.columns.iter().map(|column| format!("`{}`", column.name())).collect();
         let parameters: Vec<String> = row.parameters.iter().map(documented_parameter).collect();
         let cells = [
@@ -255,7 +255,7 @@ macro_rules! indicators {
         pub const PARAMETERS: &[Parameter] = &[$($(indicators!(parameter $key $type $default $min $max, $letter $about),)*)*];
 
         /// The table.
-        pub(super) const ROWS: &[Row] = &[$(Row {
+        pub(super) const ROWS: &[IndicatorRow] = &[$(IndicatorRow {
             columns: &[$(Indicator::$column,)+],
             parameters: &[$(indicators!(parameter $key $type $default $min $max, $letter $about),)*],
             from_bar: $from_bar,

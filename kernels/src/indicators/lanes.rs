@@ -47,7 +47,7 @@ impl<const K: usize> Columns<K> {
 }
 
 /// Slots that are advanced together, all different.
-pub(super) trait Place<const L: usize> {
+pub(super) trait SlotPlaces<const L: usize> {
     /// The places of the slots in rings of one length.
     type Steps: Copy;
 
@@ -75,7 +75,7 @@ pub(super) trait Place<const L: usize> {
     fn due(&self, steps: Self::Steps) -> Option<usize>;
 
     /// `N` numbers of the slots, from the quantity `first` on, to be changed: in their place or in `scratch`.
-    /// [`Place::put`] must follow.
+    /// [`SlotPlaces::put`] must follow.
     fn take<'a, const K: usize, const N: usize>(
         &self,
         blocks: &'a mut [BlockRows<K>],
@@ -83,7 +83,7 @@ pub(super) trait Place<const L: usize> {
         scratch: &'a mut [[f64; L]; N],
     ) -> &'a mut [[f64; L]; N];
 
-    /// Puts back the numbers that [`Place::take`] copied to `scratch`.
+    /// Puts back the numbers that [`SlotPlaces::take`] copied to `scratch`.
     fn put<const K: usize, const N: usize>(
         &self,
         blocks: &mut [BlockRows<K>],
@@ -130,7 +130,7 @@ impl Block {
     }
 }
 
-impl Place<LANES> for Block {
+impl SlotPlaces<LANES> for Block {
     type Steps = RingStep;
 
     #[inline(always)]
@@ -185,7 +185,7 @@ impl Place<LANES> for Block {
 /// Any slots, all different.
 pub(super) struct Scattered<const L: usize>(pub [u32; L]);
 
-impl<const L: usize> Place<L> for Scattered<L> {
+impl<const L: usize> SlotPlaces<L> for Scattered<L> {
     type Steps = [RingStep; L];
 
     #[inline(always)]

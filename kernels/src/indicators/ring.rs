@@ -170,7 +170,7 @@ fn new_page<const Q: usize>(page: &mut Option<Box<Page<Q>>>) -> &mut Page<Q> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes::{Block, Place, Scattered};
+    use super::super::lanes::{Block, Scattered, SlotPlaces};
     use super::*;
 
     fn ring(slots: usize) -> Ring<1> {

@@ -5,7 +5,7 @@
 //! [`FRESH`] of the greatest value since: so the relative error stays below `8 · ring length · 2^-52 / FRESH`, which is
 //! 4e-10 for 20 bars and in practice a hundredth of that. Both conditions depend on the slot's own bars alone.
 
-use super::lanes::{BlockRows, Place};
+use super::lanes::{BlockRows, SlotPlaces};
 use super::ring::Ring;
 use super::table::WINDOW_MAX;
 
@@ -32,7 +32,7 @@ impl<const Q: usize> RollingSums<Q> {
     /// Takes in one value per quantity and slot and gives the sums, which are at `first` in the slots' state; behind them
     /// is the greatest of each, whatever its sign, since it was made anew. A sum with an infinite value in it is infinite.
     #[inline(always)]
-    pub fn roll<const L: usize, const K: usize, P: Place<L>>(
+    pub fn roll<const L: usize, const K: usize, P: SlotPlaces<L>>(
         &mut self,
         place: &P,
         steps: P::Steps,
@@ -111,7 +111,7 @@ impl RollingMoments {
     /// Takes in one value per slot, which is in the ring already; `oldest` left the window, whose [`MOMENTS`] are at
     /// `first` in the slots' state.
     #[inline(always)]
-    pub fn roll<const L: usize, const K: usize, P: Place<L>>(
+    pub fn roll<const L: usize, const K: usize, P: SlotPlaces<L>>(
         &self,
         place: &P,
         steps: P::Steps,

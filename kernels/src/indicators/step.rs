@@ -14,7 +14,7 @@
 use super::averages::{AVERAGES, BARS, PREVIOUS_CLOSE, Prices};
 use super::columns::IndicatorColumns;
 use super::formulas;
-use super::lanes::{Block, LANES, Place, Scattered};
+use super::lanes::{Block, LANES, Scattered, SlotPlaces};
 use super::slab::IndicatorSlab;
 use super::table::{ALWAYS, FURTHER};
 use super::windows::Entering;
@@ -108,7 +108,7 @@ impl<const ON: bool> Step<'_, ON> {
 
     /// Advances slots by the bars at `row ..`, and returns the number of these bars.
     #[inline(always)]
-    fn bars<const L: usize, P: Place<L>>(&mut self, row: usize, place: &P) -> usize {
+    fn bars<const L: usize, P: SlotPlaces<L>>(&mut self, row: usize, place: &P) -> usize {
         let [bars_before] = place.load(&mut self.slab.columns.blocks, BARS);
         let mut settled = true;
         for lane in 0..L {
@@ -123,7 +123,7 @@ impl<const ON: bool> Step<'_, ON> {
     }
 
     #[inline(always)]
-    fn settled_bars<const L: usize, const SETTLED: bool, P: Place<L>>(
+    fn settled_bars<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
         row: usize,
         place: &P,

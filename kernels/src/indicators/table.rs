@@ -12,7 +12,7 @@
 
 use serde::Deserialize;
 
-use super::declaration::{Parameter, Row, Unit, columns_always, indicators};
+use super::declaration::{IndicatorRow, Parameter, Unit, columns_always, indicators};
 
 /// Longest window, in bars: the rings of a slot take 8 bytes per bar of a window, 16 for VWAP.
 pub const WINDOW_MAX: u32 = 1024;

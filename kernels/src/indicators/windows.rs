@@ -5,7 +5,7 @@ use std::array;
 
 use super::averages::{AVERAGES, Prices};
 use super::formulas;
-use super::lanes::{BlockRows, Place};
+use super::lanes::{BlockRows, SlotPlaces};
 use super::ring::Ring;
 use super::rolling::{MOMENTS, RollingMoments, RollingSums};
 use super::table::{ALWAYS, FURTHER, Indicator, IndicatorParams, KEPT, Kept};
@@ -110,7 +110,7 @@ impl Windows {
 
     /// Takes in one bar per slot and sets the indicators. `SETTLED` promises that all windows were full before.
     #[inline(always)]
-    pub fn roll<const L: usize, const SETTLED: bool, P: Place<L>>(
+    pub fn roll<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
         place: &P,
         state: &mut [BlockRows<QUANTITIES>],
@@ -150,7 +150,7 @@ impl Windows {
     /// Takes in the same bars for those indicators that may be off and are on. Called behind [`Windows::roll`], and only where there are
     /// such indicators.
     #[inline(always)]
-    pub fn roll_further<const L: usize, const SETTLED: bool, P: Place<L>>(
+    pub fn roll_further<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
         place: &P,
         entering: &Entering<L>,
@@ -164,7 +164,7 @@ impl Windows {
     /// Takes in the same bars for the stochastic oscillator. The whole window is read at each bar, because a maximum cannot be rolled as a
     /// sum can.
     #[inline(always)]
-    fn roll_stochastic<const L: usize, const SETTLED: bool, P: Place<L>>(
+    fn roll_stochastic<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
         place: &P,
         entering: &Entering<L>,
@@ -213,7 +213,7 @@ impl Windows {
 
     /// Takes in the same bars for the indicators that need closes alone.
     #[inline(always)]
-    fn roll_closes<const L: usize, const SETTLED: bool, P: Place<L>>(
+    fn roll_closes<const L: usize, const SETTLED: bool, P: SlotPlaces<L>>(
         &mut self,
         place: &P,
         steps: P::Steps,
@@ -293,7 +293,7 @@ impl Windows {
 
 /// Decides for closes near a band whether they lie on it.
 #[cold]
-fn settle_bands<const L: usize, P: Place<L>>(
+fn settle_bands<const L: usize, P: SlotPlaces<L>>(
     near: [bool; L],
     place: &P,
     steps: P::Steps,
@@ -317,7 +317,7 @@ fn settle_bands<const L: usize, P: Place<L>>(
 
 /// Decides for z-scores near their threshold whether they lie on it.
 #[cold]
-fn settle_scores<const L: usize, P: Place<L>>(
+fn settle_scores<const L: usize, P: SlotPlaces<L>>(
     near: [bool; L],
     place: &P,
     steps: P::Steps,

@@ -50,7 +50,7 @@ pub use sampling::{SOBOL_REPLICATES, Sampling};
 pub use simulation::{
     BarrierKind, Contract, Estimate, MIXED_FIXINGS_MAX, Precision, STEPS_MAX, Simulation, SimulationSpec,
 };
-pub use stop::{Progress, STOP_BLOCKS_FIRST, StopRule};
+pub use stop::{STOP_BLOCKS_FIRST, StopDecision, StopRule};
 pub use sums::{BLOCK_SAMPLES, BlockSums};
 
 /// Kernels of prices; those of a file stand side by side.

@@ -16,7 +16,7 @@ pub struct StopRule {
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum StopDecision {
     /// The price is that of the first blocks, this many.
     Enough(u64),
     /// The next check needs this many blocks.
@@ -25,14 +25,14 @@ pub enum Progress {
 
 impl StopRule {
     /// What follows from the first `blocks` blocks; `standard_error` gives the standard error of the price by a number of first blocks.
-    pub fn progress(&self, blocks: u64, standard_error: impl Fn(u64) -> f64) -> Progress {
+    pub fn progress(&self, blocks: u64, standard_error: impl Fn(u64) -> f64) -> StopDecision {
         let mut check = STOP_BLOCKS_FIRST.min(self.blocks_max);
         loop {
             if check > blocks {
-                return Progress::Until(check);
+                return StopDecision::Until(check);
             }
             if check == self.blocks_max || standard_error(check) <= self.standard_error {
-                return Progress::Enough(check);
+                return StopDecision::Enough(check);
             }
             check = check.saturating_mul(2).min(self.blocks_max);
         }
@@ -47,18 +47,18 @@ mod tests {
     fn the_stop_does_not_depend_on_what_is_there() {
         let rule = StopRule { standard_error: 0.1, blocks_max: 1_000 };
         let error = |blocks: u64| 1.0 / (blocks as f64).sqrt();
-        assert_eq!(rule.progress(0, error), Progress::Until(32));
-        assert_eq!(rule.progress(31, error), Progress::Until(32));
-        assert_eq!(rule.progress(32, error), Progress::Until(64));
-        assert_eq!(rule.progress(127, error), Progress::Until(128));
+        assert_eq!(rule.progress(0, error), StopDecision::Until(32));
+        assert_eq!(rule.progress(31, error), StopDecision::Until(32));
+        assert_eq!(rule.progress(32, error), StopDecision::Until(64));
+        assert_eq!(rule.progress(127, error), StopDecision::Until(128));
         for blocks in [128, 129, 500, 1_000, 5_000] {
-            assert_eq!(rule.progress(blocks, error), Progress::Enough(128));
+            assert_eq!(rule.progress(blocks, error), StopDecision::Enough(128));
         }
         let exact = StopRule { standard_error: 0.0, ..rule };
-        assert_eq!(exact.progress(999, error), Progress::Until(1_000));
-        assert_eq!(exact.progress(1_001, error), Progress::Enough(1_000));
-        assert_eq!(rule.progress(40, |_| f64::NAN), Progress::Until(64));
+        assert_eq!(exact.progress(999, error), StopDecision::Until(1_000));
+        assert_eq!(exact.progress(1_001, error), StopDecision::Enough(1_000));
+        assert_eq!(rule.progress(40, |_| f64::NAN), StopDecision::Until(64));
         let nothing = StopRule { blocks_max: 0, ..rule };
-        assert_eq!(nothing.progress(0, |_| f64::INFINITY), Progress::Enough(0));
+        assert_eq!(nothing.progress(0, |_| f64::INFINITY), StopDecision::Enough(0));
     }
 }

@@ -16,11 +16,11 @@ pub(super) struct RuleBlock {
     /// Number of each lane's rule; `None` where there are fewer rules than lanes.
     pub cells: [Option<usize>; LANES],
     pub account: Account<LANES>,
-    kind: Kind,
+    kind: RuleKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum RuleKind {
     EmaCross(EmaCross),
     Rsi(Rsi),
     ZScore(Bands<true>),
@@ -38,10 +38,10 @@ impl RuleBlock {
         let of_lane = |lane: usize| rules[*cells.get(lane).unwrap_or(&cells[0])];
         let each: [TradingRule; LANES] = std::array::from_fn(of_lane);
         let kind = match each[0] {
-            TradingRule::EmaCross { .. } => Kind::EmaCross(EmaCross::new(&each)),
-            TradingRule::RsiReversion { .. } => Kind::Rsi(Rsi::new(&each)),
-            TradingRule::ZScoreReversion { .. } => Kind::ZScore(Bands::new(&each)),
-            TradingRule::BandBreakout { .. } => Kind::Breakout(Bands::new(&each)),
+            TradingRule::EmaCross { .. } => RuleKind::EmaCross(EmaCross::new(&each)),
+            TradingRule::RsiReversion { .. } => RuleKind::Rsi(Rsi::new(&each)),
+            TradingRule::ZScoreReversion { .. } => RuleKind::ZScore(Bands::new(&each)),
+            TradingRule::BandBreakout { .. } => RuleKind::Breakout(Bands::new(&each)),
         };
         Self { cells: std::array::from_fn(|lane| cells.get(lane).copied()), account: Account::EMPTY, kind }
     }
@@ -50,27 +50,27 @@ impl RuleBlock {
     pub fn begin(&mut self, first_close: f64, scale: f64) {
         self.account = Account::EMPTY;
         match &mut self.kind {
-            Kind::EmaCross(rules) => rules.begin(),
-            Kind::Rsi(rules) => rules.begin(),
-            Kind::ZScore(rules) => rules.begin(first_close, scale),
-            Kind::Breakout(rules) => rules.begin(first_close, scale),
+            RuleKind::EmaCross(rules) => rules.begin(),
+            RuleKind::Rsi(rules) => rules.begin(),
+            RuleKind::ZScore(rules) => rules.begin(first_close, scale),
+            RuleKind::Breakout(rules) => rules.begin(first_close, scale),
         }
     }
 
     /// The instruction set with which the block is computed fastest. A register of AVX-512 holds all rules; relative strength indices, whose
     /// steps wait for each other most, are faster in two registers of AVX2, by turns.
     pub fn isa(&self, isa: Isa) -> Isa {
-        if matches!(self.kind, Kind::Rsi(_)) { isa.of_four() } else { isa }
+        if matches!(self.kind, RuleKind::Rsi(_)) { isa.of_four() } else { isa }
     }
 
     /// Processes the bars `from..to`.
     #[inline(always)]
     pub fn run(&mut self, closes: &[f64], changes: &[f64], from: usize, to: usize, cost: f64) {
         match &mut self.kind {
-            Kind::EmaCross(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
-            Kind::Rsi(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
-            Kind::ZScore(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
-            Kind::Breakout(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+            RuleKind::EmaCross(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+            RuleKind::Rsi(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+            RuleKind::ZScore(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
+            RuleKind::Breakout(rules) => run(rules, &mut self.account, closes, changes, from, to, cost),
         }
     }
 }

@@ -156,8 +156,10 @@ mod tests {
             assert!(found.iter().all(|mean| *mean >= least), "load {load}: {found:?}, bound {least}");
             let mut of_one = fleet.clone();
             of_one.classes.iter_mut().for_each(|class| class.speeds.truncate(1));
-            let one =
-                Workload { kinds: vec![crate::Kind { share: 1.0, ..workload.kinds[0].clone() }], ..workload };
+            let one = Workload {
+                kinds: vec![crate::TaskKind { share: 1.0, ..workload.kinds[0].clone() }],
+                ..workload
+            };
             let (least, found) = (bound(&of_one, &one, 0.1, seed), schedules(&of_one, &one, 0.1, seed));
             assert!((found[7] / least - 1.0).abs() < 1e-6, "load {load}: {found:?}, bound {least}");
         }

@@ -6,7 +6,7 @@ use warptape_events::journal::SchedulerConfig;
 
 use crate::figures;
 use crate::outcome::{Interval, Outcome, interval};
-use crate::workload::{Closed, Kind, Process, Workload};
+use crate::workload::{Closed, Process, TaskKind, Workload};
 use crate::{BASELINES, Fleet, Options};
 
 /// Jobs in flight in the closed loop.
@@ -66,7 +66,7 @@ pub struct Scene {
 pub fn scenes(jobs: usize) -> Vec<Scene> {
     let scene = |load: Option<f64>| {
         let mut workload = Workload::three_kinds(load.unwrap_or(0.0), jobs);
-        let kind = |kind: Kind| Kind { mean_s: MEAN_S, divisible: false, ..kind };
+        let kind = |kind: TaskKind| TaskKind { mean_s: MEAN_S, divisible: false, ..kind };
         workload.kinds = workload.kinds.into_iter().map(kind).collect();
         if load.is_none() {
             workload.process = Process::Closed(Closed { senders: IN_FLIGHT, think_s: 0.0 });

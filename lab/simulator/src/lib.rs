@@ -38,4 +38,4 @@ pub use outcome::{
 };
 pub use run::{Observer, Pilot, Scaling, run, run_observed, run_piloted};
 pub use ticks::{Pace, Surges, TickSpeed, Ticks};
-pub use workload::{Arrival, Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};
+pub use workload::{Arrival, Burst, Closed, Diurnal, Process, Sizes, TaskKind, Tenant, Workload};

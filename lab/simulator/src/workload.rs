@@ -8,7 +8,7 @@ use crate::ticks::Ticks;
 
 /// A kind of tasks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kind {
+pub struct TaskKind {
     /// What it is called; the scheduler's rate key.
     pub name: String,
     /// Its share of the work; shares add up to 1.
@@ -89,7 +89,7 @@ pub enum Process {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Kinds of tasks.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<TaskKind>,
     /// Who sends them.
     pub tenants: Vec<Tenant>,
     /// Work that arrives, as a share of what the fleet can do of this mix; where tasks come at random.
@@ -129,7 +129,7 @@ impl Workload {
     /// The published experiment's three kinds in equal shares of the work, one tenant, Poisson arrivals; tasks take a fifth of a second on
     /// Volta in the mean.
     pub fn three_kinds(load: f64, tasks: usize) -> Self {
-        let kind = |name: &str| Kind {
+        let kind = |name: &str| TaskKind {
             name: name.to_owned(),
             share: 1.0 / 3.0,
             mean_s: 0.2,

@@ -1,6 +1,6 @@
 //! Transitions that are learnt from.
 
-use crate::model::{Kind, State};
+use crate::model::{Method, State};
 use crate::numbers::Numbers;
 
 /// What followed a choice.
@@ -43,14 +43,14 @@ impl Buffer {
     /// A batch: drawn of all, or, as published, of the newest.
     pub(crate) fn sample(
         &self,
-        kind: Kind,
+        kind: Method,
         number: usize,
         newest: usize,
         numbers: &mut Numbers,
     ) -> Vec<&Transition> {
         let among = match kind {
-            Kind::Improved => self.len(),
-            Kind::Paper => newest.min(self.len()),
+            Method::Improved => self.len(),
+            Method::Paper => newest.min(self.len()),
         };
         let draw = |_| {
             let back = 1 + numbers.below(among);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first_and_the_newest_are_drawn_where_they_are_asked_for() {
-        let state = State::new(Kind::Improved, &TaskState::default(), &[LaneState::default(); 16]);
+        let state = State::new(Method::Improved, &TaskState::default(), &[LaneState::default(); 16]);
         let mut buffer = Buffer::new(5);
         let mut numbers = Numbers::new(1, 2, 3);
         let mut rewards = |buffer: &Buffer, kind, newest| {
@@ -82,10 +82,10 @@ mod tests {
             let (state, next) = (state.clone(), state.clone());
             buffer.push(Transition { state, lane: 0, reward: number as f32, next });
             if number == 2 {
-                assert_eq!(rewards(&buffer, Kind::Paper, 2), [1, 2]);
+                assert_eq!(rewards(&buffer, Method::Paper, 2), [1, 2]);
             }
         }
-        assert_eq!(rewards(&buffer, Kind::Improved, 2), [3, 4, 5, 6, 7]);
-        assert_eq!(rewards(&buffer, Kind::Paper, 2), [6, 7]);
+        assert_eq!(rewards(&buffer, Method::Improved, 2), [3, 4, 5, 6, 7]);
+        assert_eq!(rewards(&buffer, Method::Paper, 2), [6, 7]);
     }
 }

@@ -4,7 +4,7 @@ use warptape_network::{LaneState, Network, TaskState};
 use warptape_simulator::{Options, Outcome, Pilot, run_piloted};
 
 use crate::buffer::Transition;
-use crate::model::{Kind, State};
+use crate::model::{Method, State};
 use crate::numbers::Numbers;
 use crate::scenes::Scene;
 
@@ -42,7 +42,7 @@ struct Choice {
 
 /// Chooses the network's lane, or with a probability one that is drawn, and keeps what it saw.
 pub(crate) struct Explorer<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: Method,
     pub(crate) network: &'a Network,
     pub(crate) epsilon: f64,
     pub(crate) numbers: Numbers,
@@ -73,7 +73,7 @@ impl Pilot for Explorer<'_> {
 }
 
 impl<'a> Explorer<'a> {
-    pub(crate) fn new(kind: Kind, network: &'a Network, epsilon: f64, numbers: Numbers) -> Self {
+    pub(crate) fn new(kind: Method, network: &'a Network, epsilon: f64, numbers: Numbers) -> Self {
         Self { kind, network, epsilon, numbers, choices: Vec::new() }
     }
 

@@ -27,6 +27,6 @@ pub use compare::{Comparison, OverSeeds, RULES, compare, table};
 pub use curve::learning_curve;
 pub use episode::Greedy;
 pub use error::TrainError;
-pub use model::Kind;
+pub use model::Method;
 pub use scenes::{Scene, held_out};
-pub use train::{Progress, TrainOptions, Trained, Validation, on_one_thread, train};
+pub use train::{TrainOptions, Trained, TrainingProgress, Validation, on_one_thread, train};

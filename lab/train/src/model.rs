@@ -19,7 +19,7 @@ const EXCLUDED: f64 = -1e9;
 
 /// Which network is trained, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Method {
     /// As published: one output for each lane, learning from the newest transitions, without masks and without a target network.
     Paper,
     /// Features of each lane, masks, dueling, double DQN with a target network, learning from a replay buffer.
@@ -38,18 +38,18 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(kind: Kind, task: &TaskState, states: &[LaneState]) -> Self {
+    pub(crate) fn new(kind: Method, task: &TaskState, states: &[LaneState]) -> Self {
         let bit = |(lane, state): (usize, &LaneState)| u64::from(!state.is_excluded) << lane;
         let able = states.iter().enumerate().map(bit).sum();
         let (mut lanes, mut beside) = (Vec::new(), Vec::new());
         match kind {
-            Kind::Improved => {
+            Method::Improved => {
                 let features = Features::new(task, states);
                 for lane in &features.lanes {
                     lanes.extend(lane.iter().chain(&features.task));
                 }
             }
-            Kind::Paper => {
+            Method::Paper => {
                 let (matrix, rest) = paper_inputs(task, states);
                 for lane in 0..states.len() {
                     for seen in lane..lane + CONVOLUTION_LANES {
@@ -74,7 +74,7 @@ pub(crate) type Layers = Vec<(Tensor, Tensor)>;
 /// The variables that are learnt.
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(crate) kind: Kind,
+    pub(crate) kind: Method,
     /// Lanes of the fleet.
     pub(crate) lanes: usize,
     pub(crate) vars: Vec<Var>,
@@ -82,7 +82,7 @@ pub(crate) struct Model {
 
 impl Model {
     /// Weights are drawn, uniform with the variance of 2 by the number of inputs; biases are 0.
-    pub(crate) fn new(kind: Kind, lanes: usize, seed: u64) -> Result<Self> {
+    pub(crate) fn new(kind: Method, lanes: usize, seed: u64) -> Result<Self> {
         let mut numbers = Numbers::new(seed, WEIGHTS, 0);
         let mut vars = Vec::new();
         for (inputs, outputs) in shapes(kind, lanes) {
@@ -109,16 +109,16 @@ impl Model {
     }
 }
 
-pub(crate) fn shapes(kind: Kind, lanes: usize) -> Vec<(usize, usize)> {
+pub(crate) fn shapes(kind: Method, lanes: usize) -> Vec<(usize, usize)> {
     match kind {
-        Kind::Improved => vec![
+        Method::Improved => vec![
             (LANE_FEATURES + TASK_FEATURES, EMBEDDED),
             (2 * EMBEDDED, JOINED),
             (JOINED, 1),
             (EMBEDDED, CONTEXT),
             (CONTEXT, 1),
         ],
-        Kind::Paper => vec![
+        Method::Paper => vec![
             (CONVOLUTION_LANES * WINDOWS, CHANNELS),
             (lanes * (CHANNELS + 1) + PRIORITIES + KIND_BUCKETS, HIDDEN),
             (HIDDEN, lanes),
@@ -159,14 +159,14 @@ impl Batch {
     }
 
     /// Values of all lanes, by state and lane.
-    pub(crate) fn values(&self, kind: Kind, layers: &Layers) -> Result<Tensor> {
+    pub(crate) fn values(&self, kind: Method, layers: &Layers) -> Result<Tensor> {
         let dense = |layer: usize, inputs: &Tensor| {
             let (weights, biases) = &layers[layer];
             inputs.matmul(&weights.t()?)?.broadcast_add(biases)
         };
         let (states, of) = self.size;
         let first = dense(0, &self.lanes)?.relu()?;
-        if kind == Kind::Paper {
+        if kind == Method::Paper {
             let inputs = Tensor::cat(&[&first.reshape((states, of * CHANNELS))?, &self.beside], 1)?;
             return dense(2, &dense(1, &inputs)?.relu()?);
         }

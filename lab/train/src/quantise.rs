@@ -1,16 +1,16 @@
 //! The integer network of what was learnt.
 
 use candle_core::{Result as TensorResult, Tensor};
-use warptape_network::{Architecture, Improved, Layer, Network, ONE, Paper, Row, SHIFT_MAX};
+use warptape_network::{Architecture, Improved, Layer, Network, ONE, Paper, SHIFT_MAX, WeightsRow};
 
 use crate::error::TrainError;
-use crate::model::{Kind, Layers};
+use crate::model::{Layers, Method};
 
 /// Biases within this leave room for the weights' sum.
 const BIAS_MAX: f64 = (1u32 << 29) as f64;
 
 /// The row whose shift is the largest under which its weights fit 8 bits, and its bias 30.
-fn row(weights: &[f32], bias: f32) -> Row {
+fn row(weights: &[f32], bias: f32) -> WeightsRow {
     let most = weights.iter().fold(0f32, |most, weight| most.max(weight.abs()));
     let scaled = |value: f32, shift: u8| f64::from(value) * f64::from(1u32 << shift);
     let fits =
@@ -19,23 +19,23 @@ fn row(weights: &[f32], bias: f32) -> Row {
     // What is too large for any shift ends at the bounds.
     let weights = weights.iter().map(|weight| scaled(*weight, shift).round().clamp(-127.0, 127.0) as i8);
     let bias = (scaled(bias, shift) * f64::from(ONE)).round().clamp(-BIAS_MAX, BIAS_MAX) as i32;
-    Row { bias, shift, weights: weights.collect() }
+    WeightsRow { bias, shift, weights: weights.collect() }
 }
 
-fn rows((weights, biases): &(Tensor, Tensor)) -> TensorResult<Vec<Row>> {
+fn rows((weights, biases): &(Tensor, Tensor)) -> TensorResult<Vec<WeightsRow>> {
     let (weights, biases) = (weights.to_vec2::<f32>()?, biases.to_vec1::<f32>()?);
     Ok(weights.iter().zip(biases).map(|(weights, bias)| row(weights, bias)).collect())
 }
 
-pub(crate) fn quantise(kind: Kind, layers: &Layers) -> Result<Network, TrainError> {
+pub(crate) fn quantise(kind: Method, layers: &Layers) -> Result<Network, TrainError> {
     let layer = |layer: &(Tensor, Tensor)| -> Result<Layer, TrainError> {
         Ok(Layer::new(layer.0.dim(1)?, &rows(layer)?)?)
     };
     let layers = layers.iter().map(layer).collect::<Result<Vec<_>, _>>()?;
     let unfit = || TrainError::Tensor(candle_core::Error::Msg("another number of layers".to_owned()));
     let architecture = match kind {
-        Kind::Improved => Architecture::Improved(Improved::new(layers.try_into().map_err(|_| unfit())?)?),
-        Kind::Paper => Architecture::Paper(Paper::new(layers.try_into().map_err(|_| unfit())?)?),
+        Method::Improved => Architecture::Improved(Improved::new(layers.try_into().map_err(|_| unfit())?)?),
+        Method::Paper => Architecture::Paper(Paper::new(layers.try_into().map_err(|_| unfit())?)?),
     };
     Ok(Network::new(architecture)?)
 }
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn rows_use_their_eight_bits() {
         let check = |weights: &[f32], bias, expected: (i32, u8, &[i8])| {
-            let Row { bias, shift, weights } = row(weights, bias);
+            let WeightsRow { bias, shift, weights } = row(weights, bias);
             assert_eq!((bias, shift, weights.as_slice()), expected);
         };
         check(&[0.5, -0.25], 1.0, (128 << 10, 7, &[64, -32]));

@@ -12,7 +12,7 @@ use crate::buffer::{Buffer, Transition};
 use crate::checkpoint::{self, Checkpoint};
 use crate::episode::{Explorer, Greedy, options as options_of_runs, run};
 use crate::error::TrainError;
-use crate::model::{Batch, Kind, Layers, Model, State, greatest};
+use crate::model::{Batch, Layers, Method, Model, State, greatest};
 use crate::numbers::Numbers;
 use crate::quantise::quantise;
 use crate::scenes::{self, Scene};
@@ -38,7 +38,7 @@ pub struct TrainOptions {
     /// The fleet, and what arrives.
     pub given: Scene,
     /// Which network.
-    pub kind: Kind,
+    pub kind: Method,
     /// The same seed gives the same network on the same machine, where training was not resumed.
     pub seed: u64,
     /// Episodes from the first one on, those of a checkpoint counted.
@@ -67,7 +67,7 @@ pub struct TrainOptions {
 
 impl TrainOptions {
     /// What docs/scheduling.md has figures of.
-    pub fn new(given: Scene, kind: Kind) -> Self {
+    pub fn new(given: Scene, kind: Method) -> Self {
         Self {
             given,
             kind,
@@ -136,7 +136,7 @@ pub struct Validation {
 
 /// How far training is, told after each episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct TrainingProgress {
     /// Episodes so far, and those to do.
     pub episode: u64,
     /// See above.
@@ -180,7 +180,10 @@ struct Training<'a> {
 ///
 /// # Errors
 /// Options out of range, a checkpoint that is of another training or cannot be read or written, or a defect.
-pub fn train(options: &TrainOptions, told: &mut dyn FnMut(&Progress) -> bool) -> Result<Trained, TrainError> {
+pub fn train(
+    options: &TrainOptions,
+    told: &mut dyn FnMut(&TrainingProgress) -> bool,
+) -> Result<Trained, TrainError> {
     options.check()?;
     let (mut training, begin) = Training::new(options)?;
     for episode in begin..options.episodes {
@@ -188,7 +191,7 @@ pub fn train(options: &TrainOptions, told: &mut dyn FnMut(&Progress) -> bool) ->
         let done = episode + 1;
         let is_due = done % options.validate_every == 0 || done == options.episodes;
         let validation = if is_due { Some(training.validate(done)?) } else { None };
-        let progress = Progress {
+        let progress = TrainingProgress {
             episode: done,
             episodes: options.episodes,
             updates: training.adam.updates,
@@ -275,9 +278,9 @@ impl<'a> Training<'a> {
         let online = next.values(kind, &layers)?.detach();
         let after = match kind {
             // The published variant takes the greatest value of the network itself.
-            Kind::Paper => online.max_keepdim(1)?,
+            Method::Paper => online.max_keepdim(1)?,
             // Double DQN: one network chooses, the other one values.
-            Kind::Improved => {
+            Method::Improved => {
                 let lane = greatest(&next.masked(&online)?)?;
                 next.values(kind, &self.target)?.detach().gather(&lane, 1)?
             }
@@ -287,9 +290,9 @@ impl<'a> Training<'a> {
         let lanes = Tensor::from_vec(lanes, (batch, 1), &Device::Cpu)?;
         let missed = (states.values(kind, &layers)?.gather(&lanes, 1)? - wanted)?;
         let loss = match kind {
-            Kind::Paper => missed.sqr()?.mean_all()?,
+            Method::Paper => missed.sqr()?.mean_all()?,
             // Huber's, so that one long completion does not outweigh a batch.
-            Kind::Improved => {
+            Method::Improved => {
                 let size = missed.abs()?;
                 let inner = size.minimum(1f32)?;
                 ((inner.sqr()? * 0.5)? + (size - inner)?)?.mean_all()?
@@ -297,7 +300,7 @@ impl<'a> Training<'a> {
         };
         let gradients = loss.backward()?;
         self.adam.step(&self.model.vars, &gradients)?;
-        if kind == Kind::Improved && self.adam.updates.is_multiple_of(TARGET_UPDATES) {
+        if kind == Method::Improved && self.adam.updates.is_multiple_of(TARGET_UPDATES) {
             self.target = self.model.frozen()?;
         }
         Ok(loss.to_scalar::<f32>()?)
@@ -357,7 +360,7 @@ impl<'a> Training<'a> {
 
 /// What the integer network was asked, and chose.
 struct Seen<'a> {
-    kind: Kind,
+    kind: Method,
     network: &'a Network,
     states: Vec<State>,
     lanes: Vec<usize>,

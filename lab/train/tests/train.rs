@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use warptape_simulator::{Class, Fleet, Workload};
 use warptape_train::{
-    Kind, Scene, TrainError, TrainOptions, compare, held_out, learning_curve, table, train,
+    Method, Scene, TrainError, TrainOptions, compare, held_out, learning_curve, table, train,
 };
 
 fn sixteen_lanes() -> Scene {
@@ -16,7 +16,7 @@ fn three_lanes() -> Scene {
     Scene::given(Fleet { classes, ..Fleet::default() }, Workload::three_kinds(0.5, 1)).unwrap()
 }
 
-fn options(kind: Kind, episodes: u64) -> TrainOptions {
+fn options(kind: Method, episodes: u64) -> TrainOptions {
     TrainOptions {
         episodes,
         tasks: 200,
@@ -36,7 +36,7 @@ fn file(name: &str) -> PathBuf {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_what_is_quantised_chooses_alike() {
-    for kind in [Kind::Improved, Kind::Paper] {
+    for kind in [Method::Improved, Method::Paper] {
         let of = |seed| {
             let mut told = Vec::new();
             let options = TrainOptions { seed, tasks_by_update: 20, ..options(kind, 8) };
@@ -56,7 +56,7 @@ fn the_same_seed_gives_the_same_bytes_and_what_is_quantised_chooses_alike() {
         assert_eq!(first.validations.len(), 2);
         // Eight bits for a weight move few choices, and those by little.
         assert!(first.disagreement < 0.25 && first.regret < 0.02, "{first:?}");
-        assert!(first.network.lanes() == (kind == Kind::Paper).then_some(16));
+        assert!(first.network.lanes() == (kind == Method::Paper).then_some(16));
         assert!(learning_curve("improved", &first.validations).starts_with("<svg"));
     }
 }
@@ -64,7 +64,7 @@ fn the_same_seed_gives_the_same_bytes_and_what_is_quantised_chooses_alike() {
 /// Lanes that are drawn take three times as long as earliest completion and more; a short training is far better than that.
 #[test]
 fn a_short_training_learns() {
-    let options = TrainOptions { tasks_by_update: 8, ..options(Kind::Improved, 24) };
+    let options = TrainOptions { tasks_by_update: 8, ..options(Method::Improved, 24) };
     let trained = train(&options, &mut |_| true).unwrap();
     let best = trained.validations.iter().map(|one| one.ratio).fold(f64::INFINITY, f64::min);
     assert!(best < 1.6, "{:?}", trained.validations);
@@ -74,7 +74,7 @@ fn a_short_training_learns() {
 fn training_goes_on_where_it_ended_and_refuses_what_is_of_another_one() {
     let path = file("checkpoint");
     let options =
-        TrainOptions { checkpoint: Some(path.clone()), tasks_by_update: 40, ..options(Kind::Improved, 8) };
+        TrainOptions { checkpoint: Some(path.clone()), tasks_by_update: 40, ..options(Method::Improved, 8) };
     let mut episodes = 0;
     let stopped = train(&options, &mut |_| {
         episodes += 1;
@@ -99,7 +99,10 @@ fn training_goes_on_where_it_ended_and_refuses_what_is_of_another_one() {
         other => panic!("{other:?}"),
     };
     assert_eq!(why(&TrainOptions { seed: 2, ..options.clone() }), "it is of another seed");
-    assert_eq!(why(&TrainOptions { kind: Kind::Paper, ..options.clone() }), "it is of another architecture");
+    assert_eq!(
+        why(&TrainOptions { kind: Method::Paper, ..options.clone() }),
+        "it is of another architecture"
+    );
     let other = "it is of another fleet, workload or option";
     assert_eq!(why(&TrainOptions { given: three_lanes(), ..options.clone() }), other);
     assert_eq!(why(&TrainOptions { gamma: 0.9, ..options.clone() }), other);
@@ -115,10 +118,10 @@ fn training_goes_on_where_it_ended_and_refuses_what_is_of_another_one() {
 /// Networks are trained for the fleet that is given, whatever its number of lanes, and held against rules on it.
 #[test]
 fn networks_are_for_the_lanes_of_their_fleet() {
-    for kind in [Kind::Improved, Kind::Paper] {
+    for kind in [Method::Improved, Method::Paper] {
         let options = TrainOptions { given: three_lanes(), tasks_by_update: 50, ..options(kind, 4) };
         let network = train(&options, &mut |_| true).unwrap().network;
-        assert_eq!(network.lanes(), (kind == Kind::Paper).then_some(3));
+        assert_eq!(network.lanes(), (kind == Method::Paper).then_some(3));
         let scenes = &held_out(&options.given, 60)[..2];
         let mut asked = Vec::new();
         let found = compare(&network, scenes, &mut |name, of| {
@@ -135,7 +138,7 @@ fn networks_are_for_the_lanes_of_their_fleet() {
 
 #[test]
 fn options_out_of_range_are_named() {
-    let right = TrainOptions::new(sixteen_lanes(), Kind::Improved);
+    let right = TrainOptions::new(sixteen_lanes(), Method::Improved);
     let name = |options: TrainOptions| match train(&options, &mut |_| true) {
         Err(TrainError::Option { name, .. }) => name,
         other => panic!("{other:?}"),

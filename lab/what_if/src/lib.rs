@@ -54,4 +54,4 @@ pub use error::WhatIfError;
 pub use figures::{Figures, Order};
 pub use model::Modelled;
 pub use recording::Recording;
-pub use report::{Changed, Claim, Mean, OrderOf, Report, Row};
+pub use report::{Changed, Claim, FigureRow, Mean, OrderOf, Report};

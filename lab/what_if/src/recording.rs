@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_eventlog::EventLog;
 use warptape_replay::history::Window;
-use warptape_replay::{Progress, Recorded, read_recorded};
+use warptape_replay::{Recorded, ReplayProgress, read_recorded};
 use warptape_scheduler::{PartitionPhase, Scheduler};
 use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{
@@ -88,7 +88,7 @@ impl Recording {
         log: &dyn EventLog,
         journal: (&str, i32),
         window: Window,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(ReplayProgress),
     ) -> Result<Self, WhatIfError> {
         let mut sorting: Option<Sorting> = None;
         let mut checkpoint = None;

@@ -26,7 +26,7 @@ pub struct Report {
     /// Lanes that are slowed or lost, in words.
     pub faults: Vec<String>,
     /// The figures.
-    pub figures: Vec<Row>,
+    pub figures: Vec<FigureRow>,
     /// Evidence about the order of rows, in the measured run, and over all seeds in the modelled ones.
     pub order: [OrderOf; 3],
     /// What is to be known of the comparison.
@@ -67,7 +67,7 @@ pub struct Mean {
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct FigureRow {
     /// What it is called, with its unit last.
     pub name: String,
     /// What the journal tells.
@@ -182,7 +182,7 @@ impl Recording {
         Ok((fields, slow.chain(lose).collect()))
     }
 
-    fn row(&self, name: String, figure: &Figure, recorded: &[Modelled], changed: &[Modelled]) -> Row {
+    fn row(&self, name: String, figure: &Figure, recorded: &[Modelled], changed: &[Modelled]) -> FigureRow {
         let of =
             |runs: &[Modelled]| -> Option<Vec<f64>> { runs.iter().map(|run| figure(&run.figures)).collect() };
         let measured = figure(&self.measured);
@@ -199,7 +199,7 @@ impl Recording {
             true => claim(difference, noise_floor, Some(f64::INFINITY)),
             false => claim(difference, noise_floor, varies_by),
         };
-        Row { name, measured, recorded, changed, noise_floor, varies_by, difference, claim }
+        FigureRow { name, measured, recorded, changed, noise_floor, varies_by, difference, claim }
     }
 
     /// By how much a figure varies within the recorded run.

@@ -30,14 +30,14 @@ pub(crate) fn class_of(lane: &LaneSpec) -> String {
 }
 
 /// Class of lanes and kind of tasks.
-type Kind = (String, String);
+type LaneAndTask = (String, String);
 
 /// Gathers what was measured, entry by entry.
 #[derive(Default)]
 pub(crate) struct Fitting {
     batches: BTreeMap<String, Vec<Sample>>,
     measured: BTreeMap<String, Vec<Sample>>,
-    slices: BTreeMap<Kind, Vec<Sample>>,
+    slices: BTreeMap<LaneAndTask, Vec<Sample>>,
     weights: BTreeMap<String, i32>,
     release_ns: Vec<i64>,
     restore_ns: Vec<i64>,
@@ -183,7 +183,7 @@ impl Fitting {
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     batches: BTreeMap<String, Curve>,
-    slices: BTreeMap<Kind, Curve>,
+    slices: BTreeMap<LaneAndTask, Curve>,
     weights: BTreeMap<String, i32>,
     release_ns: Vec<i64>,
     restore_ns: Vec<i64>,

@@ -11,7 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::utf16::{Utf16, Utf16Reader};
 use super::zip_entry::{ZIP_MAGIC, ZipEntry};
-use super::{Progress, ProgressUnit, SourceError};
+use super::{ProgressUnit, SourceError, SourceProgress};
 
 /// Bytes asked of the system at once.
 const READ_BYTES: usize = 128 * 1024;
@@ -73,13 +73,13 @@ impl Read for CountedFile {
 
 impl FileProgress {
     /// The sum over files.
-    pub(super) fn sum<'a>(files: impl Iterator<Item = &'a FileProgress>) -> Progress {
+    pub(super) fn sum<'a>(files: impl Iterator<Item = &'a FileProgress>) -> SourceProgress {
         let (done, total) = files.fold((0, 0), |(done, total), file| {
             // A file may grow while it is read.
             let read = file.read_bytes.load(Ordering::Relaxed).min(file.total_bytes);
             (done + read, total + file.total_bytes)
         });
-        Progress { done, total: Some(total), unit: ProgressUnit::Bytes }
+        SourceProgress { done, total: Some(total), unit: ProgressUnit::Bytes }
     }
 }
 

@@ -69,7 +69,7 @@ pub enum Source {
 
 impl Source {
     /// How far the source is.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> SourceProgress {
         match self {
             Source::BinanceCapture(source) => source.progress(),
             Source::Csv(source) => source.progress(),
@@ -175,7 +175,7 @@ impl Iterator for Source {
 
 /// How far a source is, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct SourceProgress {
     /// Done so far, at most `total`.
     pub done: u64,
     /// What there is to do, where that is known.
@@ -184,7 +184,7 @@ pub struct Progress {
     pub unit: ProgressUnit,
 }
 
-/// What [`Progress`] counts.
+/// What [`SourceProgress`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgressUnit {
     /// Bytes of the files as stored (compressed ones: compressed bytes).

@@ -46,7 +46,7 @@ pub enum DlqFormat {
 pub struct DlqShowArgs {
     /// Partition and offset in the dead-letter topic, as `tail` prints them, or an offset alone
     #[arg(value_name = "[PARTITION:]OFFSET", value_parser = parse_place)]
-    pub place: Place,
+    pub place: LetterPlace,
     /// Partition, if the offset is given alone (default: 0)
     #[arg(long, value_name = "N")]
     pub partition: Option<i32>,
@@ -57,21 +57,21 @@ pub struct DlqShowArgs {
 
 /// Where a record stands in the dead-letter topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LetterPlace {
     /// Partition, where it is given with the offset.
     pub partition: Option<i32>,
     /// Offset.
     pub offset: i64,
 }
 
-fn parse_place(text: &str) -> Result<Place, String> {
+fn parse_place(text: &str) -> Result<LetterPlace, String> {
     let place = || {
         let (partition, offset) = match text.split_once(':') {
             Some((partition, offset)) => (Some(partition.parse().ok()?), offset),
             None => (None, text),
         };
         let offset = offset.parse().ok().filter(|offset| *offset >= 0)?;
-        Some(Place { partition, offset })
+        Some(LetterPlace { partition, offset })
     };
     place().ok_or_else(|| "give PARTITION:OFFSET, such as 2:17, or OFFSET with --partition".to_owned())
 }

@@ -15,7 +15,7 @@ use warptape_schemas::Describer;
 use warptape_schemas::signal::INDICATORS;
 
 use super::columns::{Align, aligned, facts};
-use super::tail::{layout, readable::readable, rows::Row};
+use super::tail::{layout, readable::readable, rows::TickRow};
 use crate::cli::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs};
 use crate::clock::Clock;
 use crate::open::{Purpose, open_log};
@@ -115,7 +115,7 @@ fn table(state: &SymbolState, now_ns: i64) -> String {
     for value in state.signals.values() {
         let (partition, offset, timestamp_ns) = (value.partition, value.offset, value.committed_ns);
         let at = layout::Position { partition, offset, timestamp_ns };
-        let row = Row { schema: "Signal", index: None, fields: value.record.clone() };
+        let row = TickRow { schema: "Signal", index: None, fields: value.record.clone() };
         writeln!(text, "{}", layout.line(at, &row)).expect("a string takes any text");
     }
     let indicators = indicators(state);

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use warptape_replay::{Phase, Progress, ReplayError, Report, VerifyOptions, verify};
+use warptape_replay::{Phase, ReplayError, ReplayProgress, Report, VerifyOptions, verify};
 use warptape_schemas::SchemaSource;
 
 use super::journal as anchors;
@@ -106,7 +106,7 @@ fn style() -> ProgressStyle {
         .expect("the template is a constant that a test parses")
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
+fn show(bar: &ProgressBar, progress: ReplayProgress) {
     let phase = match progress.phase {
         Phase::Journal => "journal",
         Phase::Outputs => "outputs",
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_bar_can_be_drawn() {
         let bar = ProgressBar::hidden().with_style(style());
-        show(&bar, Progress { phase: Phase::Outputs, done: 3, total: 7 });
+        show(&bar, ReplayProgress { phase: Phase::Outputs, done: 3, total: 7 });
         assert_eq!((bar.position(), bar.length(), bar.message().as_str()), (3, Some(7), "outputs"));
     }
 }

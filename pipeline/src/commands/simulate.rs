@@ -22,7 +22,7 @@ use crate::usage_error::UsageError;
 use policies::Policy;
 pub use policies::production;
 use print::Printed;
-use seeds::Progress;
+use seeds::SeedsProgress;
 
 /// Loads that may be asked for.
 const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
@@ -61,7 +61,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     check_beside_ticks(args, &policies, &workload)?;
     // Schedules that know all sizes are one more row.
     let runs = loads.len() * (args.policy.len() * scalings(&fleet).len() + 1) * args.seeds as usize;
-    let mut progress = Progress::new(runs as u64);
+    let mut progress = SeedsProgress::new(runs as u64);
     let mut series: Vec<Series> = Vec::new();
     for load in loads {
         workload.load = load;
@@ -139,7 +139,7 @@ fn rows(
     policies: &[Policy],
     fleet: &Fleet,
     workload: &Workload,
-    progress: &mut Progress,
+    progress: &mut SeedsProgress,
 ) -> (Vec<Row>, Vec<String>) {
     let (mut rows, mut remarks) = (Vec::new(), Vec::new());
     for policy in policies {

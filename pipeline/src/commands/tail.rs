@@ -170,7 +170,7 @@ impl<'a, W: Write> Printer<'a, W> {
     }
 
     /// Whether a row is to be printed.
-    fn is_wanted(&mut self, row: &rows::Row) -> bool {
+    fn is_wanted(&mut self, row: &rows::TickRow) -> bool {
         let Some(wanted) = self.symbol else { return true };
         match row.symbol() {
             Some(symbol) if symbol == wanted => {
@@ -214,7 +214,7 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 
-    fn print_row(&mut self, line: &JsonLine, row: &rows::Row) -> io::Result<()> {
+    fn print_row(&mut self, line: &JsonLine, row: &rows::TickRow) -> io::Result<()> {
         match self.format {
             TailFormat::Json => line.write_row(row, &self.describer, &mut self.output),
             TailFormat::Table => {
@@ -251,7 +251,7 @@ impl<'a, W: Write> Printer<'a, W> {
         let decisions = json!({ "at_ns": entry.at_ns, "decisions": entry.decisions });
         let decided: Vec<String> = reasons::of_decisions(&decisions, started).collect();
         let fields = json!({ "sequence": entry.sequence, "at_ns": entry.at_ns, "input": words });
-        self.print_row(line, &rows::Row { schema: "JournalEntry", index: None, fields })?;
+        self.print_row(line, &rows::TickRow { schema: "JournalEntry", index: None, fields })?;
         decided.iter().try_for_each(|words| writeln!(self.output, "    {}", printable_line(words)))
     }
 

@@ -18,14 +18,14 @@ struct Open {
 }
 
 /// One of the connections, until this is dropped.
-pub(super) struct Place {
+pub(super) struct Permit {
     connections: Connections,
     number: u64,
 }
 
 impl Connections {
     /// Takes a place for a connection. Where there are `most` already, the oldest one is closed of the address that has most of them.
-    pub(super) fn enter(&self, from: IpAddr, most: usize) -> Place {
+    pub(super) fn enter(&self, from: IpAddr, most: usize) -> Permit {
         let mut open = self.lock();
         if open.of.len() >= most {
             open.close_one();
@@ -33,7 +33,7 @@ impl Connections {
         open.last += 1;
         let number = open.last;
         open.of.insert(number, (from, None));
-        Place { connections: self.clone(), number }
+        Permit { connections: self.clone(), number }
     }
 
     /// Says how a connection is closed.
@@ -63,13 +63,13 @@ impl Open {
     }
 }
 
-impl Place {
+impl Permit {
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.connections.lock().of.remove(&self.number);
     }
@@ -84,7 +84,7 @@ mod tests {
         let connections = Connections::default();
         let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse::<IpAddr>().expect("an address"));
         let numbers = || connections.lock().of.keys().copied().collect::<Vec<_>>();
-        let places: Vec<Place> =
+        let places: Vec<Permit> =
             [one, other, other, one, other].map(|from| connections.enter(from, 5)).into();
         assert_eq!(numbers(), [1, 2, 3, 4, 5]);
         let newest = connections.enter(one, 5);

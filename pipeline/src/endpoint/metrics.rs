@@ -5,7 +5,7 @@
 
 /// What kind of a metric it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It only rises, and begins at 0 with the process; its name ends in `_total`.
     Counter,
     /// It rises and falls.
@@ -20,7 +20,7 @@ pub struct Metric {
     /// The name without the prefix, the unit and `_total`.
     pub(super) name: &'static str,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The unit, which is a part of the name; none where things are counted.
     pub(super) unit: &'static str,
     /// Names of the labels.
@@ -33,7 +33,7 @@ impl Metric {
     /// The name as it stands in a scrape.
     pub fn full_name(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!("_{}", self.unit) };
-        let total = if self.kind == Kind::Counter { "_total" } else { "" };
+        let total = if self.kind == MetricKind::Counter { "_total" } else { "" };
         format!("warptape_{}{unit}{total}", self.name)
     }
 
@@ -62,7 +62,7 @@ impl Metric {
 macro_rules! metrics {
     ($(#[$document:meta])* $list:ident; $($constant:ident = $kind:ident $name:literal $unit:literal [$($label:literal),*] $help:literal;)+) => {
         $(pub(crate) const $constant: Metric =
-            Metric { name: $name, kind: Kind::$kind, unit: $unit, labels: &[$($label),*], help: $help };)+
+            Metric { name: $name, kind: MetricKind::$kind, unit: $unit, labels: &[$($label),*], help: $help };)+
 
         $(#[$document])*
         pub const $list: &[Metric] = &[$($constant),+];
@@ -200,7 +200,7 @@ metrics! {
 #[cfg(feature = "otlp")]
 pub(crate) const WAITING_ROWS: Metric = Metric {
     name: "waiting_rows",
-    kind: Kind::Gauge,
+    kind: MetricKind::Gauge,
     unit: "",
     labels: &[],
     help: "Rows that wait on the host for a lane.",
@@ -210,7 +210,7 @@ pub(crate) const WAITING_ROWS: Metric = Metric {
 #[cfg(feature = "otlp")]
 pub(crate) const LOST_SPANS: Metric = Metric {
     name: "otlp_lost_spans",
-    kind: Kind::Counter,
+    kind: MetricKind::Counter,
     unit: "",
     labels: &[],
     help: "Spans that could not be exported.",

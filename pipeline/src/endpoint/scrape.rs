@@ -415,9 +415,9 @@ impl Collector for Page {
         for (metric, samples) in &self.0 {
             let unit = (!metric.unit.is_empty()).then(|| Unit::Other(metric.unit.to_owned()));
             let kind = match metric.kind {
-                Kind::Counter => MetricType::Counter,
-                Kind::Gauge => MetricType::Gauge,
-                Kind::Histogram => MetricType::Histogram,
+                MetricKind::Counter => MetricType::Counter,
+                MetricKind::Gauge => MetricType::Gauge,
+                MetricKind::Histogram => MetricType::Histogram,
             };
             let encoder = encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), kind)?;
             samples.encode(metric, encoder)?;
@@ -435,8 +435,8 @@ impl Samples {
                         metric.labels.iter().copied().zip(values.iter().map(String::as_str)).collect();
                     let mut encoder = encoder.encode_family(&labels)?;
                     match metric.kind {
-                        Kind::Counter => encoder.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
-                        Kind::Gauge | Kind::Histogram => encoder.encode_gauge(value)?,
+                        MetricKind::Counter => encoder.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
+                        MetricKind::Gauge | MetricKind::Histogram => encoder.encode_gauge(value)?,
                     }
                 }
                 Ok(())
@@ -479,7 +479,7 @@ mod tests {
                 let declared =
                     text.lines().filter(|line| line.starts_with(&format!("# TYPE {family} "))).count();
                 assert_eq!(declared, 1, "{family} in\n{text}");
-                let suffix = if metric.kind == Kind::Histogram { "_count" } else { "" };
+                let suffix = if metric.kind == MetricKind::Histogram { "_count" } else { "" };
                 let sample = text.lines().find(|line| {
                     line.strip_prefix(&format!("{name}{suffix}"))
                         .is_some_and(|rest| rest.starts_with(['{', ' ']))

@@ -23,7 +23,7 @@ use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::JournalEntry;
 
 use self::keeper::Keeper;
-use self::place::Place;
+use self::place::AnchorPlace;
 use super::journal_tail::entry_at;
 use super::{EngineConfig, EngineError};
 
@@ -82,10 +82,10 @@ impl Anchors {
         let Some(anchoring) = &config.anchoring else { return Ok(None) };
         let (topic, ordinal) = (config.core.topics.journal.clone(), config.ordinal);
         let mut places = Vec::new();
-        places.extend(anchoring.file.clone().map(Place::file));
+        places.extend(anchoring.file.clone().map(AnchorPlace::file));
         if let Some((log, topic)) = &anchoring.log {
             let transactional_id = format!("{}-anchors", config.transactional_id());
-            places.push(Place::topic(log.clone(), topic.clone(), transactional_id)?);
+            places.push(AnchorPlace::topic(log.clone(), topic.clone(), transactional_id)?);
         }
         for place in &places {
             if let Some(anchor) = place.newest(&topic, ordinal)? {

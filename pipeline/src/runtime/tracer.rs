@@ -28,7 +28,7 @@ use open::{OpenRecord, OpenRequest, Passage, STEPS_MAX, Sealed, SliceRun};
 const OPEN_MAX: usize = 1_024;
 
 /// Partition and offset.
-type Place = (i32, i64);
+type TickPlace = (i32, i64);
 
 /// Follows sampled records and requests, where there is a receiver for that.
 pub(super) struct Tracer(Option<Box<Following>>);
@@ -69,18 +69,18 @@ struct Following {
     sender: TraceSender,
     ticks: String,
     requests_topic: String,
-    records: BTreeMap<Place, OpenRecord>,
+    records: BTreeMap<TickPlace, OpenRecord>,
     /// Records that the core has heard of and not said yet how many of them it takes.
-    heard: Vec<(Place, OpenRecord)>,
-    requests: BTreeMap<Place, OpenRequest>,
+    heard: Vec<(TickPlace, OpenRecord)>,
+    requests: BTreeMap<TickPlace, OpenRequest>,
     /// Batches in flight that have rows of records that are followed.
-    batches: BTreeMap<i64, (LaneId, Vec<Place>)>,
+    batches: BTreeMap<i64, (LaneId, Vec<TickPlace>)>,
     /// Slices in flight of requests that are followed.
-    slices: BTreeMap<i64, Place>,
+    slices: BTreeMap<i64, TickPlace>,
     /// By number of the preparation.
-    preparing: BTreeMap<u64, Place>,
+    preparing: BTreeMap<u64, TickPlace>,
     /// By number of the task.
-    concluding: BTreeMap<i64, Place>,
+    concluding: BTreeMap<i64, TickPlace>,
     /// By partition: outputs of records before this offset exist.
     done_before: BTreeMap<i32, i64>,
     /// In the transaction that is under way.
@@ -257,7 +257,7 @@ impl Following {
         if self.records.is_empty() {
             return;
         }
-        let mut found: BTreeMap<Place, usize> = BTreeMap::new();
+        let mut found: BTreeMap<TickPlace, usize> = BTreeMap::new();
         for part in &batch.parts {
             let (partition, rows) = (part.group.partition, &part.input.rows);
             let (Some(&first), Some(&last)) = (rows.offset.first(), rows.offset.last()) else { continue };
@@ -321,7 +321,7 @@ impl Following {
         for sealed in &request.sealed {
             for SealedResult { request_id: key, .. } in &sealed.risk_results {
                 let asked = self.requests.range((sealed.partition, 0)..=(sealed.partition, i64::MAX));
-                let of_result = |(_, open): &(&Place, &OpenRequest)| open.request_id == *key;
+                let of_result = |(_, open): &(&TickPlace, &OpenRequest)| open.request_id == *key;
                 let place = asked.filter(|(_, open)| !open.request_id.is_empty()).find(of_result);
                 if let Some((&place, _)) = place {
                     let open = self.requests.remove(&place).expect("it was found there");
@@ -342,7 +342,7 @@ impl Following {
     }
 
     fn seal_records(&mut self, partition: i32, next: i64, request: &CommitRequest) {
-        let places: BTreeSet<Place> =
+        let places: BTreeSet<TickPlace> =
             self.records.range((partition, i64::MIN)..(partition, next)).map(|(&place, _)| place).collect();
         if places.is_empty() {
             return;
@@ -371,7 +371,7 @@ impl Following {
     /// A partition is another process's: what it caused here and is not committed comes to nothing.
     fn let_go(&mut self, now_ns: i64, partition: i32) {
         self.done_before.remove(&partition);
-        let is_gone = |place: &Place| place.0 == partition;
+        let is_gone = |place: &TickPlace| place.0 == partition;
         let gone = self.sealed.extract_if(.., |sealed| is_gone(&sealed.place)).collect::<Vec<_>>();
         for sealed in gone {
             self.sender.send(sealed.into_trace(Some(now_ns)));
@@ -395,7 +395,7 @@ mod tests {
     use super::*;
     use crate::traces::{Trace, TracedSpan};
 
-    const PLACE: Place = (2, 7);
+    const PLACE: TickPlace = (2, 7);
 
     /// Somebody who follows a record with rows in a batch of lane 1, and a request with a slice there.
     fn following() -> (Following, Receiver<Trace>) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::keys::{Key, Kind};
+use super::keys::{Key, ValueKind};
 use super::secret::Secret;
 use super::show::Effective;
 use super::table::Entry;
@@ -108,7 +108,7 @@ pub const fn sentence(lines: &'static str) -> &'static str {
 
 /// What a key may be, and the typed value that a setting of it is.
 pub struct Declared<T> {
-    pub kind: Kind,
+    pub kind: ValueKind,
     read: Read<T>,
 }
 
@@ -144,7 +144,7 @@ pub const fn text<T>(
     check: fn(&str) -> bool,
     read: fn(&str) -> T,
 ) -> Declared<T> {
-    Declared { kind: Kind::Text { default, allowed, check }, read: Read::Text(read) }
+    Declared { kind: ValueKind::Text { default, allowed, check }, read: Read::Text(read) }
 }
 
 /// A string that `check` allows, and that may hold a password.
@@ -154,23 +154,23 @@ pub const fn address<T>(
     check: fn(&str) -> bool,
     read: fn(&str) -> T,
 ) -> Declared<T> {
-    Declared { kind: Kind::Address { default, allowed, check }, read: Read::Text(read) }
+    Declared { kind: ValueKind::Address { default, allowed, check }, read: Read::Text(read) }
 }
 
 /// One of a few words, of which the first is the default.
 pub const fn choice<T>(choices: &'static [&'static str], read: fn(&str) -> T) -> Declared<T> {
-    Declared { kind: Kind::Choice { default: choices[0], choices }, read: Read::Text(read) }
+    Declared { kind: ValueKind::Choice { default: choices[0], choices }, read: Read::Text(read) }
 }
 
 /// A whole number within limits.
 pub const fn integer<T>(default: i64, limits: RangeInclusive<i64>, read: fn(i64) -> T) -> Declared<T> {
-    let kind = Kind::Integer { default, min: *limits.start(), max: *limits.end() };
+    let kind = ValueKind::Integer { default, min: *limits.start(), max: *limits.end() };
     Declared { kind, read: Read::Integer(read) }
 }
 
 /// A number within limits.
 pub const fn number(default: f64, limits: RangeInclusive<f64>) -> Declared<f64> {
-    let kind = Kind::Number { default, min: *limits.start(), max: *limits.end() };
+    let kind = ValueKind::Number { default, min: *limits.start(), max: *limits.end() };
     Declared { kind, read: Read::Number(|number| number) }
 }
 
@@ -182,12 +182,12 @@ pub const fn list<T>(
     check: fn(&str) -> bool,
     read: fn(&[String]) -> T,
 ) -> Declared<T> {
-    Declared { kind: Kind::List { default, allowed, items_max, check }, read: Read::List(read) }
+    Declared { kind: ValueKind::List { default, allowed, items_max, check }, read: Read::List(read) }
 }
 
 /// A text that must not be seen.
 pub const fn secret() -> Declared<Option<Secret>> {
-    Declared { kind: Kind::Secret, read: Read::Secret(|secret| secret.cloned()) }
+    Declared { kind: ValueKind::Secret, read: Read::Secret(|secret| secret.cloned()) }
 }
 
 /// Names that `check` allows, with a text each.
@@ -199,7 +199,7 @@ pub const fn table(
     let read = |names: &BTreeMap<String, Entry>| {
         names.iter().map(|(name, entry)| (name.clone(), Secret::new(entry.text.reveal()))).collect()
     };
-    Declared { kind: Kind::Table { allowed, check, is_secret }, read: Read::Table(read) }
+    Declared { kind: ValueKind::Table { allowed, check, is_secret }, read: Read::Table(read) }
 }
 
 /// A whole number as a type that has room for the limits of its key.

@@ -13,14 +13,14 @@ pub struct Key {
     /// The field that its value is read into, as mistakes of the crate that owns the field name it.
     pub field: &'static str,
     /// Type, default and limits.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What the key is for: one or two sentences for the example file.
     pub about: &'static str,
 }
 
 /// Type of a key with its default and what it may be.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// A string.
     Text {
         /// Default.
@@ -91,10 +91,10 @@ pub enum Kind {
 /// The key that a path gives a value to: itself, the table that it is a name of, or the secret whose file it names.
 pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| match &key.kind {
-        Kind::Secret | Kind::Address { .. } => {
+        ValueKind::Secret | ValueKind::Address { .. } => {
             path == key.path || path.strip_suffix(FILE_SUFFIX) == Some(key.path)
         }
-        Kind::Table { .. } => path == key.path || key.entry_of(path).is_some(),
+        ValueKind::Table { .. } => path == key.path || key.entry_of(path).is_some(),
         _ => path == key.path,
     })
 }
@@ -124,24 +124,24 @@ impl Key {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// What is allowed, in words.
     pub fn allowed(&self) -> String {
         match self {
-            Kind::Text { allowed, .. } | Kind::Address { allowed, .. } => (*allowed).to_owned(),
-            Kind::Choice { choices, .. } => {
+            ValueKind::Text { allowed, .. } | ValueKind::Address { allowed, .. } => (*allowed).to_owned(),
+            ValueKind::Choice { choices, .. } => {
                 choices.iter().map(|choice| format!("\"{choice}\"")).collect::<Vec<_>>().join(" or ")
             }
-            Kind::Integer { min: i64::MIN, max: i64::MAX, .. } => "a whole number of 64 bits".to_owned(),
-            Kind::Integer { min, max, .. } => format!("a whole number from {min} to {max}"),
-            Kind::Number { min, max, .. } => format!("a number from {min} to {max}"),
-            Kind::List { default, allowed, items_max, .. } => {
+            ValueKind::Integer { min: i64::MIN, max: i64::MAX, .. } => "a whole number of 64 bits".to_owned(),
+            ValueKind::Integer { min, max, .. } => format!("a whole number from {min} to {max}"),
+            ValueKind::Number { min, max, .. } => format!("a number from {min} to {max}"),
+            ValueKind::List { default, allowed, items_max, .. } => {
                 format!("a list of {} to {items_max} strings, each {allowed}", default.len().min(1))
             }
-            Kind::Secret => {
+            ValueKind::Secret => {
                 format!("a text from the environment, or from a file that KEY{FILE_SUFFIX} names")
             }
-            Kind::Table { allowed, .. } => format!("a table of {allowed}"),
+            ValueKind::Table { allowed, .. } => format!("a table of {allowed}"),
         }
     }
 }

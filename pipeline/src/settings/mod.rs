@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use warptape_cuda::Inventory;
 use warptape_kernels::Isa;
 
-pub use keys::{Key, Kind};
+pub use keys::{Key, ValueKind};
 pub use lanes::GpuProbe;
 pub use mistake::{Mistake, SettingsError};
 pub use parts::{LaneSettings, Settings, TaskPolicySettings};
@@ -106,15 +106,15 @@ fn effective_of(key: &'static Key, mut leaves: Vec<Leaf>, mistakes: &mut Vec<Mis
     let Some(last) = leaves.last() else { return default() };
     let origin = last.origin.clone();
     let value = match &key.kind {
-        Kind::Table { .. } => Some(Setting::Table(table::read(key, &leaves, mistakes))),
-        Kind::Secret => match secret::read(key.path, last) {
+        ValueKind::Table { .. } => Some(Setting::Table(table::read(key, &leaves, mistakes))),
+        ValueKind::Secret => match secret::read(key.path, last) {
             Ok(secret) => Some(Setting::Secret(Some(secret))),
             Err(mistake) => {
                 mistakes.push(mistake);
                 None
             }
         },
-        kind @ Kind::Address { .. } if secret::names_file(last) => match secret::read(key.path, last) {
+        kind @ ValueKind::Address { .. } if secret::names_file(last) => match secret::read(key.path, last) {
             Ok(address) => {
                 let value = Setting::Text(address.reveal().to_owned());
                 let allowed = value.is_allowed(kind);
@@ -128,7 +128,7 @@ fn effective_of(key: &'static Key, mut leaves: Vec<Leaf>, mistakes: &mut Vec<Mis
                 None
             }
         },
-        Kind::Address { .. } if secret::is_misplaced(last) => {
+        ValueKind::Address { .. } if secret::is_misplaced(last) => {
             mistakes.push(secret::misplaced(key.path, last));
             None
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{Key, Kind};
+use super::keys::{Key, ValueKind};
 use super::secret;
 use super::sections::SECTIONS;
 use super::sources::Origin;
@@ -85,15 +85,15 @@ pub fn example_toml() -> String {
                 writeln!(text, "# {line}").expect("a string takes any text");
             }
             let allowed = match &key.kind {
-                Kind::Secret => format!("Not in this file: {}.", secret::ways_of(key.path)),
+                ValueKind::Secret => format!("Not in this file: {}.", secret::ways_of(key.path)),
                 kind => format!("Allowed: {}.", kind.allowed()),
             };
             for line in wrapped(&allowed) {
                 writeln!(text, "# {line}").expect("a string takes any text");
             }
             let default = match &key.kind {
-                Kind::Secret => continue,
-                Kind::Table { .. } => "{}".to_owned(),
+                ValueKind::Secret => continue,
+                ValueKind::Table { .. } => "{}".to_owned(),
                 kind => Setting::default_of(kind).to_toml(),
             };
             writeln!(text, "{} = {default}", key.name()).expect("a string takes any text");

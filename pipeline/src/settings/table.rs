@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use figment::value::Value;
 
-use super::keys::{FILE_SUFFIX, Key, Kind};
+use super::keys::{FILE_SUFFIX, Key, ValueKind};
 use super::mistake::Mistake;
 use super::secret::{self, Secret};
 use super::sources::{Leaf, Origin};
@@ -40,7 +40,7 @@ impl EntryText {
 
 /// The table that these leaves amount to; of a name that is given twice, the later layer's.
 pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> BTreeMap<String, Entry> {
-    let Kind::Table { check, is_secret, .. } = &key.kind else {
+    let ValueKind::Table { check, is_secret, .. } = &key.kind else {
         unreachable!("{} is no table", key.path);
     };
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();

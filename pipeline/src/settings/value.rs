@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use figment::value::Value;
 
-use super::keys::Kind;
+use super::keys::ValueKind;
 use super::secret::Secret;
 use super::table::Entry;
 use warptape_hot::without_password;
@@ -28,18 +28,18 @@ pub enum Setting {
 
 impl Setting {
     /// The default of a kind.
-    pub fn default_of(kind: &Kind) -> Setting {
+    pub fn default_of(kind: &ValueKind) -> Setting {
         match kind {
-            Kind::Text { default, .. } | Kind::Choice { default, .. } | Kind::Address { default, .. } => {
-                Setting::Text((*default).to_owned())
-            }
-            Kind::Integer { default, .. } => Setting::Integer(*default),
-            Kind::Number { default, .. } => Setting::Number(*default),
-            Kind::List { default, .. } => {
+            ValueKind::Text { default, .. }
+            | ValueKind::Choice { default, .. }
+            | ValueKind::Address { default, .. } => Setting::Text((*default).to_owned()),
+            ValueKind::Integer { default, .. } => Setting::Integer(*default),
+            ValueKind::Number { default, .. } => Setting::Number(*default),
+            ValueKind::List { default, .. } => {
                 Setting::List(default.iter().map(|item| (*item).to_owned()).collect())
             }
-            Kind::Secret => Setting::Secret(None),
-            Kind::Table { .. } => Setting::Table(BTreeMap::new()),
+            ValueKind::Secret => Setting::Secret(None),
+            ValueKind::Table { .. } => Setting::Table(BTreeMap::new()),
         }
     }
 
@@ -57,39 +57,42 @@ impl Setting {
 
     /// The value that was found, if the kind (neither secret nor table) allows it. `is_text` says that it came as text that still has to be
     /// parsed, as from an environment variable.
-    pub fn parse(kind: &Kind, found: &Value, is_text: bool) -> Option<Setting> {
+    pub fn parse(kind: &ValueKind, found: &Value, is_text: bool) -> Option<Setting> {
         let setting = match (kind, found) {
-            (Kind::Integer { .. }, Value::String(_, text)) if is_text => {
+            (ValueKind::Integer { .. }, Value::String(_, text)) if is_text => {
                 Setting::Integer(parse_integer(text)?)
             }
-            (Kind::Number { .. }, Value::String(_, text)) if is_text => {
+            (ValueKind::Number { .. }, Value::String(_, text)) if is_text => {
                 Setting::Number(text.trim().parse().ok()?)
             }
-            (Kind::List { .. }, Value::String(_, text)) if is_text => Setting::List(split_list(text)?),
-            (Kind::Text { .. } | Kind::Choice { .. } | Kind::Address { .. }, Value::String(_, text)) => {
-                Setting::Text(text.clone())
-            }
-            (Kind::Integer { .. }, Value::Num(_, number)) => {
+            (ValueKind::List { .. }, Value::String(_, text)) if is_text => Setting::List(split_list(text)?),
+            (
+                ValueKind::Text { .. } | ValueKind::Choice { .. } | ValueKind::Address { .. },
+                Value::String(_, text),
+            ) => Setting::Text(text.clone()),
+            (ValueKind::Integer { .. }, Value::Num(_, number)) => {
                 Setting::Integer(number.to_i128().and_then(|wide| i64::try_from(wide).ok())?)
             }
-            (Kind::Number { .. }, Value::Num(_, number)) => {
+            (ValueKind::Number { .. }, Value::Num(_, number)) => {
                 Setting::Number(number.to_f64().or_else(|| number.to_i128().map(|whole| whole as f64))?)
             }
-            (Kind::List { .. }, Value::Array(_, items)) => Setting::List(strings(items)?),
+            (ValueKind::List { .. }, Value::Array(_, items)) => Setting::List(strings(items)?),
             _ => return None,
         };
         setting.is_allowed(kind).then_some(setting)
     }
 
     /// Does the kind allow it?
-    pub fn is_allowed(&self, kind: &Kind) -> bool {
+    pub fn is_allowed(&self, kind: &ValueKind) -> bool {
         match (kind, self) {
-            (Kind::Text { check, .. } | Kind::Address { check, .. }, Setting::Text(text)) => check(text),
-            (Kind::Choice { choices, .. }, Setting::Text(text)) => choices.contains(&text.as_str()),
-            (Kind::Integer { min, max, .. }, Setting::Integer(number)) => (min..=max).contains(&number),
+            (ValueKind::Text { check, .. } | ValueKind::Address { check, .. }, Setting::Text(text)) => {
+                check(text)
+            }
+            (ValueKind::Choice { choices, .. }, Setting::Text(text)) => choices.contains(&text.as_str()),
+            (ValueKind::Integer { min, max, .. }, Setting::Integer(number)) => (min..=max).contains(&number),
             // NaN lies in no range.
-            (Kind::Number { min, max, .. }, Setting::Number(number)) => (min..=max).contains(&number),
-            (Kind::List { default, check, items_max, .. }, Setting::List(items)) => {
+            (ValueKind::Number { min, max, .. }, Setting::Number(number)) => (min..=max).contains(&number),
+            (ValueKind::List { default, check, items_max, .. }, Setting::List(items)) => {
                 (default.len().min(1)..=*items_max).contains(&items.len())
                     && items.iter().all(|item| check(item))
             }

@@ -18,7 +18,7 @@ use std::io;
 
 use warptape_eventlog::EventLog;
 use warptape_replay::chain::{SlowestOptions, Step, slowest_with};
-use warptape_replay::{Progress, ReplayError, Report, VerifyOptions};
+use warptape_replay::{ReplayError, ReplayProgress, Report, VerifyOptions};
 
 pub use self::gathered::{
     BatchWork, EventKind, EventPlace, Gathered, Gathering, GroupKey, Kind, LaneKey, LaneSeen, LaneSlot,
@@ -43,7 +43,7 @@ pub fn gather(
     log: &dyn EventLog,
     options: &VerifyOptions,
     wanted: SlowestOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Gathered, ReplayError> {
     let mut gathering = Gathering::new(wanted.window);
     let wanted = SlowestOptions { count: wanted.count.min(SLOWEST_ON_PAGE_MAX), ..wanted };

@@ -15,7 +15,7 @@ use super::signal::{NO_STATE, batch_facts, config_of, explain_at};
 use super::waits::{Step, Wait};
 use crate::entries::{BACK_RECORDS, Entries};
 use crate::history::{Attempt, Batch, BatchEnd, Item, Part, Piece};
-use crate::{Phase, Progress, ReplayError, VerifyOptions};
+use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions};
 
 /// Entries that are read rather than leapt over, where a leap would not take further.
 const LEAP_RECORDS_MIN: i64 = 256;
@@ -87,7 +87,7 @@ pub fn why_batch(
     options: &VerifyOptions,
     partition: i32,
     number: i64,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<BatchChain, ReplayError> {
     let entries = Entries::open(log, &options.journal, partition)?;
     let found = find_batch(&entries, number, progress)?;
@@ -152,7 +152,7 @@ pub fn why_batch(
 fn find_batch(
     entries: &Entries<'_>,
     number: i64,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Option<(i64, i64)>, ReplayError> {
     let most_a_step = batches_a_step(entries)?;
     let mut next = entries.range.next;
@@ -178,7 +178,7 @@ fn find_batch(
             // It would be here: numbers rise.
             return Ok(None);
         }
-        progress(Progress { phase: Phase::Journal, done: (entries.range.next - first) as u64, total });
+        progress(ReplayProgress { phase: Phase::Journal, done: (entries.range.next - first) as u64, total });
         next = first;
         // As many entries as there must be before the first batch that was seen, as long as it is behind the one that is looked for.
         let (Some(most_a_step), Some(mut seen)) = (most_a_step, earliest) else { continue };

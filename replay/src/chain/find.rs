@@ -7,7 +7,7 @@ use warptape_schemas::decode_signal;
 
 use super::slowest::first_signal;
 use crate::partition_reader::PartitionReader;
-use crate::{Phase, Progress, ReplayError, VerifyOptions, utc};
+use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions, utc};
 
 /// Symbols among which similar names are looked for.
 const KNOWN_MAX: usize = 10_000;
@@ -28,7 +28,7 @@ pub fn find_signal_of_symbol(
     options: &VerifyOptions,
     symbol: &str,
     at_ns: Option<i64>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<(i32, i64), ReplayError> {
     let topic = &options.sources.signals;
     let ranges = log.topic(topic)?.map(|info| info.offsets).unwrap_or_default();
@@ -50,7 +50,7 @@ pub fn find_signal_of_symbol(
         while let Some(record) = reader.next()? {
             done += 1;
             if done % PROGRESS_SIGNALS == 0 {
-                progress(Progress { phase: Phase::Outputs, done, total });
+                progress(ReplayProgress { phase: Phase::Outputs, done, total });
             }
             if record.key.as_deref() != Some(symbol.as_bytes()) {
                 continue;
@@ -77,7 +77,7 @@ fn newest(
     topic: &str,
     ranges: &[OffsetRange],
     symbol: &str,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Option<(i32, i64)>, ReplayError> {
     let mut best: Option<(i64, i32, i64)> = None;
     let mut done = 0;
@@ -97,7 +97,7 @@ fn newest(
                 }
             }
             done += (next - first) as u64;
-            progress(Progress { phase: Phase::Outputs, done, total });
+            progress(ReplayProgress { phase: Phase::Outputs, done, total });
             (next, length) = (first, length.saturating_mul(2));
         }
         // A symbol is in one partition, unless partitions were added.
@@ -112,7 +112,7 @@ fn not_found(
     topic: &str,
     ranges: &[OffsetRange],
     symbol: &str,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<ReplayError, ReplayError> {
     let mut done = 0;
     let total = ranges.iter().map(|range| (range.next - range.first) as u64).sum();
@@ -123,7 +123,7 @@ fn not_found(
         while let Some(record) = reader.next()? {
             done += 1;
             if done % PROGRESS_SIGNALS == 0 {
-                progress(Progress { phase: Phase::Outputs, done, total });
+                progress(ReplayProgress { phase: Phase::Outputs, done, total });
             }
             let key = record.key.as_deref().unwrap_or_default();
             if key == symbol.as_bytes() {

@@ -8,7 +8,7 @@ use warptape_schemas::journal::{Input, SealedPartition};
 use super::context::Context;
 use crate::entries::{Begin, Entries};
 use crate::history::{HistoryReader, Item, Transaction};
-use crate::{Phase, Progress, ReplayError};
+use crate::{Phase, ReplayError, ReplayProgress};
 
 /// Entries of the millisecond in which a transaction was sealed, and of the next one, that are looked through for it.
 const SAME_TIME_ENTRIES_MAX: usize = 100_000;
@@ -82,7 +82,7 @@ pub(crate) fn find_sealed_from<'j, 'l>(
 pub(crate) fn find_sealed_anywhere<'j, 'l>(
     journals: &'j [Entries<'l>],
     is_it: impl Fn(&SealedPartition) -> bool,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Option<(&'j Entries<'l>, FoundSeal)>, ReplayError> {
     let length = |entries: &Entries<'_>| (entries.range.next - entries.range.first) as u64;
     let total = journals.iter().map(length).sum();
@@ -93,7 +93,7 @@ pub(crate) fn find_sealed_anywhere<'j, 'l>(
         while let Some((offset, entry)) = reader.next()? {
             done += 1;
             if done % PROGRESS_ENTRIES == 0 {
-                progress(Progress { phase: Phase::Journal, done, total });
+                progress(ReplayProgress { phase: Phase::Journal, done, total });
             }
             if let Some(account) = account_of(&entry.input, &is_it) {
                 let sealed = (entries, FoundSeal { offset, sequence: entry.sequence, account });

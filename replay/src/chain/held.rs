@@ -5,7 +5,7 @@ use warptape_schemas::journal::LaneId;
 
 use super::facts::Chain;
 use super::waits::{Step, Wait};
-use crate::outside::utc;
+use crate::moment::utc;
 
 /// The argument, with a space before it, that names a partition of the journal where it is not the default.
 pub fn partition_argument(journal: i32) -> String {

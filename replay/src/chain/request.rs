@@ -17,7 +17,7 @@ use super::waits::{RequestTimes, Wait, request_waits};
 use crate::entries::Entries;
 use crate::history::{Item, Moment, Round, RoundEnd, Transaction};
 use crate::partition_reader::PartitionReader;
-use crate::{Phase, Progress, ReplayError, VerifyOptions};
+use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions};
 
 /// Results between two words on how far the search is.
 const PROGRESS_RESULTS: u64 = 1_024;
@@ -124,7 +124,7 @@ pub fn why_request(
     log: &dyn EventLog,
     options: &VerifyOptions,
     request_id: &str,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<RequestChain, ReplayError> {
     let found = find_result(log, options, request_id, progress)?;
     let journals = Entries::open_all(log, &options.journal)?;
@@ -256,7 +256,7 @@ fn find_result(
     log: &dyn EventLog,
     options: &VerifyOptions,
     request_id: &str,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Found, ReplayError> {
     let topic = &options.sources.risk_results;
     let ranges = log.topic(topic)?.map(|info| info.offsets).unwrap_or_default();
@@ -268,7 +268,7 @@ fn find_result(
         while let Some(record) = reader.next()? {
             done += 1;
             if done % PROGRESS_RESULTS == 0 {
-                progress(Progress { phase: Phase::Risk, done, total });
+                progress(ReplayProgress { phase: Phase::Risk, done, total });
             }
             if record.key.as_deref() != Some(request_id.as_bytes()) {
                 continue;

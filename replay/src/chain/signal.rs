@@ -16,7 +16,7 @@ use super::way::{Cause, Way, find_way};
 use crate::entries::Entries;
 use crate::history::{Batch, BatchEnd, SealedPart, Transaction};
 use crate::partition_reader::PartitionReader;
-use crate::{Progress, ReplayError, VerifyOptions};
+use crate::{ReplayError, ReplayProgress, VerifyOptions};
 
 /// Words on a commit whose time the journal does not tell.
 pub(crate) const NO_COMMIT: &str = "when it was committed: that it was is certain, since a journal has entries of committed transactions alone; \
@@ -31,7 +31,7 @@ pub fn why_signal(
     options: &VerifyOptions,
     partition: i32,
     offset: i64,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Chain, ReplayError> {
     let sources = &options.sources;
     let record = read_record(log, &sources.signals, partition, offset)?;

@@ -17,7 +17,7 @@ use super::waits::Wait;
 use crate::error::no_topic;
 use crate::history::{Ended, HistoryOptions, Item, SealedPart, Transaction, Window, read_history};
 use crate::partition_reader::{PartitionReader, RecordWindow};
-use crate::{OutputOptions, Progress, ReplayError, VerifyOptions};
+use crate::{OutputOptions, ReplayError, ReplayProgress, VerifyOptions};
 
 /// Signals that are listed at most: each keeps its transaction.
 pub const SLOWEST_MAX: usize = 10_000;
@@ -113,7 +113,7 @@ pub fn slowest(
     log: &dyn EventLog,
     options: &VerifyOptions,
     wanted: SlowestOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Slowest, ReplayError> {
     slowest_with(log, options, wanted, &mut |_| {}, progress)
 }
@@ -127,7 +127,7 @@ pub fn slowest_with(
     options: &VerifyOptions,
     wanted: SlowestOptions,
     seen: &mut dyn FnMut(Seen<'_>),
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Slowest, ReplayError> {
     let history = HistoryOptions {
         journal: options.journal.clone(),

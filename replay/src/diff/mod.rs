@@ -26,7 +26,7 @@ pub use side::{LaneWork, Latency, MeanWait, Side, Totals};
 
 use crate::about::modelled_from;
 use crate::difference::differences;
-use crate::{Progress, ReplayError, VerifyOptions};
+use crate::{ReplayError, ReplayProgress, VerifyOptions};
 
 /// What two runs differ in. Of each pair the first is of the run that is named first.
 #[derive(Clone, Debug, Serialize)]
@@ -75,7 +75,7 @@ impl Diff {
 ///
 /// # Errors
 /// If a log cannot be read, or has no journal.
-pub fn diff(sides: [DiffSide<'_>; 2], progress: &mut dyn FnMut(Progress)) -> Result<Diff, ReplayError> {
+pub fn diff(sides: [DiffSide<'_>; 2], progress: &mut dyn FnMut(ReplayProgress)) -> Result<Diff, ReplayError> {
     let [a, b] = sides;
     let modelled = [modelled_from(a.log)?, modelled_from(b.log)?];
     let parted = parted::parted(sides, modelled.iter().any(Option::is_some))?;

@@ -6,7 +6,7 @@ use warptape_schemas::{Describer, decode_signal, encode_signal};
 
 use super::{DiffSide, Unlike, unlike};
 use crate::partition_reader::PartitionReader;
-use crate::{Phase, Progress, ReplayError};
+use crate::{Phase, ReplayError, ReplayProgress};
 
 /// Signals between two words on how far the comparison is.
 const PROGRESS_SIGNALS: u64 = 4_096;
@@ -45,7 +45,7 @@ impl OutputsCompared {
 /// Compares all signals, those of a partition in order.
 pub(super) fn compare(
     sides: [DiffSide<'_>; 2],
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<OutputsCompared, ReplayError> {
     let [a, b] = sides;
     let ranges = [ranges(a)?, ranges(b)?];
@@ -59,7 +59,7 @@ pub(super) fn compare(
             let pair = (next(one)?, next(other)?);
             done += 1;
             if done % PROGRESS_SIGNALS == 0 {
-                progress(Progress { phase: Phase::Outputs, done: done.min(total), total });
+                progress(ReplayProgress { phase: Phase::Outputs, done: done.min(total), total });
             }
             let (one, other) = match pair {
                 (None, None) => break,

@@ -11,7 +11,7 @@ use super::DiffSide;
 use super::moved::Groups;
 use crate::chain::{Context, Seen, Slow, SlowestOptions, Step, row_waits, slowest_with};
 use crate::history::{Batch, BatchEnd, Item, Life, StayEnd, Window};
-use crate::{Progress, ReplayError};
+use crate::{ReplayError, ReplayProgress};
 
 /// Versions of the software that are listed.
 const VERSIONS_MAX: usize = 16;
@@ -119,7 +119,10 @@ pub(super) struct Reading {
 }
 
 /// Reads a run.
-pub(super) fn read(side: DiffSide<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Reading, ReplayError> {
+pub(super) fn read(
+    side: DiffSide<'_>,
+    progress: &mut dyn FnMut(ReplayProgress),
+) -> Result<Reading, ReplayError> {
     let mut fold = Fold::new(side.log.url());
     let wanted = SlowestOptions { count: SLOWEST, window: Window::default(), partition: None };
     let found = slowest_with(side.log, side.options, wanted, &mut |seen| fold.see(seen), progress)?;

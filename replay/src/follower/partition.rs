@@ -241,7 +241,7 @@ impl PartitionFollower {
         shelf: &Shelf,
         counts: &mut OutputCounts,
     ) -> Result<Option<(i64, Divergence)>, ReplayError> {
-        let place = Place { log, sources, partition, shelf };
+        let place = PartitionPlace { log, sources, partition, shelf };
         let is_one_run = |one: &Account, next: &Account| {
             is_same(&one.config, &next.config)
                 && one.fold == next.fold
@@ -261,7 +261,7 @@ impl PartitionFollower {
     }
 
     /// Goes on behind records that were given up: nothing of them is in any output.
-    fn pass_lost(&mut self, place: &Place<'_>, range: SealedRange) {
+    fn pass_lost(&mut self, place: &PartitionPlace<'_>, range: SealedRange) {
         let (topic, partition, from) =
             (&place.sources.ticks, place.partition, self.next.unwrap_or(range.first));
         if from < range.next {
@@ -274,7 +274,7 @@ impl PartitionFollower {
     /// Likewise, for transactions under one stage configuration.
     fn compare_run(
         &mut self,
-        place: &Place<'_>,
+        place: &PartitionPlace<'_>,
         run: &[Account],
         counts: &mut OutputCounts,
     ) -> Result<Option<(i64, Divergence)>, ReplayError> {
@@ -348,7 +348,7 @@ impl PartitionFollower {
     /// were removed.
     fn begin(
         &mut self,
-        place: &Place<'_>,
+        place: &PartitionPlace<'_>,
         account: &Account,
         next: i64,
         to: i64,
@@ -391,14 +391,14 @@ struct Begun {
 }
 
 /// A partition of a log, and how far its topics reach.
-struct Place<'a> {
+struct PartitionPlace<'a> {
     log: &'a dyn EventLog,
     sources: &'a OutputOptions,
     partition: i32,
     shelf: &'a Shelf,
 }
 
-impl Place<'_> {
+impl PartitionPlace<'_> {
     fn source(&self, topic: &str) -> TopicPartition {
         TopicPartition { topic: topic.to_owned(), partition: self.partition }
     }

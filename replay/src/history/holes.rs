@@ -5,7 +5,8 @@
 
 use warptape_schemas::journal::{Decision, Input};
 
-use super::items::{Hole, HoleCause, Moment};
+use super::items::{Hole, HoleCause};
+use crate::moment::Moment;
 
 /// Shorter silences are none: threads may wait for the processor.
 const HOLE_NS: i64 = 250_000_000;

@@ -8,14 +8,7 @@ use warptape_schemas::journal::{
     RejectReason, ReleaseCause, RunSlice, Scale, SealedPartition, Started, TaskArrived,
 };
 
-/// The entry at which something happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Moment {
-    /// Sequence of the entry.
-    pub sequence: i64,
-    /// Its time, ns since the epoch.
-    pub at_ns: i64,
-}
+use crate::moment::Moment;
 
 /// Something that is over, or that the history ends within.
 #[derive(Clone, Debug, PartialEq)]

@@ -32,11 +32,12 @@ use self::tasks::Tasks;
 
 pub use self::items::{
     Arrival, Assigned, Attempt, Batch, BatchEnd, BreakerChange, HeadroomChange, Hole, HoleCause, Item,
-    LaneChange, Level, LevelOf, Life, Moment, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay,
-    StayEnd, Transaction, Trigger, Unassigned, Wanted,
+    LaneChange, Level, LevelOf, Life, Part, Paused, Piece, Round, RoundEnd, SealedPart, Slice, Stay, StayEnd,
+    Transaction, Trigger, Unassigned, Wanted,
 };
 pub(crate) use self::window::HistoryReader;
-pub use self::window::{Bound, Ended, HistoryOptions, Window, read_history};
+pub use self::window::{Ended, HistoryOptions, read_history};
+pub use crate::moment::{Bound, Moment, Window};
 
 /// Batches in flight on a lane that are known of at a time. Schedulers have a few.
 const OPEN_BATCHES_MAX: usize = 1 << 16;

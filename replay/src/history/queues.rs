@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, SealedPartition};
 
-use super::items::{Arrival, Batch, Moment, Part, Paused, Piece, SealedPart, Stay, StayEnd};
+use super::items::{Arrival, Batch, Part, Paused, Piece, SealedPart, Stay, StayEnd};
+use crate::moment::Moment;
 
 /// Arrivals, and batches, of a partition that are kept until they are sealed. Engines stop reading long before.
 const UNSEALED_MAX: usize = 1 << 18;

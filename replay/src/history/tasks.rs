@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use warptape_schemas::journal::{LaneId, PartitionId, Reject, RunSlice, SliceDone, TaskArrived, TaskId};
 
-use super::items::{Item, Moment, Round, RoundEnd, Slice};
+use super::items::{Item, Round, RoundEnd, Slice};
+use crate::moment::Moment;
 
 /// Rounds that are open at a time. Schedulers know fewer tasks.
 const OPEN_ROUNDS_MAX: usize = 1 << 20;

@@ -6,44 +6,13 @@ use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::{PartitionId, Pause, Started};
 
-use super::{History, Item, Moment, Wanted};
+use super::{History, Item, Wanted};
 use crate::entries::{Begin, Entries, EntryReader};
-use crate::{Phase, Progress, ReplayError, outside};
+use crate::moment::{Bound, Moment, Window};
+use crate::{Phase, ReplayError, ReplayProgress, outside};
 
 /// Entries between two words on how far a reading is.
 const PROGRESS_ENTRIES: u64 = 4_096;
-
-/// An end of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// Entries of this time and later ones, ns since the epoch.
-    Time(i64),
-    /// This offset of the journal's partition and those behind it.
-    Offset(i64),
-    /// Entries of this sequence and later ones.
-    Sequence(i64),
-}
-
-/// What of the journals is looked at: from one bound, which belongs to it, to another, which does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
-    /// Where it begins; `None`: where the journal does.
-    pub from: Option<Bound>,
-    /// Where it ends; `None`: where the journal does.
-    pub to: Option<Bound>,
-}
-
-impl Window {
-    /// Whether it ends before it begins, or where, as far as bounds of the same kind tell.
-    pub fn is_backwards(&self) -> bool {
-        match (self.from, self.to) {
-            (Some(Bound::Time(from)), Some(Bound::Time(to)))
-            | (Some(Bound::Offset(from)), Some(Bound::Offset(to)))
-            | (Some(Bound::Sequence(from)), Some(Bound::Sequence(to))) => to <= from,
-            _ => false,
-        }
-    }
-}
 
 /// Which journals, and what of them.
 #[derive(Clone, Debug)]
@@ -76,7 +45,7 @@ pub fn read_history(
     log: &dyn EventLog,
     options: &HistoryOptions,
     each: &mut dyn FnMut(Ended, Item) -> Result<(), ReplayError>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<(), ReplayError> {
     let journals = match options.partition {
         Some(partition) => vec![Entries::open(log, &options.journal, partition)?],
@@ -116,11 +85,11 @@ pub fn read_history(
             seen += 1;
             if seen % PROGRESS_ENTRIES == 0 {
                 let done = done + (offset + 1 - first).max(0) as u64;
-                progress(Progress { phase: Phase::Journal, done, total });
+                progress(ReplayProgress { phase: Phase::Journal, done, total });
             }
         }
         done += (range.next - first).max(0) as u64;
-        progress(Progress { phase: Phase::Journal, done, total });
+        progress(ReplayProgress { phase: Phase::Journal, done, total });
     }
     Ok(())
 }

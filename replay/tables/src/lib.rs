@@ -25,7 +25,7 @@ use warptape_eventlog::{EventLog, LogError, TopicPartition};
 use warptape_replay::{ExportOptions, ExportProgress, PartitionReader, ReplayError, planned};
 
 pub use self::sink::{ROWS_MAX, TEXT_BYTES_DUE, TableFormat};
-pub use self::table::{Column, Kind, TABLES, Table, documented};
+pub use self::table::{Column, ColumnKind, TABLES, Table, documented};
 
 use self::journal::JournalTables;
 use self::latency::Latencies;

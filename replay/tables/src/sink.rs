@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 #[cfg(feature = "parquet")]
 use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties};
 
-use crate::table::{Kind, TABLES, Table};
+use crate::table::{ColumnKind, TABLES, Table};
 use crate::{TablesError, WrittenTable};
 
 /// Most rows of a row group, or of a record batch.
@@ -136,11 +136,11 @@ struct Sink {
 impl Sink {
     fn create(table: &'static Table, folder: &Path, format: TableFormat) -> Result<Self, TablesError> {
         let path = folder.join(format!("{}.{}", table.name, format.ending()));
-        let data_type = |kind: Kind| match kind {
-            Kind::Bool => DataType::Boolean,
-            Kind::Int => DataType::Int64,
-            Kind::Float => DataType::Float64,
-            Kind::Text => DataType::Utf8,
+        let data_type = |kind: ColumnKind| match kind {
+            ColumnKind::Bool => DataType::Boolean,
+            ColumnKind::Int => DataType::Int64,
+            ColumnKind::Float => DataType::Float64,
+            ColumnKind::Text => DataType::Utf8,
         };
         let fields = table
             .columns
@@ -162,10 +162,10 @@ impl Sink {
             }
         };
         let values = table.columns.iter().map(|column| match column.kind {
-            Kind::Bool => Values::Bool(BooleanBuilder::new()),
-            Kind::Int => Values::Int(Int64Builder::new()),
-            Kind::Float => Values::Float(Float64Builder::new()),
-            Kind::Text => Values::Text(StringBuilder::new()),
+            ColumnKind::Bool => Values::Bool(BooleanBuilder::new()),
+            ColumnKind::Int => Values::Int(Int64Builder::new()),
+            ColumnKind::Float => Values::Float(Float64Builder::new()),
+            ColumnKind::Text => Values::Text(StringBuilder::new()),
         });
         let values = values.collect();
         Ok(Self { table, path, schema, writer, values, rows: 0, text_bytes: 0, written: 0 })

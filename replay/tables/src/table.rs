@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// True or false.
     Bool,
     /// 64-bit integers.
@@ -16,7 +16,7 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
+impl ColumnKind {
     fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -33,7 +33,7 @@ pub struct Column {
     /// Its name, with its unit last.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Whether it may be null.
     pub is_nullable: bool,
     /// What it says.
@@ -51,32 +51,32 @@ pub struct Table {
     pub columns: &'static [Column],
 }
 
-const fn column(name: &'static str, kind: Kind, is_nullable: bool, words: &'static str) -> Column {
+const fn column(name: &'static str, kind: ColumnKind, is_nullable: bool, words: &'static str) -> Column {
     Column { name, kind, is_nullable, words }
 }
 
 const fn maybe_bool(name: &'static str, words: &'static str) -> Column {
-    column(name, Kind::Bool, true, words)
+    column(name, ColumnKind::Bool, true, words)
 }
 
 const fn int(name: &'static str, words: &'static str) -> Column {
-    column(name, Kind::Int, false, words)
+    column(name, ColumnKind::Int, false, words)
 }
 
 const fn maybe_int(name: &'static str, words: &'static str) -> Column {
-    column(name, Kind::Int, true, words)
+    column(name, ColumnKind::Int, true, words)
 }
 
 const fn maybe_float(name: &'static str, words: &'static str) -> Column {
-    column(name, Kind::Float, true, words)
+    column(name, ColumnKind::Float, true, words)
 }
 
 const fn text(name: &'static str, words: &'static str) -> Column {
-    column(name, Kind::Text, false, words)
+    column(name, ColumnKind::Text, false, words)
 }
 
 const fn maybe_text(name: &'static str, words: &'static str) -> Column {
-    column(name, Kind::Text, true, words)
+    column(name, ColumnKind::Text, true, words)
 }
 
 /// Signals.
@@ -94,8 +94,8 @@ pub(crate) const SIGNALS: Table = Table {
         int("bar_end_ns", "end of the bar, event time"),
         int("source_offset", "offset of the tick record that caused it"),
         int("source_index", "row of the tick in that record"),
-        column("value", Kind::Float, false, "what crossed; the close for a bar"),
-        column("threshold", Kind::Float, false, "what it crossed; 0 for a bar"),
+        column("value", ColumnKind::Float, false, "what crossed; the close for a bar"),
+        column("threshold", ColumnKind::Float, false, "what it crossed; 0 for a bar"),
         maybe_int(
             "open_e9",
             "first price of the bar, in 1e-9; null where the signal has no bar, or `exact` has the prices",

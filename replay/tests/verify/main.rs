@@ -20,7 +20,7 @@ mod versions;
 mod why;
 
 use warptape_eventlog::{EventLog, Record};
-use warptape_replay::{OutputOptions, Phase, Progress, ReplayError, Report, VerifyOptions, verify};
+use warptape_replay::{OutputOptions, Phase, ReplayError, ReplayProgress, Report, VerifyOptions, verify};
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::Input;
 
@@ -63,7 +63,7 @@ fn an_unchanged_run_is_identical() {
             format!("{} decisions, {} signals: identical", report.decisions, outputs.signals)
         );
         let last = |phase| seen.iter().rfind(|progress| progress.phase == phase).copied();
-        let done = |phase, total| Some(Progress { phase, done: total, total });
+        let done = |phase, total| Some(ReplayProgress { phase, done: total, total });
         assert_eq!(last(Phase::Journal), done(Phase::Journal, report.entries));
         assert_eq!(last(Phase::Outputs), done(Phase::Outputs, outputs.tick_records));
         let alone = verified(&recording.log, &journal_only()).unwrap();

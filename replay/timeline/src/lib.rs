@@ -24,7 +24,7 @@ use std::io;
 use serde::Serialize;
 use warptape_eventlog::{EventLog, LogError};
 use warptape_replay::history::{Ended, HistoryOptions, Window, read_history};
-use warptape_replay::{Progress, ReplayError};
+use warptape_replay::{ReplayError, ReplayProgress};
 
 pub use self::timeline::Timeline;
 
@@ -66,7 +66,7 @@ pub fn write_timeline(
     log: &dyn EventLog,
     out: impl io::Write,
     options: &HistoryOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> Result<Drawn, TimelineError> {
     let is_window = options.window != Window::default();
     let mut timeline = Timeline::new(out, is_window);

@@ -59,12 +59,12 @@ pub(crate) enum Overlap {
 pub(crate) struct Tracks {
     process: u64,
     devices: BTreeMap<LaneId, String>,
-    rows: BTreeMap<Of, Vec<Row>>,
+    rows: BTreeMap<Of, Vec<TrackRow>>,
     count: usize,
 }
 
 /// Slices that do not overlap.
-struct Row {
+struct TrackRow {
     uuid: u64,
     /// When the last slice ended.
     free_ns: i64,
@@ -133,7 +133,7 @@ impl Tracks {
             return Ok(None);
         }
         let rows = self.rows.get_mut(&of).expect("it has a row by now");
-        let fits = |row: &&mut Row| overlap == Overlap::Never || row.free_ns <= span.begin_ns;
+        let fits = |row: &&mut TrackRow| overlap == Overlap::Never || row.free_ns <= span.begin_ns;
         // Of the rows that are free the one that was in use last, so that few are needed.
         let best = rows.iter_mut().filter(fits).max_by_key(|row| row.free_ns);
         if let Some(row) = best {
@@ -179,7 +179,7 @@ impl Tracks {
             description: Some(description(of).to_owned()),
             ..TrackDescriptor::default()
         })?;
-        self.rows.entry(of).or_default().push(Row { uuid, free_ns: 0 });
+        self.rows.entry(of).or_default().push(TrackRow { uuid, free_ns: 0 });
         Ok(Some(uuid))
     }
 

@@ -24,7 +24,7 @@ fn number(counter: usize) -> u64 {
 }
 
 fn layer(inputs: usize, outputs: usize) -> Layer {
-    let row = |output: usize| Row {
+    let row = |output: usize| WeightsRow {
         bias: 0,
         shift: 7,
         weights: (0..inputs).map(|input| number(output * inputs + input) as u8 as i8 / 2).collect(),

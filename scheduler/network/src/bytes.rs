@@ -11,7 +11,7 @@
 
 use crate::error::NetworkError;
 use crate::improved::Improved;
-use crate::layer::{Layer, Row};
+use crate::layer::{Layer, WeightsRow};
 use crate::network::Architecture;
 use crate::paper::Paper;
 
@@ -45,7 +45,7 @@ pub(crate) fn write(architecture: &Architecture) -> Vec<u8> {
         [layer.inputs(), layer.outputs()]
             .into_iter()
             .for_each(|width| bytes.extend((width as u16).to_le_bytes()));
-        for Row { bias, shift, weights } in layer.rows() {
+        for WeightsRow { bias, shift, weights } in layer.rows() {
             bytes.extend(bias.to_le_bytes());
             bytes.push(shift);
             bytes.extend(weights.iter().map(|weight| *weight as u8));
@@ -104,7 +104,7 @@ impl Reader<'_> {
             let [shift] = self.take()?;
             let (weights, rest) = self.rest.split_at_checked(inputs).ok_or(NetworkError::Damaged)?;
             self.rest = rest;
-            Ok(Row { bias, shift, weights: weights.iter().map(|weight| *weight as i8).collect() })
+            Ok(WeightsRow { bias, shift, weights: weights.iter().map(|weight| *weight as i8).collect() })
         };
         let rows = (0..outputs).map(row).collect::<Result<Vec<_>, NetworkError>>()?;
         Layer::new(inputs, &rows)

@@ -16,7 +16,7 @@ const SCORE_BITS_MORE: u32 = SCORE_FRACTION_BITS - ONE.trailing_zeros();
 
 /// What makes one output of a layer: `(bias + Σ weight × input) × 2^-shift`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct WeightsRow {
     /// In units of weight × activation.
     pub bias: i32,
     /// Bits by which the sum is shifted right, rounding to the nearest; [`SHIFT_MAX`] at most.
@@ -40,7 +40,7 @@ impl Layer {
     ///
     /// # Errors
     /// A row has another number of weights, there are too many rows or none, a shift is too large, or a sum could leave 32 bits.
-    pub fn new(inputs: usize, rows: &[Row]) -> Result<Self, NetworkError> {
+    pub fn new(inputs: usize, rows: &[WeightsRow]) -> Result<Self, NetworkError> {
         if !(1..=WIDTH_MAX).contains(&inputs) || !(1..=WIDTH_MAX).contains(&rows.len()) {
             return Err(NetworkError::Width { inputs, outputs: rows.len() });
         }
@@ -68,8 +68,8 @@ impl Layer {
     }
 
     /// Its rows.
-    pub fn rows(&self) -> Vec<Row> {
-        let row = |output: usize| Row {
+    pub fn rows(&self) -> Vec<WeightsRow> {
+        let row = |output: usize| WeightsRow {
             bias: self.biases[output],
             shift: self.shifts[output],
             weights: self.weights_of(output).iter().map(|weight| *weight as i8).collect(),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn layer(bias: i32, shift: u8, weights: &[i8]) -> Result<Layer, NetworkError> {
-        Layer::new(weights.len(), &[Row { bias, shift, weights: weights.to_vec() }])
+        Layer::new(weights.len(), &[WeightsRow { bias, shift, weights: weights.to_vec() }])
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         assert!(matches!(layer(0, 25, &[1]), Err(NetworkError::Shift { output: 0, shift: 25 })));
         assert!(matches!(layer(0, 0, &[]), Err(NetworkError::Width { .. })));
         assert!(matches!(Layer::new(1, &[]), Err(NetworkError::Width { .. })));
-        let rows = [1, 2].map(|inputs| Row { bias: 0, shift: 0, weights: vec![1; inputs] });
+        let rows = [1, 2].map(|inputs| WeightsRow { bias: 0, shift: 0, weights: vec![1; inputs] });
         assert!(matches!(Layer::new(1, &rows), Err(NetworkError::Width { inputs: 2, outputs: 2 })));
     }
 }

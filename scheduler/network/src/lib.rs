@@ -29,7 +29,7 @@ pub use bytes::BYTES_MAX;
 pub use error::NetworkError;
 pub use features::{Features, LANE_FEATURES, TASK_FEATURES};
 pub use improved::Improved;
-pub use layer::{ACTIVATION_MAX, Layer, ONE, Row, SCORE_FRACTION_BITS, SHIFT_MAX, WIDTH_MAX};
+pub use layer::{ACTIVATION_MAX, Layer, ONE, SCORE_FRACTION_BITS, SHIFT_MAX, WIDTH_MAX, WeightsRow};
 pub use network::{Architecture, Network};
 pub use paper::{CONVOLUTION_LANES, Paper, paper_inputs};
 pub use state::{KIND_BUCKETS, LANES_MAX, LaneState, PRIORITIES, TaskState, WINDOWS, kind_bucket};

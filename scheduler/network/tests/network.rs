@@ -18,7 +18,7 @@ impl Numbers {
     }
 
     fn layer(&mut self, inputs: usize, outputs: usize) -> Layer {
-        let row = |_| Row {
+        let row = |_| WeightsRow {
             bias: self.below(1 << 18) as i32 - (1 << 17),
             shift: 6 + self.below(3) as u8,
             weights: (0..inputs).map(|_| self.below(256) as u8 as i8).collect(),
@@ -64,13 +64,13 @@ impl Numbers {
 }
 
 /// A dense layer with nothing saved: each sum by itself, in 64 bits.
-fn slowly(row: &Row, inputs: &[i64]) -> i64 {
+fn slowly(row: &WeightsRow, inputs: &[i64]) -> i64 {
     let pairs = row.weights.iter().zip(inputs);
     i64::from(row.bias) + pairs.map(|(weight, input)| i64::from(*weight) * input).sum::<i64>()
 }
 
 fn hidden(layer: &Layer, inputs: &[i64]) -> Vec<i64> {
-    let activation = |row: &Row| {
+    let activation = |row: &WeightsRow| {
         let half = if row.shift == 0 { 0 } else { 1 << (row.shift - 1) };
         ((slowly(row, inputs) + half) >> row.shift).clamp(0, 32_767)
     };

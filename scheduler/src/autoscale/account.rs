@@ -4,7 +4,7 @@ use warptape_events::journal::{AutoscalePolicy, ScaleReason};
 
 use super::forecast::Seen;
 use super::{Autoscaler, Figures, LANES_E6_MAX, horizon, load_e6, load_that_counts};
-use crate::explain::{Account, Comparison, Instead};
+use crate::account::{Account, Comparison, Instead};
 
 impl Autoscaler {
     /// Why so many lanes are wanted after a window, which is not judged yet.

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use warptape_events::journal::{AutoscaleConfig, Decision, Scale};
 
 use super::{Autoscaler, Figures, Wish};
+use crate::account::Account;
 use crate::config::{ConfigMistake, DURATION_NS_MAX, mistake};
-use crate::explain::Account;
 use crate::life::Life;
 use crate::service::Serving;
 use crate::state_hash::{Component, StateHash, hash_component};

@@ -3,7 +3,7 @@
 use warptape_events::journal::{Breaker, BreakerReason, BreakerState, Headroom};
 
 use super::{COOL_SAMPLES, LaneBreaker, SLOW_BATCHES, SLOW_PROBES, withheld_percent};
-use crate::explain::{Account, Comparison, Instead};
+use crate::account::{Account, Comparison, Instead};
 use crate::lanes::Lane;
 use crate::life::Life;
 use crate::service::weight_of;

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use warptape_events::journal::{BreakerState, ExclusionReason, GroupIndex, LaneId, PartitionId};
 
-use super::{Choice, lane_choices};
+use super::lane_choices;
+use crate::account::Choice;
 use crate::dispatch::{self, NextBatch};
 use crate::machine::Scheduler;
 use crate::partitions::GroupKey;

@@ -2,7 +2,8 @@
 
 use warptape_events::journal::{Decision, Input, Shadow, TaskArrived};
 
-use super::{Account, Choice, Otherwise, Subject, lane_choice, term};
+use super::{lane_choice, term};
+use crate::account::{Account, Choice, Otherwise, Subject};
 use crate::error::StepError;
 use crate::life::Life;
 use crate::machine::Scheduler;

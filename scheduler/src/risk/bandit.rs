@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use warptape_events::journal::{FellBack, LaneId, TaskClass, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::explain::Account;
+use crate::account::Account;
 use crate::log2::{log2_16, milli};
 use crate::policy::task::{LaneView, linucb};
 use crate::state_hash::{Component, StateHash, hash_component};

@@ -32,7 +32,7 @@ pub(crate) struct Due {
 /// Tasks that may be taken from: by kind where the policy chooses among kinds, otherwise all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queue {
-    kinds: BTreeMap<Name, Kind>,
+    kinds: BTreeMap<Name, KindQueue>,
 }
 
 /// For each lane a queue of the tasks with units that it alone may take.
@@ -62,7 +62,7 @@ impl Head<'_> {
 
 /// Tasks of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Kind {
+struct KindQueue {
     /// Tenants that have tasks here.
     turns: BTreeSet<Turn>,
     tasks: BTreeMap<(TaskClass, Name), BTreeSet<Due>>,
@@ -194,7 +194,7 @@ impl Queue {
     /// The least quanta that a task of a tenant here has had.
     pub(crate) fn quanta(&self, class: TaskClass, tenant: &Name) -> Option<i64> {
         let account = (class, tenant.clone());
-        let of_kind = |kind: &Kind| kind.tasks.get(&account)?.first().map(|due| due.quanta);
+        let of_kind = |kind: &KindQueue| kind.tasks.get(&account)?.first().map(|due| due.quanta);
         self.kinds.values().filter_map(of_kind).min()
     }
 
@@ -230,7 +230,7 @@ impl Queue {
     }
 }
 
-impl Kind {
+impl KindQueue {
     fn head<'a>(&'a self, name: &'a Name, class: TaskClass) -> Option<Head<'a>> {
         let least = Turn { class, service_ns: i64::MIN, tenant: Name::default() };
         let turn = self.turns.range(least..).next().filter(|turn| turn.class == class)?;

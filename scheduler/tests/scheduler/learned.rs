@@ -8,7 +8,7 @@ use crate::draws::Draws;
 use crate::script::{assigned, config, started, task};
 
 fn layer(draws: &mut Draws, inputs: usize, outputs: usize) -> Layer {
-    let row = |_| Row {
+    let row = |_| WeightsRow {
         bias: draws.range(-1 << 17, 1 << 17) as i32,
         shift: draws.range(6, 8) as u8,
         weights: (0..inputs).map(|_| draws.range(-128, 127) as i8).collect(),

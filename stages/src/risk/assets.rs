@@ -6,7 +6,7 @@ use warptape_kernels::portfolio::realised_volatilities;
 use warptape_kernels::pricing::AssetMarket;
 
 use super::matrices::CommonSamples;
-use super::rounds::Kind;
+use super::rounds::ProblemKind;
 use super::{MarketOf, bad, check_count, check_length};
 use crate::SymbolMarket;
 
@@ -38,7 +38,7 @@ pub(super) struct Resolved {
 
 impl Resolved {
     /// Gives every asset of a problem its numbers.
-    pub(super) fn of(kind: &dyn Kind, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
+    pub(super) fn of(kind: &dyn ProblemKind, market_of: MarketOf<'_>) -> Result<Self, RiskError> {
         let wants_samples = matches!(kind.matrix(), Some(Matrix::Market(_)));
         check_count("problem.assets", kind.assets().len(), 0..=ASSETS_MAX)?;
         let leaves_out = kind.has_rows();

@@ -10,7 +10,7 @@ use warptape_kernels::device::{Device, DeviceError};
 use warptape_kernels::pricing::{
     AmericanGreekSimulation, AmericanSimulation, AssetGreeks, BasketGreekEstimate, BasketGreekSimulation,
     BasketSimulation, BasketSpec, BlockSums, Contract, Estimate, GreekEstimate, GreekSimulation, GreekSums,
-    Measured, Precision, Progress, Simulation, StopRule,
+    Measured, Precision, Simulation, StopDecision, StopRule,
 };
 
 use super::american;
@@ -153,7 +153,7 @@ impl BlockRound {
     /// The first round.
     pub fn first(paths: Arc<Paths>, limits: BlockLimits, told: Arc<Told>) -> Self {
         let blocks = match limits.stop.map(|stop| stop.progress(0, |_| f64::INFINITY)) {
-            Some(Progress::Until(blocks)) => blocks,
+            Some(StopDecision::Until(blocks)) => blocks,
             _ => limits.blocks_max,
         };
         Self { paths, limits, told, blocks: 0..blocks, before: Sums::default() }
@@ -233,7 +233,7 @@ impl Round for BlockRound {
         let error = if is_known { result.standard_error } else { f64::INFINITY };
         match stop.map(|stop| stop.progress(done, |_| error)) {
             // Of fewer blocks the error was too great in the round before.
-            Some(Progress::Until(blocks)) if blocks > done => Next::Round(Box::new(Self {
+            Some(StopDecision::Until(blocks)) if blocks > done => Next::Round(Box::new(Self {
                 paths: self.paths.clone(),
                 limits: self.limits,
                 told: self.told.clone(),

@@ -17,7 +17,7 @@ use super::assets::Resolved;
 use super::bad_rows::BadRows;
 use super::options::{OPTIONS_MAX, Terms, asset_of, value, value_of, without_value};
 use super::portfolio::{instrument_of, judged};
-use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
+use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round, places};
 use super::{check_count, check_length, cost};
 
 /// Bytes that a contract takes, with the values that are found of it.
@@ -27,7 +27,7 @@ const ID_BYTES_MAX: usize = 64;
 /// Contracts in closed form at the cost of an American option.
 const AMERICAN_COST: usize = 1_000;
 
-impl Kind for Contracts {
+impl ProblemKind for Contracts {
     fn assets(&self) -> &[Asset] {
         &self.assets
     }

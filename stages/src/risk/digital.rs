@@ -9,10 +9,10 @@ use warptape_kernels::pricing::{Digitals, Greeks};
 
 use super::assets::Resolved;
 use super::options::{OPTIONS_MAX, ReadOptions, asset_of, of_option};
-use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
+use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round, places};
 use super::{check_count, cost};
 
-impl Kind for DigitalOptions {
+impl ProblemKind for DigitalOptions {
     fn assets(&self) -> &[Asset] {
         &self.assets
     }

@@ -12,7 +12,7 @@ use warptape_kernels::portfolio::{Covariance, exponential_on_device};
 use super::assets::Resolved;
 use super::matrices::{MarketReturns, of_matrix, symmetric};
 use super::optimisation::{ASSETS_MAX, MeanVariance, Objective, OptimisationError};
-use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round};
+use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round};
 use super::{bad, check_count, cost};
 
 /// Assets of a request at most: its weights are one unit, and the solver takes time as the cube of them.
@@ -21,7 +21,7 @@ const _: () = assert!(UNIT_ASSETS_MAX <= ASSETS_MAX);
 
 const COVARIANCE: &str = "problem.covariance";
 
-impl Kind for OptimisationProblem {
+impl ProblemKind for OptimisationProblem {
     fn assets(&self) -> &[Asset] {
         &self.assets
     }

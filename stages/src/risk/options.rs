@@ -12,7 +12,7 @@ use warptape_kernels::pricing::{AssetMarket, Greeks, Options, ParameterError, im
 
 use super::assets::Resolved;
 use super::bad_rows::BadRows;
-use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
+use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round, places};
 use super::{bad, check_count, cost};
 
 /// Options of a request at most: their values have to fit into a record.
@@ -56,7 +56,7 @@ impl Terms {
     }
 }
 
-impl Kind for OptionValues {
+impl ProblemKind for OptionValues {
     fn assets(&self) -> &[Asset] {
         &self.assets
     }
@@ -154,7 +154,7 @@ pub(super) fn value(number: f64) -> OptionValue {
     }
 }
 
-impl Kind for ImpliedVolatilities {
+impl ProblemKind for ImpliedVolatilities {
     fn assets(&self) -> &[Asset] {
         &self.assets
     }

@@ -24,7 +24,7 @@ use warptape_kernels::pricing::{AmericanError, AmericanOption, AssetMarket};
 
 use super::assets::{ANY_MARKET, Resolved};
 use super::bad_rows::BadRows;
-use super::rounds::{Kind, Next, Partial, Plan, Round};
+use super::rounds::{Next, Partial, Plan, ProblemKind, Round};
 use super::{bad as bad_parameter, check_count, check_length, cost};
 use measures::{Measure, tail_of};
 use settling::SettlingRound;
@@ -54,7 +54,7 @@ const NAME_BYTES_MAX: usize = 64;
 /// Scenarios of a unit.
 const UNIT_SCENARIOS: u64 = 64;
 
-impl Kind for PortfolioProblem {
+impl ProblemKind for PortfolioProblem {
     fn assets(&self) -> &[Asset] {
         &self.assets
     }

@@ -30,7 +30,7 @@ const OPTION_NUMBERS: usize = 8;
 pub(super) const LONG_NUMBERS: usize = 4_096;
 
 /// A kind of risk problem.
-pub(super) trait Kind {
+pub(super) trait ProblemKind {
     /// Its assets, by which the market is asked.
     fn assets(&self) -> &[Asset];
 

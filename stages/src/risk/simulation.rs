@@ -14,13 +14,13 @@ use super::american::{self, RuleRound};
 use super::assets::Resolved;
 use super::blocks::{BlockLimits, BlockRound, GREEK_NUMBERS, Paths, Told};
 use super::matrices::{self, MarketReturns, of_matrix};
-use super::rounds::{Kind, Plan, Round};
+use super::rounds::{Plan, ProblemKind, Round};
 use super::{bad, check_count, early_exercise};
 
 /// Samples of a request at most, times what is summed of each: sums of blocks are kept until the end, and added by who waits for it.
 const NUMBERS_MAX: i64 = 1 << 28;
 
-impl Kind for SimulationProblem {
+impl ProblemKind for SimulationProblem {
     fn assets(&self) -> &[Asset] {
         &self.assets
     }

@@ -10,7 +10,7 @@ use warptape_kernels::sweep::{
 };
 
 use super::assets::Resolved;
-use super::rounds::{DeviceRisk, Kind, Next, Partial, Plan, Round, places};
+use super::rounds::{DeviceRisk, Next, Partial, Plan, ProblemKind, Round, places};
 use super::{bad, check_count, cost};
 
 /// Rules of a request at most: their cells have to fit into a record.
@@ -22,7 +22,7 @@ const COST_BARS: usize = 64;
 /// Symbols of a request at most.
 const SYMBOLS_MAX: usize = 10_000;
 
-impl Kind for SweepProblem {
+impl ProblemKind for SweepProblem {
     fn assets(&self) -> &[Asset] {
         &[]
     }

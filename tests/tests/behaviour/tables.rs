@@ -158,10 +158,10 @@ fn tables_hold_what_the_log_holds() {
         let (one, other) = (Read::parquet(&to, table.name), Read::arrow(&arrow, table.name));
         for column in table.columns {
             let same = match column.kind {
-                warptape_tables::Kind::Bool => one.bools(column.name) == other.bools(column.name),
-                warptape_tables::Kind::Int => one.ints(column.name) == other.ints(column.name),
-                warptape_tables::Kind::Float => one.floats(column.name) == other.floats(column.name),
-                warptape_tables::Kind::Text => one.texts(column.name) == other.texts(column.name),
+                warptape_tables::ColumnKind::Bool => one.bools(column.name) == other.bools(column.name),
+                warptape_tables::ColumnKind::Int => one.ints(column.name) == other.ints(column.name),
+                warptape_tables::ColumnKind::Float => one.floats(column.name) == other.floats(column.name),
+                warptape_tables::ColumnKind::Text => one.texts(column.name) == other.texts(column.name),
             };
             assert!(same, "{} of {}", column.name, table.name);
         }

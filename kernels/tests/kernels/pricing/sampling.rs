@@ -3,7 +3,7 @@
 use warptape_kernels::Isa;
 use warptape_kernels::pricing::{
     BLOCK_SAMPLES, BasketSimulation, BasketSpec, BlockSums, Contract, Estimate, GreekSimulation, Precision,
-    Progress, SOBOL_REPLICATES, STOP_BLOCKS_FIRST, Sampling, Simulation, SimulationSpec, StopRule,
+    SOBOL_REPLICATES, STOP_BLOCKS_FIRST, Sampling, Simulation, SimulationSpec, StopDecision, StopRule,
 };
 
 use super::basket;
@@ -174,8 +174,8 @@ fn a_simulation_stops_when_it_is_exact_enough() {
         let enough = loop {
             let blocks = sums.len() as u64;
             match rule.progress(blocks, |blocks| delta(&sums, blocks).standard_error) {
-                Progress::Enough(blocks) => break blocks,
-                Progress::Until(more) => simulation.run(Isa::detect(), blocks..more, &mut sums),
+                StopDecision::Enough(blocks) => break blocks,
+                StopDecision::Until(more) => simulation.run(Isa::detect(), blocks..more, &mut sums),
             }
         };
         assert!(delta(&sums, enough).standard_error <= rule.standard_error);
@@ -183,6 +183,6 @@ fn a_simulation_stops_when_it_is_exact_enough() {
         let before = sums.len() as u64;
         simulation.run(Isa::detect(), before..before + 100, &mut sums);
         let again = rule.progress(before + 100, |blocks| delta(&sums, blocks).standard_error);
-        assert_eq!(again, Progress::Enough(enough));
+        assert_eq!(again, StopDecision::Enough(enough));
     }
 }

@@ -1,7 +1,7 @@
 //! Recordings: which tasks came when.
 
 use super::{FileError, UNITS_PER_S, class_of, is_positive};
-use crate::workload::{Arrival, Kind, Process, Sizes, Tenant, Workload};
+use crate::workload::{Arrival, Process, Sizes, TaskKind, Tenant, Workload};
 
 /// Columns of a recording.
 pub const TRACE_COLUMNS: &str = "time_s,kind,size_s,class,tenant,deadline_s";
@@ -15,7 +15,7 @@ pub fn trace(text: &str) -> Result<Workload, FileError> {
     if header != TRACE_COLUMNS {
         return Err(at(1, format!("the columns are {header:?}; they must be {TRACE_COLUMNS:?}")));
     }
-    let (mut kinds, mut tenants): (Vec<Kind>, Vec<Tenant>) = (Vec::new(), Vec::new());
+    let (mut kinds, mut tenants): (Vec<TaskKind>, Vec<Tenant>) = (Vec::new(), Vec::new());
     let (mut arrivals, mut work_s, mut last_s): (Vec<Arrival>, Vec<f64>, f64) = (Vec::new(), Vec::new(), 0.0);
     for (line, text) in lines.filter(|(_, text)| !text.trim().is_empty()) {
         let cells: Vec<_> = text.trim().split(',').collect();
@@ -42,7 +42,7 @@ pub fn trace(text: &str) -> Result<Workload, FileError> {
         }
         let class = class_of("class", class).map_err(|error| at(line, error.to_string()))?;
         let kind = kinds.iter().position(|known| known.name == kind).unwrap_or_else(|| {
-            let kind = Kind {
+            let kind = TaskKind {
                 name: kind.to_owned(),
                 share: 0.0,
                 mean_s: 0.0,

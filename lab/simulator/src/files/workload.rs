@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{FileError, SIZE_S_MAX, TicksFile, UNITS_PER_S, class_of, is_positive, number};
-use crate::workload::{Burst, Closed, Diurnal, Kind, Process, Sizes, Tenant, Workload};
+use crate::workload::{Burst, Closed, Diurnal, Process, Sizes, TaskKind, Tenant, Workload};
 
 /// Most tasks of a run.
 const TASKS_MAX: usize = 10_000_000;
@@ -153,7 +153,7 @@ impl WorkloadFile {
 }
 
 impl KindFile {
-    fn kind(&self, shares: f64) -> Result<Kind, FileError> {
+    fn kind(&self, shares: f64) -> Result<TaskKind, FileError> {
         let field = |field: &str| format!("{field} of the kind {}", self.name);
         number(field("share"), self.share, is_positive(self.share), "above 0")?;
         number(field("mean_s"), self.mean_s, is_positive(self.mean_s), "above 0, up to a day")?;
@@ -165,7 +165,7 @@ impl KindFile {
                 return Err(FileError::Word { field, found, allowed: "exponential, fixed" });
             }
         };
-        Ok(Kind {
+        Ok(TaskKind {
             name: self.name.clone(),
             share: self.share / shares,
             mean_s: self.mean_s,

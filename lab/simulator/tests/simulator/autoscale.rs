@@ -3,8 +3,8 @@
 use warptape_events::journal::{AutoscaleConfig, AutoscalePolicy, ControlCommand, Input, LaneId};
 use warptape_simulator::figures::{self, Row};
 use warptape_simulator::{
-    Autoscale, Class, Diurnal, Failure, Fleet, Kind, Options, Outage, Outcome, Process, Scaling, Workload,
-    run, run_observed,
+    Autoscale, Class, Diurnal, Failure, Fleet, Options, Outage, Outcome, Process, Scaling, TaskKind,
+    Workload, run, run_observed,
 };
 
 const S: i64 = 1_000_000_000;
@@ -32,7 +32,7 @@ fn config() -> AutoscaleConfig {
 /// Tasks of two seconds for one lane each, which come in days of twenty minutes.
 fn days(number: usize, load: f64) -> Workload {
     let mut workload = Workload::three_kinds(load, (number as f64 * 1_200.0 * 8.0 * load / 2.0) as usize);
-    let kind = Kind { share: 1.0, mean_s: 2.0, divisible: false, ..workload.kinds[0].clone() };
+    let kind = TaskKind { share: 1.0, mean_s: 2.0, divisible: false, ..workload.kinds[0].clone() };
     workload.kinds = vec![kind];
     workload.process = Process::Diurnal(Diurnal { period_s: 1_200.0, swing: 0.8 });
     workload.deadline_factor = Some(5.0);

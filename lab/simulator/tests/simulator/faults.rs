@@ -3,13 +3,14 @@
 use warptape_events::journal::Decision;
 use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::{
-    Class, Failure, Fleet, Kind, Options, Outage, Outcome, Sizes, Throttling, Workload, run, run_observed,
+    Class, Failure, Fleet, Options, Outage, Outcome, Sizes, TaskKind, Throttling, Workload, run, run_observed,
 };
 
 /// Two lanes that share tasks of ten seconds each, a few of them.
 fn two_lanes(tasks: usize, divisible: bool) -> (Fleet, Workload) {
     let mut workload = Workload::three_kinds(0.5, tasks);
-    let kind = Kind { share: 1.0, mean_s: 10.0, sizes: Sizes::Fixed, divisible, ..workload.kinds[0].clone() };
+    let kind =
+        TaskKind { share: 1.0, mean_s: 10.0, sizes: Sizes::Fixed, divisible, ..workload.kinds[0].clone() };
     workload.kinds = vec![kind];
     (Fleet { classes: vec![Class::new("all", 2, &[1.0])], ..Fleet::default() }, workload)
 }

@@ -2,7 +2,7 @@
 
 use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::{
-    Burst, Class, Closed, Fleet, Interval, Kind, Options, Outcome, Process, Sizes, Tenant, Workload,
+    Burst, Class, Closed, Fleet, Interval, Options, Outcome, Process, Sizes, TaskKind, Tenant, Workload,
     clairvoyant, interval, jain, run,
 };
 
@@ -31,7 +31,7 @@ fn by_recursion(fleet: &Fleet, workload: &Workload, seed: u64) -> f64 {
 
 fn one_kind(lanes: usize, mean_s: f64, load: f64, tasks: usize) -> (Fleet, Workload) {
     let class = Class::new("all", lanes, &[1.0]);
-    let kind = Kind { mean_s, share: 1.0, ..Workload::three_kinds(load, tasks).kinds[0].clone() };
+    let kind = TaskKind { mean_s, share: 1.0, ..Workload::three_kinds(load, tasks).kinds[0].clone() };
     let fleet = Fleet { classes: vec![class], ..Fleet::default() };
     (fleet, Workload { kinds: vec![kind], ..Workload::three_kinds(load, tasks) })
 }

@@ -2,7 +2,7 @@
 
 use warptape_events::journal::{Decision, Input, LaneKind, TaskClass};
 use warptape_simulator::{
-    Class, Diurnal, Failure, Fleet, Kind, Options, Outage, Outcome, Pace, Sizes, Surges, Throttling,
+    Class, Diurnal, Failure, Fleet, Options, Outage, Outcome, Pace, Sizes, Surges, TaskKind, Throttling,
     TickSpeed, Ticked, Ticks, Workload, figures, run, run_observed,
 };
 
@@ -27,7 +27,7 @@ fn ticks(rate: f64) -> Ticks {
 /// Tasks of a size that lanes may share, beside ticks.
 fn workload(load: f64, tasks: usize, mean_s: f64, ticks: Ticks) -> Workload {
     let mut workload = Workload::three_kinds(load, tasks);
-    let kind = Kind { share: 1.0, mean_s, sizes: Sizes::Fixed, ..workload.kinds[0].clone() };
+    let kind = TaskKind { share: 1.0, mean_s, sizes: Sizes::Fixed, ..workload.kinds[0].clone() };
     (workload.kinds, workload.ticks) = (vec![kind], Some(ticks));
     workload
 }

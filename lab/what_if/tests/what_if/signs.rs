@@ -4,7 +4,7 @@
 use warptape_network::Network;
 use warptape_schemas::journal::{Decision, Input, StateBytes, Trained};
 use warptape_simulator::{Burst, Class, Fleet, Options, Process, Workload, run_observed};
-use warptape_what_if::{Changes, Claim, Modelled, Recording, Row};
+use warptape_what_if::{Changes, Claim, FigureRow, Modelled, Recording};
 
 /// Pairs of policies, the recorded one first.
 const PAIRS: [[&str; 2]; 8] = [
@@ -40,7 +40,7 @@ fn recorded_under(fleet: &Fleet, workload: &Workload, options: &Options, seed: u
     Recording::of_steps(steps).expect("tasks arrived")
 }
 
-pub fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
+pub fn row<'a>(rows: &'a [FigureRow], name: &str) -> &'a FigureRow {
     rows.iter().find(|row| row.name == name).expect("the figure is there")
 }
 

@@ -29,7 +29,7 @@ use self::capture_file::{CaptureFile, TradeStreams};
 use super::arrival_merge::ArrivalMerge;
 use super::input::FileProgress;
 use super::price_scales::PriceScales;
-use super::{PassedOver, Progress, SourceError};
+use super::{PassedOver, SourceError, SourceProgress};
 
 /// Ticks of one or more recordings.
 pub struct BinanceCapture {
@@ -57,7 +57,7 @@ impl BinanceCapture {
     }
 
     /// Bytes read of all files.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> SourceProgress {
         FileProgress::sum(self.merge.inputs().iter().map(CaptureFile::progress))
     }
 

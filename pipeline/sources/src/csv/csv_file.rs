@@ -9,7 +9,7 @@ use super::bad_lines::AsideFile;
 use super::fields::FieldSplitter;
 use super::mapping::FileHead;
 use super::row_order::RowOrder;
-use super::row_plan::{Row, RowMemory, RowPlan};
+use super::row_plan::{RowContent, RowMemory, RowPlan};
 use super::sorted_rows::{RowSorter, SortedRows};
 use super::survey::{FileOrder, FileSurvey, Noted};
 use super::time_rule;
@@ -210,12 +210,12 @@ impl CsvFile {
             return Err(FieldProblem::new("line", line, found));
         }
         let tick = match self.plan.read(&self.fields, &mut self.memory)? {
-            Row::Tick(tick) => tick,
-            Row::ZeroTrade => {
+            RowContent::Tick(tick) => tick,
+            RowContent::ZeroTrade => {
                 self.zero_trades += 1;
                 return Ok(None);
             }
-            Row::LeftOut => {
+            RowContent::LeftOut => {
                 self.left_out += 1;
                 return Ok(None);
             }

@@ -75,7 +75,7 @@ pub(super) enum SymbolSource {
 /// A column as the mapping names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ColumnSource {
-    pub(super) place: Place,
+    pub(super) place: ColumnPlace,
     pub(super) unit: Option<ColumnUnit>,
 }
 
@@ -93,7 +93,7 @@ pub(super) enum ColumnUnit {
 
 /// Which column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ColumnPlace {
     Name(String),
     /// Counted from 0.
     Index(usize),
@@ -251,9 +251,9 @@ impl CsvMapping {
 impl ColumnSource {
     fn canonical(&self) -> String {
         let place = match &self.place {
-            Place::Name(name) => format!("{name:?}"),
-            Place::Index(index) => (index + 1).to_string(),
-            Place::Constant(constant) => format!("'{constant}'"),
+            ColumnPlace::Name(name) => format!("{name:?}"),
+            ColumnPlace::Index(index) => (index + 1).to_string(),
+            ColumnPlace::Constant(constant) => format!("'{constant}'"),
         };
         let unit = match &self.unit {
             None => String::new(),
@@ -271,7 +271,7 @@ impl ColumnSource {
     }
 
     fn date(&self, file: &FileHead) -> Result<DateRule, SourceError> {
-        if let Place::Constant(date) = &self.place {
+        if let ColumnPlace::Constant(date) = &self.place {
             let date: Result<Date, _> = date.parse();
             return Ok(DateRule::Constant(date.expect("the date was checked when the mapping was parsed")));
         }
@@ -284,15 +284,15 @@ impl ColumnSource {
 
     fn find(&self, file: &FileHead) -> Result<Column, SourceError> {
         match &self.place {
-            Place::Constant(constant) => {
+            ColumnPlace::Constant(constant) => {
                 let column = Column::new(0, format!("'{constant}'"));
                 Ok(Column { constant: Some(constant.clone()), ..column })
             }
-            Place::Index(index) => {
+            ColumnPlace::Index(index) => {
                 let number = (index + 1).to_string();
                 Ok(Column::new(*index, file.header.get(*index).cloned().unwrap_or(number)))
             }
-            Place::Name(name) => match file.header.iter().position(|column| column == name) {
+            ColumnPlace::Name(name) => match file.header.iter().position(|column| column == name) {
                 Some(index) => Ok(Column::new(index, name)),
                 None => {
                     let (path, header) = (file.path.to_owned(), file.header.to_vec());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::column::SideWords;
-use super::mapping::{ColumnSource, ColumnUnit, CsvMapping, Place, SymbolSource};
+use super::mapping::{ColumnPlace, ColumnSource, ColumnUnit, CsvMapping, SymbolSource};
 use super::mapping_values::{Setting, ZONES, column_unit, quoted, read_setting};
 use super::number_format::NumberFormat;
 use super::time_rule::{Gives, check_format, tells_offset};
@@ -102,7 +102,7 @@ impl MappingReader {
         };
         let Some(source) = source else { return false };
         match (key, source) {
-            ("symbol", ColumnSource { place: Place::Constant(constant), .. }) => {
+            ("symbol", ColumnSource { place: ColumnPlace::Constant(constant), .. }) => {
                 self.symbol.replace(SymbolSource::Constant(constant)).is_some()
             }
             ("symbol", source) => self.symbol.replace(SymbolSource::Column(source)).is_some(),
@@ -121,7 +121,7 @@ impl MappingReader {
             self.problems.push(format!("date='{constant}': a date is written as '2024-08-08'"));
             return None;
         }
-        Some(ColumnSource { place: Place::Constant(constant.to_owned()), unit: None })
+        Some(ColumnSource { place: ColumnPlace::Constant(constant.to_owned()), unit: None })
     }
 
     fn column_source(&mut self, key: &str, value: &str) -> Option<ColumnSource> {
@@ -137,8 +137,8 @@ impl MappingReader {
             }
         };
         let place = match name.parse::<usize>() {
-            Ok(number) if number > 0 => Place::Index(number - 1),
-            Err(_) if !name.is_empty() => Place::Name(name.to_owned()),
+            Ok(number) if number > 0 => ColumnPlace::Index(number - 1),
+            Err(_) if !name.is_empty() => ColumnPlace::Name(name.to_owned()),
             _ => {
                 self.problems
                     .push(format!("{key}={value}: a column is its name in the header or its number from 1"));
@@ -245,7 +245,7 @@ impl MappingReader {
                 Some(SymbolSource::Column(source)) => Some(source),
                 _ => None,
             })
-            .any(|source| matches!(source.place, Place::Name(_)));
+            .any(|source| matches!(source.place, ColumnPlace::Name(_)));
         if names_columns && self.is_yes("header") == Some(false) {
             self.problems.push("header=no, but columns are named: give their numbers".to_owned());
         }

@@ -32,7 +32,7 @@ use self::csv_file::CsvFile;
 use super::arrival_merge::ArrivalMerge;
 use super::input::FileProgress;
 use super::price_scales::PriceScales;
-use super::{PassedOver, Progress, SourceError};
+use super::{PassedOver, SourceError, SourceProgress};
 
 pub use self::bad_lines::BadLines;
 pub use self::binance_dump::unpacked_name;
@@ -169,7 +169,7 @@ impl CsvSource {
     }
 
     /// Bytes read of all files.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> SourceProgress {
         FileProgress::sum(self.merge.inputs().iter().map(CsvFile::progress))
     }
 

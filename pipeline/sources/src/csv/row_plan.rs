@@ -36,7 +36,7 @@ pub(super) struct RowPlan {
 
 /// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum RowContent {
     Tick(Tick),
     /// A trade of price or size 0, which is none.
     ZeroTrade,
@@ -144,11 +144,15 @@ impl LastBook {
 
 impl RowPlan {
     /// The tick of a line.
-    pub(super) fn read(&self, fields: &FieldSplitter, memory: &mut RowMemory) -> Result<Row, FieldProblem> {
+    pub(super) fn read(
+        &self,
+        fields: &FieldSplitter,
+        memory: &mut RowMemory,
+    ) -> Result<RowContent, FieldProblem> {
         for filter in &self.filters {
             let found = filter.column.field(fields)?;
             if filter.values.iter().any(|value| value.as_bytes() == found) != filter.keeps {
-                return Ok(Row::LeftOut);
+                return Ok(RowContent::LeftOut);
             }
         }
         let mut tick = Tick {
@@ -180,12 +184,12 @@ impl RowPlan {
         if let Some(columns) = trades
             && !self.fill_trade(columns, fields, memory, &mut tick)?
         {
-            return Ok(Row::ZeroTrade);
+            return Ok(RowContent::ZeroTrade);
         }
         if let Some(columns) = quotes {
             self.fill_quote(columns, fields, memory, &mut tick)?;
         }
-        Ok(Row::Tick(tick))
+        Ok(RowContent::Tick(tick))
     }
 
     /// `false` for a trade of price or size 0.

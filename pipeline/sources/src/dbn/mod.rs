@@ -36,7 +36,7 @@ use self::whole_stream::WholeStream;
 use super::arrival_merge::{ArrivalMerge, TickInput};
 use super::input::{CountedFile, FileProgress};
 use super::price_scales::PriceScales;
-use super::{DOES_NOT_FIT, FieldProblem, PassedOver, Progress, SourceError};
+use super::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, SourceProgress};
 
 /// Bad records of a file that are warned of one by one.
 const WARNED: u64 = 10;
@@ -66,7 +66,7 @@ impl DbnSource {
     }
 
     /// Bytes read of all files.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> SourceProgress {
         FileProgress::sum(self.merge.inputs().iter().map(|file| &file.progress))
     }
 

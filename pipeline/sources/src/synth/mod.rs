@@ -29,7 +29,7 @@ use self::delays::Delays;
 use self::instrument::Instrument;
 use self::market_factor::MarketFactor;
 use self::random::Random;
-use super::{Progress, ProgressUnit, SourceError};
+use super::{ProgressUnit, SourceError, SourceProgress};
 
 pub use self::config::SynthConfig;
 
@@ -90,8 +90,8 @@ impl SynthSource {
     }
 
     /// Ticks given out so far, of all where the number is limited.
-    pub fn progress(&self) -> Progress {
-        Progress { done: self.given, total: self.given_max.or(self.ticks), unit: ProgressUnit::Ticks }
+    pub fn progress(&self) -> SourceProgress {
+        SourceProgress { done: self.given, total: self.given_max.or(self.ticks), unit: ProgressUnit::Ticks }
     }
 
     /// The next tick in order of event time; nothing once all are made, or at the end of time (the year 2262).

@@ -7,7 +7,7 @@ use indicatif::HumanBytes;
 use warptape_eventlog::EventLog;
 use warptape_replay::chain::{Slow, SlowestOptions, why_signal};
 use warptape_replay::history::Bound;
-use warptape_replay::{Progress, ReplayError, VerifyOptions, verify};
+use warptape_replay::{ReplayError, ReplayProgress, VerifyOptions, verify};
 use warptape_report::{About, Page, Verdict, gather, write};
 
 use super::chain;
@@ -52,7 +52,7 @@ fn explained(
     log: &dyn EventLog,
     options: &VerifyOptions,
     slow: &Slow,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> String {
     let signal = &slow.chain.signal;
     match why_signal(log, options, signal.partition, signal.offset, progress) {

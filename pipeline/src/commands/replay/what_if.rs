@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use indicatif::{HumanCount, ProgressBar};
 use serde_json::json;
 use warptape_eventlog::{EventLog, TopicPartition};
-use warptape_replay::{Progress, ReplayError};
+use warptape_replay::{ReplayError, ReplayProgress};
 use warptape_scheduler::dqn;
-use warptape_what_if::{Changes, Mean, Modelled, OrderOf, Recording, Report, Row, WhatIfError};
+use warptape_what_if::{Changes, FigureRow, Mean, Modelled, OrderOf, Recording, Report, WhatIfError};
 
 use super::chain::{push_line, push_paragraph};
 use crate::cli::{ChainFormat, WhatIfArgs};
@@ -48,7 +48,7 @@ fn what_if(
     log: &dyn EventLog,
     journal: &str,
     bar: &ProgressBar,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> anyhow::Result<Report> {
     let window = args.window()?;
     let recording = Recording::read(log, (journal, args.partition), window, progress)?;
@@ -164,7 +164,7 @@ fn shown(value: &serde_json::Value) -> String {
     }
 }
 
-fn table(figures: &[Row]) -> String {
+fn table(figures: &[FigureRow]) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| rounded(value, value));
     let mean = |mean: Option<Mean>| {
         mean.map_or_else(String::new, |Mean { mean, half_95 }| {
@@ -175,7 +175,7 @@ fn table(figures: &[Row]) -> String {
         let sign = difference.map_or("", |difference| if difference.mean > 0.0 { "+" } else { "" });
         format!("{sign}{}", mean(difference))
     };
-    let row = |row: &Row| {
+    let row = |row: &FigureRow| {
         vec![
             row.name.clone(),
             number(row.measured),

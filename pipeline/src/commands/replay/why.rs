@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use warptape_eventlog::EventLog;
 use warptape_hot::UnknownSymbol;
 use warptape_replay::chain::{find_signal_of_symbol, why_batch, why_request, why_signal};
-use warptape_replay::{Before, Progress, ReplayError, VerifyOptions, Why, WhyOptions, why};
+use warptape_replay::{Before, ReplayError, ReplayProgress, VerifyOptions, Why, WhyOptions, why};
 use warptape_scheduler::{Choice, Comparison, Condition, Explanation, Instead, Measure, Otherwise, Subject};
 use warptape_schemas::journal::Started;
 
@@ -38,7 +38,7 @@ fn explain(
     args: &WhyArgs,
     log: &dyn EventLog,
     options: &VerifyOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReplayProgress),
 ) -> anyhow::Result<String> {
     match &args.subject {
         WhySubject::Entry(sequence) => {

@@ -55,7 +55,7 @@ pub enum Cell {
 }
 
 /// A row with the names of its columns.
-pub struct Row<'a> {
+pub struct FileRow<'a> {
     of: &'a Rows,
     number: usize,
     cells: BTreeMap<&'a str, &'a Cell>,
@@ -147,15 +147,15 @@ impl Rows {
     }
 
     /// The rows, in order.
-    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = FileRow<'_>> {
         self.rows.iter().enumerate().map(|(number, cells)| {
             let cells = self.columns.iter().map(String::as_str).zip(cells).collect();
-            Row { of: self, number, cells }
+            FileRow { of: self, number, cells }
         })
     }
 }
 
-impl Row<'_> {
+impl FileRow<'_> {
     /// A text; `None` where nothing is there.
     pub fn text(&self, column: &str) -> Option<String> {
         match self.cells.get(column)? {
@@ -275,7 +275,7 @@ mod tests {
         let rows =
             rows("\u{feff}ID,strike ,future\r\n\"a,\"\"b\",100.5,yes\n\nc,,\n", &["id", "strike", "future"]);
         let rows = rows.unwrap_or_else(|error| panic!("{error}"));
-        let read = |row: Row<'_>| {
+        let read = |row: FileRow<'_>| {
             (row.text("id"), row.number("strike").ok().flatten(), row.flag("future").ok(), row.text("other"))
         };
         let found: Vec<_> = rows.iter().map(read).collect();

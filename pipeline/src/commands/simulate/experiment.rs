@@ -6,7 +6,7 @@ use warptape_simulator::experiment::{Found, JOBS, METHODS, ideal, options, page,
 use warptape_simulator::{Fleet, run as simulate};
 
 use super::policies::production;
-use super::seeds::Progress;
+use super::seeds::SeedsProgress;
 
 /// Runs all methods in all loops.
 pub fn run(seeds: u64, out: &mut impl Write) -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ pub fn run(seeds: u64, out: &mut impl Write) -> anyhow::Result<()> {
 pub fn run_jobs(seeds: u64, jobs: usize, out: &mut impl Write) -> anyhow::Result<()> {
     let (fleet, scenes) = (Fleet::volta_turing_radeon(), scenes(jobs));
     // Schedules that know all sizes are one more method.
-    let mut progress = Progress::new((scenes.len() * (METHODS.len() + 1)) as u64 * seeds);
+    let mut progress = SeedsProgress::new((scenes.len() * (METHODS.len() + 1)) as u64 * seeds);
     let production = production();
     let (mut found, mut ideals) = (Vec::new(), Vec::new());
     for (scene, at) in scenes.iter().enumerate() {

@@ -8,13 +8,13 @@ use crate::commands::seeds::over_seeds;
 use crate::logging::NOTICE;
 
 /// What has been run so far.
-pub struct Progress {
+pub struct SeedsProgress {
     bar: ProgressBar,
     began: Instant,
     tasks: u64,
 }
 
-impl Progress {
+impl SeedsProgress {
     /// Progress towards a number of runs.
     pub fn new(runs: u64) -> Self {
         let bar = ProgressBar::new(runs);

@@ -8,7 +8,7 @@ use warptape_eventlog::Record;
 use warptape_schemas::Describer;
 
 use super::readable::{iso, readable};
-use super::rows::Row;
+use super::rows::TickRow;
 
 /// The line.
 #[derive(Clone, Serialize)]
@@ -47,7 +47,7 @@ impl<'a> JsonLine<'a> {
     }
 
     /// Writes the line with a row of the record. A tick that is a record by itself is its row 0.
-    pub fn write_row(&self, row: &Row, describer: &Describer, output: &mut impl Write) -> io::Result<()> {
+    pub fn write_row(&self, row: &TickRow, describer: &Describer, output: &mut impl Write) -> io::Result<()> {
         let index = row.index.or((row.schema == "Tick").then_some(0));
         let record = Some(readable(row.schema, &row.fields, describer));
         JsonLine { index, schema: Some(row.schema), record, ..self.clone() }.write(output)

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use warptape_schemas::{decimal_e9, decimal_text};
 
-use super::rows::Row;
+use super::rows::TickRow;
 use crate::commands::columns::{Align, line, utc};
 
 /// The columns of one schema after the position, which every line has.
@@ -239,7 +239,7 @@ impl Layout {
     }
 
     /// The line of one row.
-    pub fn line(&self, at: Position, row: &Row) -> String {
+    pub fn line(&self, at: Position, row: &TickRow) -> String {
         let Position { partition, offset, timestamp_ns } = at;
         let index = row.index.map_or_else(String::new, |index| format!(":{index}"));
         self.text(format!("{partition}:{offset}{index}"), |column| match column.show {
@@ -448,7 +448,7 @@ mod tests {
             "topic": "ticks", "partition": 2, "offset": 7, "reason": "TRUNCATED", "detail": "ends in field 3",
         });
         let layout = of("warptape.DeadLetter");
-        let row = Row { schema: "DeadLetter", index: None, fields };
+        let row = TickRow { schema: "DeadLetter", index: None, fields };
         let (header, line) = (layout.header(), layout.line(at(1, 40), &row));
         assert!(line.starts_with("1:40 "), "{line}");
         for (title, cell) in [
@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn a_schema_without_layout_is_shown_as_json() {
-        let row = Row { schema: "Other", index: None, fields: json!({"a": 1}) };
+        let row = TickRow { schema: "Other", index: None, fields: json!({"a": 1}) };
         let written = "2024-08-08T00:00:00.123456Z";
         assert_eq!(of("Other").line(at(0, 1), &row), format!("0:1               {written}  {{\"a\":1}}"));
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// One row.
-pub struct Row {
+pub struct TickRow {
     /// Schema name; rows of a batch go by the schema of one tick, where there is one with their fields.
     pub schema: &'static str,
     /// Index within the record, for rows of a batch.
@@ -12,7 +12,7 @@ pub struct Row {
     pub fields: Value,
 }
 
-impl Row {
+impl TickRow {
     /// The row's symbol, if it is of a kind that has one.
     pub fn symbol(&self) -> Option<&str> {
         self.fields.get("symbol")?.as_str()
@@ -20,19 +20,19 @@ impl Row {
 }
 
 /// The rows of a described record.
-pub fn rows(schema: &'static str, value: Value) -> Vec<Row> {
+pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
     match value {
         Value::Object(columns) if columns.contains_key("symbols") => {
             let schema = if columns.contains_key("price_scale") { schema } else { "Tick" };
             ticks(schema, &columns)
         }
-        fields => vec![Row { schema, index: None, fields }],
+        fields => vec![TickRow { schema, index: None, fields }],
     }
 }
 
 /// A batch has a dictionary of symbols, an index into it for each tick, and one array for each other field. What a bad
 /// record lacks is null.
-fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<Row> {
+fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
     let array = |name: &str| columns.get(name).and_then(Value::as_array);
     let (Some(dictionary), Some(symbols)) = (array("symbols"), array("symbol")) else { return Vec::new() };
     let row = |(index, symbol): (usize, &Value)| {
@@ -51,7 +51,7 @@ fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<Row> {
             let default = if is_empty { default_of(column) } else { Value::Null };
             fields.insert(column.clone(), value.cloned().unwrap_or(default));
         }
-        Row { schema, index: Some(index), fields: Value::Object(fields) }
+        TickRow { schema, index: Some(index), fields: Value::Object(fields) }
     };
     symbols.iter().enumerate().map(row).collect()
 }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use warptape_network::Network;
 use warptape_train::{
-    Kind, Progress, Scene, TrainError, TrainOptions, Trained, compare, held_out, learning_curve,
+    Method, Scene, TrainError, TrainOptions, Trained, TrainingProgress, compare, held_out, learning_curve,
     on_one_thread, table, train,
 };
 
@@ -62,7 +62,7 @@ fn execute_train(args: &TrainArgs, interrupt: &Interrupt, out: &mut impl Write) 
     let trained = trained.map_err(told)?;
     network.write_all(&trained.network.to_bytes())?;
     network.finish()?;
-    let name = if options.kind == Kind::Paper { "paper" } else { "improved" };
+    let name = if options.kind == Method::Paper { "paper" } else { "improved" };
     curve.write_all(learning_curve(name, &trained.validations).as_bytes())?;
     curve.finish()?;
     summarise(&trained, to, out)?;
@@ -98,10 +98,10 @@ fn scene(fleet: &Path, workload: &Path) -> anyhow::Result<(Scene, usize)> {
     Ok((given, tasks))
 }
 
-fn kind(kind: NetworkKind) -> Kind {
+fn kind(kind: NetworkKind) -> Method {
     match kind {
-        NetworkKind::Improved => Kind::Improved,
-        NetworkKind::Paper => Kind::Paper,
+        NetworkKind::Improved => Method::Improved,
+        NetworkKind::Paper => Method::Paper,
     }
 }
 
@@ -134,8 +134,8 @@ fn bar(length: u64, what: &str) -> ProgressBar {
     ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn tell(bar: &ProgressBar, progress: &Progress) {
-    let Progress { episode, episodes, updates, loss, epsilon, validation } = *progress;
+fn tell(bar: &ProgressBar, progress: &TrainingProgress) {
+    let TrainingProgress { episode, episodes, updates, loss, epsilon, validation } = *progress;
     bar.set_position(episode);
     bar.set_message(format!("loss {loss:.4}, ε {epsilon:.2}"));
     let Some(validation) = validation else { return };

@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use warptape_replay::anchor::Anchor;
 
 use super::locked;
-use super::place::Place;
+use super::place::AnchorPlace;
 use crate::runtime::worker::Worker;
 
 /// Pause after a place did not take an anchor.
@@ -21,7 +21,7 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Starts the thread.
-    pub(super) fn start(places: Vec<Place>, interval: Duration) -> Self {
+    pub(super) fn start(places: Vec<AnchorPlace>, interval: Duration) -> Self {
         let newest = Arc::new(Mutex::new(None));
         let (wake, wakes) = bounded(1);
         let of_thread = newest.clone();
@@ -47,7 +47,12 @@ impl Keeper {
     }
 }
 
-fn keep(mut places: Vec<Place>, interval: Duration, newest: &Mutex<Option<Anchor>>, wakes: &Receiver<()>) {
+fn keep(
+    mut places: Vec<AnchorPlace>,
+    interval: Duration,
+    newest: &Mutex<Option<Anchor>>,
+    wakes: &Receiver<()>,
+) {
     let mut written: Option<Instant> = None;
     let mut is_told = false;
     while let Ok(()) = wakes.recv() {
@@ -89,9 +94,9 @@ fn waits_until(due: Instant, wakes: &Receiver<()>) -> bool {
 }
 
 /// Writes the newest anchor into each place; those that did not take it, for which it stays the newest.
-fn write_all(places: &mut [Place], newest: &Mutex<Option<Anchor>>) -> Vec<(String, String)> {
+fn write_all(places: &mut [AnchorPlace], newest: &Mutex<Option<Anchor>>) -> Vec<(String, String)> {
     let Some(anchor) = locked(newest).take() else { return Vec::new() };
-    let write = |place: &mut Place| {
+    let write = |place: &mut AnchorPlace| {
         let error = place.write(&anchor).err()?;
         Some((place.to_string(), error))
     };

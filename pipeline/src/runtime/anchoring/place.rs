@@ -13,7 +13,7 @@ use warptape_replay::anchor::{Anchor, Anchored};
 use crate::runtime::EngineError;
 
 /// A second place for anchors.
-pub(super) enum Place {
+pub(super) enum AnchorPlace {
     /// A file, one anchor a line.
     File(PathBuf),
     /// A topic of another log, one anchor a record.
@@ -29,7 +29,7 @@ pub(super) struct AnchorTopic {
     producer: Option<Box<dyn Producer>>,
 }
 
-impl Place {
+impl AnchorPlace {
     pub(super) fn file(path: PathBuf) -> Self {
         Self::File(path)
     }
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for AnchorPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(formatter, "{}", path.display()),
@@ -154,7 +154,7 @@ mod tests {
         statement.sign(&SigningKey::from_seed([1; 32]))
     }
 
-    fn check(place: &mut Place) {
+    fn check(place: &mut AnchorPlace) {
         assert_eq!(place.newest("journal", 0).expect("it can be read"), None);
         for (partition, sequence) in [(0, 3), (1, 9), (0, 5)] {
             place.write(&anchor(partition, sequence)).expect("it can be written");
@@ -169,11 +169,11 @@ mod tests {
     fn anchors_of_several_processes_share_a_file() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("anchors");
-        check(&mut Place::file(path.clone()));
+        check(&mut AnchorPlace::file(path.clone()));
         // A process was killed while it wrote.
         let whole = fs::read_to_string(&path).expect("it is text");
         fs::write(&path, &whole[..whole.len() - 9]).expect("it is ours");
-        let mut place = Place::file(path.clone());
+        let mut place = AnchorPlace::file(path.clone());
         assert_eq!(place.newest("journal", 0).expect("it can be read"), Some(anchor(0, 3)));
         place.write(&anchor(0, 6)).expect("it can be written");
         assert_eq!(place.newest("journal", 0).expect("it can be read"), Some(anchor(0, 6)));
@@ -184,7 +184,7 @@ mod tests {
     fn anchors_are_records_of_another_log() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let log = SqliteLog::open(folder.path().join("other.db"), Durability::Process).expect("a new log");
-        let place = Place::topic(Arc::new(log), "anchors".to_owned(), "group-0-anchors".to_owned());
+        let place = AnchorPlace::topic(Arc::new(log), "anchors".to_owned(), "group-0-anchors".to_owned());
         check(&mut place.expect("the topic is made"));
     }
 }

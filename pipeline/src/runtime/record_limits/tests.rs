@@ -23,7 +23,7 @@ use warptape_stages::risk::refusals;
 use super::*;
 use crate::runtime::dead_letter_headers::dead_letter_headers;
 use crate::runtime::{EngineConfig, Stop, records_of};
-use crate::settings::{Assignment, KEYS, Kind, Sources, load};
+use crate::settings::{Assignment, KEYS, Sources, ValueKind, load};
 
 /// The longest name of a topic: a prefix and its own.
 fn topics() -> Topics {
@@ -277,7 +277,7 @@ fn value(key: &'static crate::settings::Key, draws: &mut Draws) -> Option<String
             let quota = |quota| format!("{quota:0>64} limit=1000000 rate=1000000 burst=1000000");
             Some((0..quotas).map(quota).collect::<Vec<_>>().join(","))
         }
-        (_, &Kind::Integer { min, max, .. }) => match draws.below(4) {
+        (_, &ValueKind::Integer { min, max, .. }) => match draws.below(4) {
             0 => Some(min.to_string()),
             1 => Some(max.to_string()),
             2 => Some(draws.between(min, max).to_string()),

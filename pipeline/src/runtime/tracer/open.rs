@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use warptape_engine::{CommitAttempt, SideTopic};
 use warptape_schemas::journal::LaneId;
 
-use super::Place;
+use super::TickPlace;
 use crate::traces::{Attribute, Trace, TracedSpan, attribute, trace_id};
 
 /// Batches of a record, and slices of a request, that its trace has. Further ones are counted.
@@ -78,7 +78,7 @@ impl OpenRecord {
 
 /// What is in a transaction whose outcome is not known yet.
 pub(super) struct Sealed {
-    pub(super) place: Place,
+    pub(super) place: TickPlace,
     id: [u8; 16],
     read_at_ns: i64,
     sealed_ns: i64,
@@ -107,7 +107,7 @@ fn step_on_lane(
 }
 
 /// What tells where a record stands, by OpenTelemetry's conventions for messaging.
-fn place_attributes(topic: &str, (partition, offset): Place, bytes: usize) -> Vec<Attribute> {
+fn place_attributes(topic: &str, (partition, offset): TickPlace, bytes: usize) -> Vec<Attribute> {
     vec![
         attribute("messaging.destination.name", topic.to_owned()),
         attribute("messaging.destination.partition.id", partition.to_string()),
@@ -117,7 +117,7 @@ fn place_attributes(topic: &str, (partition, offset): Place, bytes: usize) -> Ve
 }
 
 impl Sealed {
-    pub(super) fn record(topic: &str, place: Place, open: OpenRecord, sealed_ns: i64) -> Self {
+    pub(super) fn record(topic: &str, place: TickPlace, open: OpenRecord, sealed_ns: i64) -> Self {
         let OpenRecord { written_ns, read_at_ns, accepted_ns, passages, .. } = open;
         let mut attributes = place_attributes(topic, place, open.bytes);
         attributes.extend([
@@ -151,7 +151,7 @@ impl Sealed {
         Self { place, id, read_at_ns, sealed_ns, spans, attempts: Vec::new() }
     }
 
-    pub(super) fn request(topic: &str, place: Place, open: OpenRequest, sealed_ns: i64) -> Self {
+    pub(super) fn request(topic: &str, place: TickPlace, open: OpenRequest, sealed_ns: i64) -> Self {
         let OpenRequest { request_id, bytes, read_at_ns, prepare_ns, slices, conclude_ns } = open;
         let mut attributes = place_attributes(topic, place, bytes);
         attributes.push(attribute("warptape.request.id", request_id));

@@ -6,7 +6,7 @@ use warptape_kernels::{BarSpec, IndicatorParams, PARAMETERS, Parameter, SignalPa
 use warptape_stages::{MarketConfig, Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};
 
 use super::super::declaration::{Section, Values, integer, list, number, section, whole};
-use super::super::keys::{Key, Kind};
+use super::super::keys::{Key, ValueKind};
 use super::super::syntax;
 use super::super::value::Setting;
 
@@ -91,9 +91,9 @@ pub const INDICATORS: Section = Section {
 const fn key(parameter: &Parameter) -> Key {
     let Parameter { key, path, default, min, max, is_window, about, .. } = *parameter;
     let kind = if is_window {
-        Kind::Integer { default: default as i64, min: min as i64, max: max as i64 }
+        ValueKind::Integer { default: default as i64, min: min as i64, max: max as i64 }
     } else {
-        Kind::Number { default, min, max }
+        ValueKind::Number { default, min, max }
     };
     Key { path, field: key, kind, about }
 }

@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::model::ONE;
-use crate::explain::{Account, Comparison, Instead};
+use crate::account::{Account, Comparison, Instead};
 use crate::log2::milli;
 
 /// With each sample the mean error moves by 1/64.

@@ -5,7 +5,7 @@ use quote::quote;
 use syn::{DeriveInput, Error, Field, Fields, GenericParam, Generics, Ident, Lifetime, Type, parse_quote};
 
 use crate::doc::doc_of;
-use crate::said::{NOTHING, OF_FIELDS, OF_FLAT, Place, Said};
+use crate::said::{Layout, NOTHING, OF_FIELDS, OF_FLAT, Said};
 use crate::{named, optional};
 
 /// A field of a struct.
@@ -23,10 +23,10 @@ impl<'a> Member<'a> {
         };
         let (kind, said) = (&field.ty, Said::of(&field.attrs, OF_FIELDS)?);
         let refused = match said.place {
-            Place::Field => None,
+            Layout::Field => None,
             _ if said.default.is_some() => Some("only a field of the record has a default"),
-            Place::Skipped if said.since > 1 => Some("what is no field of the record has no version"),
-            Place::Fields(_) if !matches!(kind, Type::Array(_)) => {
+            Layout::Skipped if said.since > 1 => Some("what is no field of the record has no version"),
+            Layout::Fields(_) if !matches!(kind, Type::Array(_)) => {
                 Some("fields that are declared elsewhere are an array here")
             }
             _ => None,
@@ -43,7 +43,7 @@ impl<'a> Member<'a> {
         let shape = quote! { <#kind as crate::shape::Shaped>::SHAPE };
         let (name, default) = (self.name.to_string(), optional(said.default.clone()));
         Some(match &said.place {
-            Place::Field => quote! {
+            Layout::Field => quote! {
                 crate::shape::Member::Field(crate::shape::FieldShape {
                     name: #name,
                     doc: #doc,
@@ -51,47 +51,47 @@ impl<'a> Member<'a> {
                     default: #default,
                 })
             },
-            Place::Flattened => quote! { crate::shape::Member::flattened(#shape) },
-            Place::FlattenedNullable => quote! { crate::shape::Member::flattened_nullable(#shape) },
-            Place::Fields(fields) => quote! { crate::shape::Member::Fields(&#fields) },
-            Place::Skipped => return None,
+            Layout::Flattened => quote! { crate::shape::Member::flattened(#shape) },
+            Layout::FlattenedNullable => quote! { crate::shape::Member::flattened_nullable(#shape) },
+            Layout::Fields(fields) => quote! { crate::shape::Member::Fields(&#fields) },
+            Layout::Skipped => return None,
         })
     }
 
     /// Whether a record that is flattened may have it: its first version has fields that can be null, and later ones have defaults.
     fn may_be_flat(&self) -> bool {
         match self.said.place {
-            Place::Field => (self.said.since == 1) == self.said.default.is_none(),
-            Place::Fields(_) => {
+            Layout::Field => (self.said.since == 1) == self.said.default.is_none(),
+            Layout::Fields(_) => {
                 self.said.since == 1 && matches!(self.kind, Type::Array(array) if is_option(&array.elem))
             }
-            Place::Flattened | Place::FlattenedNullable | Place::Skipped => false,
+            Layout::Flattened | Layout::FlattenedNullable | Layout::Skipped => false,
         }
     }
 
     /// That an array has as many items as the fields that are declared elsewhere in place of it.
     fn has_length(&self) -> Option<TokenStream> {
-        let (Place::Fields(fields), Type::Array(array)) = (&self.said.place, self.kind) else { return None };
+        let (Layout::Fields(fields), Type::Array(array)) = (&self.said.place, self.kind) else { return None };
         let length = &array.len;
         Some(quote! { const _: () = assert!(#fields.len() == #length); })
     }
 
     /// Whether a record that is flattened and there has a value of it: the value itself is not null, and there is none by default.
     fn is_given(&self) -> bool {
-        matches!(self.said.place, Place::Field) && self.said.default.is_none() && !is_option(self.kind)
+        matches!(self.said.place, Layout::Field) && self.said.default.is_none() && !is_option(self.kind)
     }
 
     /// Appends the field of `record`, a reference.
     fn put(&self, record: &TokenStream) -> TokenStream {
         let name = self.name;
         match self.said.place {
-            Place::Field => quote! { crate::wire::Wire::put_version(&#record.#name, version, out); },
-            Place::Flattened => quote! { crate::wire::Wire::put(&#record.#name, out); },
-            Place::FlattenedNullable => {
+            Layout::Field => quote! { crate::wire::Wire::put_version(&#record.#name, version, out); },
+            Layout::Flattened => quote! { crate::wire::Wire::put(&#record.#name, out); },
+            Layout::FlattenedNullable => {
                 quote! { crate::wire::Flat::put_flat(#record.#name.as_ref(), version, out); }
             }
-            Place::Fields(_) => quote! { crate::wire::put_each(&#record.#name, out); },
-            Place::Skipped => quote! {},
+            Layout::Fields(_) => quote! { crate::wire::put_each(&#record.#name, out); },
+            Layout::Skipped => quote! {},
         }
     }
 
@@ -99,15 +99,15 @@ impl<'a> Member<'a> {
     fn get(&self) -> TokenStream {
         let kind = self.kind;
         let get = match self.said.place {
-            Place::Field => quote! { crate::wire::Wire::get_version(cursor, version)? },
-            Place::Flattened => quote! { crate::wire::Wire::get(cursor)? },
-            Place::FlattenedNullable => quote! { crate::wire::Flat::get_flat(cursor, version)? },
-            Place::Fields(_) => quote! {{
+            Layout::Field => quote! { crate::wire::Wire::get_version(cursor, version)? },
+            Layout::Flattened => quote! { crate::wire::Wire::get(cursor)? },
+            Layout::FlattenedNullable => quote! { crate::wire::Flat::get_flat(cursor, version)? },
+            Layout::Fields(_) => quote! {{
                 let mut fields = <#kind as Default>::default();
                 crate::wire::get_each(cursor, &mut fields)?;
                 fields
             }},
-            Place::Skipped => return quote! { Default::default() },
+            Layout::Skipped => return quote! { Default::default() },
         };
         match self.said.since {
             1 => get,
@@ -230,7 +230,7 @@ pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
     // What the first version has is null, and written at once.
     let (first, later): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.said.since == 1);
     let nulls = first.iter().map(|member| match &member.said.place {
-        Place::Fields(fields) => quote! { #fields.len() },
+        Layout::Fields(fields) => quote! { #fields.len() },
         _ => quote! { 1 },
     });
     let put_defaults = later.iter().map(|member| {

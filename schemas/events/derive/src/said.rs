@@ -9,11 +9,11 @@ pub(crate) struct Said {
     pub(crate) since: u32,
     /// `check = …`: what is called with a record that was read.
     pub(crate) check: Option<Path>,
-    pub(crate) place: Place,
+    pub(crate) place: Layout,
 }
 
 /// How a field of a struct lies in the record.
-pub(crate) enum Place {
+pub(crate) enum Layout {
     /// As a field.
     Field,
     /// `flatten`: as the fields of the record that its type is.
@@ -37,17 +37,17 @@ pub(crate) const NOTHING: &[&str] = &[];
 
 impl Said {
     pub(crate) fn of(attributes: &[Attribute], words: &[&str]) -> Result<Self, Error> {
-        let mut said = Self { default: None, since: 1, check: None, place: Place::Field };
+        let mut said = Self { default: None, since: 1, check: None, place: Layout::Field };
         let mut places = 0;
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("wire")) {
             attribute.parse_nested_meta(|meta| {
                 let word = meta.path.get_ident().map(ToString::to_string);
                 let word = word.filter(|word| words.contains(&word.as_str()));
                 let place = match word.as_deref() {
-                    Some("flatten") => Some(Place::Flattened),
-                    Some("flatten_nullable") => Some(Place::FlattenedNullable),
-                    Some("fields") => Some(Place::Fields(meta.value()?.parse()?)),
-                    Some("skip") => Some(Place::Skipped),
+                    Some("flatten") => Some(Layout::Flattened),
+                    Some("flatten_nullable") => Some(Layout::FlattenedNullable),
+                    Some("fields") => Some(Layout::Fields(meta.value()?.parse()?)),
+                    Some("skip") => Some(Layout::Skipped),
                     _ => None,
                 };
                 if let Some(place) = place {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::json;
 use warptape_replay::debugger::{Found, Step, Stepper};
-use warptape_replay::{Difference, Phase, Progress};
+use warptape_replay::{Difference, Phase, ReplayProgress};
 use warptape_schemas::journal::{Decision, Input};
 
 use crate::cli::{DebugArgs, DebugFormat};
@@ -32,7 +32,7 @@ pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -
     let range = stepper.range();
     let mut progress = |offset: i64| {
         let (done, total) = ((offset - range.first).max(0) as u64, (range.next - range.first).max(0) as u64);
-        super::super::show(&bar, Progress { phase: Phase::Journal, done, total });
+        super::super::show(&bar, ReplayProgress { phase: Phase::Journal, done, total });
         true
     };
     let mut out = stdout();

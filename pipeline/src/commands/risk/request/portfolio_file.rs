@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::super::row_places::RowPlaces;
-use super::super::rows::{Row, Rows};
+use super::super::rows::{FileRow, Rows};
 use super::YEAR_DAYS;
 use crate::usage_error::UsageError;
 
@@ -49,14 +49,14 @@ pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<(Value, Ro
         items.into_iter().flatten().map(name).collect()
     };
     let (assets, books) = (named("assets", "symbol"), named("books", "name"));
-    let place = |row: &Row<'_>, column: &str, name: &str, of: &[String]| {
+    let place = |row: &FileRow<'_>, column: &str, name: &str, of: &[String]| {
         let known = of.iter().position(|known| known == name);
         known.ok_or_else(|| {
             row.mistake(column, &format!("`{name}` is none of the request's: {}", of.join(", ")))
         })
     };
     let rows = Rows::read(path, &[&INSTRUMENT[..], &OF_POSITION].concat())?;
-    let position = |(number, row): (usize, Row<'_>)| {
+    let position = |(number, row): (usize, FileRow<'_>)| {
         let name =
             row.text("name").or_else(|| row.text("id")).unwrap_or_else(|| format!("row {}", number + 1));
         let book = match row.text("book") {
@@ -73,12 +73,12 @@ pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<(Value, Ro
     Ok((Value::Array(positions?), RowPlaces::of_positions(rows)))
 }
 
-fn missing(row: &Row<'_>, column: &str) -> UsageError {
+fn missing(row: &FileRow<'_>, column: &str) -> UsageError {
     row.mistake(column, "nothing is there: give it")
 }
 
 /// The asset of a row.
-fn asset(row: &Row<'_>) -> Result<Value, UsageError> {
+fn asset(row: &FileRow<'_>) -> Result<Value, UsageError> {
     let symbol = row.text("symbol");
     let is_option = !matches!(kind_of(row).as_deref(), Some("spot" | "forward"));
     let of_market = |column: &str| -> Result<Value, UsageError> {
@@ -113,12 +113,12 @@ fn asset(row: &Row<'_>) -> Result<Value, UsageError> {
 }
 
 /// The type of a row, in small letters.
-fn kind_of(row: &Row<'_>) -> Option<String> {
+fn kind_of(row: &FileRow<'_>) -> Option<String> {
     row.text("type").map(|kind| kind.to_ascii_lowercase())
 }
 
 /// The instrument of a row: a European option where no type is said.
-fn instrument(row: &Row<'_>, asset: usize) -> Result<Value, UsageError> {
+fn instrument(row: &FileRow<'_>, asset: usize) -> Result<Value, UsageError> {
     let kind = match kind_of(row).as_deref() {
         None | Some("option" | "european") => "option",
         Some("american") => "american",

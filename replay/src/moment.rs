@@ -1,0 +1,88 @@
+//! Places in journals: the entry at which something happened, windows, and how far a journal reaches.
+
+use std::fmt;
+
+use serde::Serialize;
+use time::OffsetDateTime;
+
+/// The entry at which something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Moment {
+    /// Sequence of the entry.
+    pub sequence: i64,
+    /// Its time, ns since the epoch.
+    pub at_ns: i64,
+}
+
+/// An end of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Entries of this time and later ones, ns since the epoch.
+    Time(i64),
+    /// This offset of the journal's partition and those behind it.
+    Offset(i64),
+    /// Entries of this sequence and later ones.
+    Sequence(i64),
+}
+
+/// What of the journals is looked at: from one bound, which belongs to it, to another, which does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins; `None`: where the journal does.
+    pub from: Option<Bound>,
+    /// Where it ends; `None`: where the journal does.
+    pub to: Option<Bound>,
+}
+
+impl Window {
+    /// Whether it ends before it begins, or where, as far as bounds of the same kind tell.
+    pub fn is_backwards(&self) -> bool {
+        match (self.from, self.to) {
+            (Some(Bound::Time(from)), Some(Bound::Time(to)))
+            | (Some(Bound::Offset(from)), Some(Bound::Offset(to)))
+            | (Some(Bound::Sequence(from)), Some(Bound::Sequence(to))) => to <= from,
+            _ => false,
+        }
+    }
+}
+
+/// From where to where a partition of the journal goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalReach {
+    /// The partition.
+    pub partition: i32,
+    /// Its first entry.
+    pub first: Moment,
+    /// Its last entry.
+    pub last: Moment,
+}
+
+impl fmt::Display for JournalReach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partition, first, last } = self;
+        write!(
+            formatter,
+            "partition {partition} has the sequences {} to {}, from {} to {}",
+            first.sequence,
+            last.sequence,
+            utc(first.at_ns),
+            utc(last.at_ns)
+        )
+    }
+}
+
+/// UTC with microseconds; a time that no calendar has is printed as the number it is.
+pub fn utc(ns: i64) -> String {
+    let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
+    let (date, time) = (at.date(), at.time());
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        date.year(),
+        u8::from(date.month()),
+        date.day(),
+        time.hour(),
+        time.minute(),
+        time.second(),
+        time.microsecond()
+    )
+}
