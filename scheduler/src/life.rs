@@ -2,6 +2,9 @@
 //!
 //! It owns the state and the steps that several rules share (taking groups from lanes, dropping what waits); it must
 //! not decide anything: placement, dispatch and backpressure do.
+//!
+//! It has the state of each rule, and each rule sees the others' state through it: so it and the rules know each other. They are one
+//! state machine, cut by decisions.
 
 use std::collections::BTreeMap;
 

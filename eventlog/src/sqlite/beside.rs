@@ -10,13 +10,12 @@
 //! SQLite goes on with a file that has lost its name, where nobody else finds what it writes; and a process that reads the index where it
 //! was cut is killed (SIGBUS). So both are looked at before each use of the log.
 
+use super::limits::NOFOLLOW;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use super::file::NOFOLLOW;
 
 /// Opening a pipe waits for nobody.
 pub(super) const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

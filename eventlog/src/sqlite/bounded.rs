@@ -12,11 +12,8 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::beside::Beside;
-use super::producer::RECORD_BYTES_MAX;
+use super::limits::{RECORD_BYTES_MAX, STEPS_MAX};
 
-/// Most steps of SQLite's virtual machine that an operation takes: some seconds. A commit of 100,000 records that have rows of their own
-/// takes some 10 million.
-pub(super) const STEPS_MAX: u64 = 256 << 20;
 /// Most steps while a connection opens: enough for 300,000 tables, each of which SQLite has to parse.
 const OPENING_STEPS_MAX: u64 = 4 << 20;
 /// Most steps by each byte of a file that is read as a whole. A row of two dozen bytes takes some 50.

@@ -443,7 +443,7 @@ pub(super) fn store_committed(connection: &Connection, row: (&str, i64, i32, i64
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::Access;
+    use super::super::limits::Access;
     use super::super::{Durability, format};
     use super::*;
     use crate::topic::PARTITIONS_MAX;

@@ -23,18 +23,12 @@ use rusqlite::{Connection, ErrorCode, InterruptHandle};
 use super::bounded::Bounded;
 use super::disk;
 use super::file::LogFile;
-use super::format::PAGE_BYTES;
+use super::limits::{PAGE_BYTES, WAL_BYTES_DUE, WAL_BYTES_MAX};
 use super::wake::lock;
 
 use crate::LogError;
 use crate::background::BackgroundThread;
 
-/// What waits in the write-ahead log before it is folded back while commits go on, bytes. Each time costs the disk
-/// some waiting that commits may notice, so it is not small.
-pub const WAL_BYTES_DUE: i64 = 64 << 20;
-/// Length of the write-ahead log from which a commit does not return before it is folded back and begun again, or a
-/// reader was found to prevent it, bytes.
-pub const WAL_BYTES_MAX: i64 = 128 << 20;
 const _: () = assert!(WAL_BYTES_DUE * 2 <= WAL_BYTES_MAX, "folding back needs time while commits go on");
 /// Longest wait for readers to leave the write-ahead log; commits wait too. A reader that stays longer is asked again
 /// after `WAL_BYTES_DUE` of growth.

@@ -11,8 +11,9 @@ use super::block::Blocks;
 use super::catalogue::{self, Catalogue, GivenUp, TopicRow};
 use super::check::LogProgress;
 use super::ends::{self, End, Own};
-use super::file::{Access, LogFile};
+use super::file::LogFile;
 use super::format;
+use super::limits::{Access, PAGE_BYTES};
 use super::opening::Lost;
 use super::recover::Loss;
 use super::scan::{Part, scan};
@@ -75,7 +76,7 @@ fn fill(
     connection
         .execute_batch(&format!(
             "PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN",
-            format::PAGE_BYTES
+            PAGE_BYTES
         ))
         .map_err(failed)?;
     format::make_tables(&connection).map_err(failed)?;

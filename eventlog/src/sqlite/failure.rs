@@ -6,8 +6,7 @@ use rusqlite::{ErrorCode, ffi};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::bounded::STEPS_MAX;
-use super::file::{Access, LOCK_WAIT_MAX};
+use super::limits::{Access, LOCK_WAIT_MAX, STEPS_MAX};
 use crate::LogError;
 
 pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head, or go on from what is \

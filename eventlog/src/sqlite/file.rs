@@ -2,6 +2,9 @@
 //!
 //! It must not know what the tables mean. It never opens the file but through SQLite: closing any other descriptor of
 //! it would drop the locks that SQLite's own connections in this process hold on it (POSIX advisory locks).
+//!
+//! `opening`, `ends`, `catalogue` and `format` read the file, and the file has them check it whenever it is opened or written: these five know
+//! each other.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,17 +14,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 
 use super::beside::Beside;
 use super::bounded::Bounded;
-use super::checkpoint::WAL_BYTES_DUE;
 use super::ends::Own;
 use super::head::{HeadEnd, HeadFile, head_path};
+use super::limits::{Access, LOCK_WAIT_MAX, WAL_BYTES_DUE};
 use super::wake::Wakes;
-use super::{Durability, failure, opening};
+use super::{failure, opening};
 use crate::LogError;
 
-/// Longest wait for other writers before a commit fails with [`LogError::Busy`].
-pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Files beside the log are not opened where a link stands in their place: it may lead anywhere.
-pub(super) const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 /// Pause between two looks at a lock that another process holds. Writers hold it for milliseconds.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Tries to fold the write-ahead log beside readers, `LOCK_POLL_INTERVAL` apart.
@@ -30,17 +29,6 @@ const FOLD_TRIES_MAX: usize = 50;
 const STATEMENTS_CACHED_MAX: usize = 512;
 /// Page cache of a connection, KiB. Sequential reading and appending at right edges need little.
 const PAGE_CACHE_KIB: i64 = 1024;
-
-/// How a log may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    /// Read and write.
-    Write(Durability),
-    /// Read while other processes may write.
-    Read,
-    /// Read a file that nobody can write, in a directory that takes no index of the write-ahead log.
-    ReadFrozen,
-}
 
 /// The file, and what all handles of one [`super::SqliteLog`] share.
 pub(super) struct LogFile {
@@ -340,7 +328,7 @@ mod tests {
     fn a_writer_that_waits_too_long_says_so_and_may_try_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log.db");
-        let access = Access::Write(Durability::Process);
+        let access = Access::Write(crate::Durability::Process);
         let file = LogFile::new(path.clone(), "sqlite:log.db".to_owned(), access);
         // The files beside the log stay as long as one connection is open.
         let _first = super::super::format::open(&file).unwrap();

@@ -22,8 +22,9 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use super::beside::{self, beside};
 use super::bounded::Bounded;
 use super::failure::{DAMAGED_ACTION, no_log_action};
-use super::file::{Access, LogFile};
+use super::file::LogFile;
 use super::head::Found;
+use super::limits::{Access, PAGE_BYTES};
 use super::{ends, head, opening, schema};
 use crate::LogError;
 
@@ -35,8 +36,6 @@ const VERSION: i32 = 3;
 const DOING: &str = "opening the log";
 /// Bytes of a file that SQLite takes for an empty one.
 const REMNANT_BYTES: u64 = 1;
-/// Three records of 5 KB fill a page of this size, and a transaction of a few small records rewrites few of them.
-pub(super) const PAGE_BYTES: i64 = 16 * 1024;
 
 /// The canonical path of a log that exists, or of one to be made in a directory that exists.
 pub(super) fn locate(url: &str, path: &Path, must_exist: bool) -> Result<PathBuf, LogError> {

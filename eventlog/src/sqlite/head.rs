@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use super::beside::{NONBLOCK, beside, kind_of, open_file};
 use super::checksum;
-use super::file::NOFOLLOW;
+use super::limits::NOFOLLOW;
 
 const MAGIC: [u8; 8] = *b"WTLGHEAD";
 const SLOT_BYTES: usize = 24;

@@ -6,9 +6,10 @@
 use rusqlite::Connection;
 
 use super::beside::{Harm, beside};
-use super::bounded::{Bounded, STEPS_MAX};
+use super::bounded::Bounded;
 use super::file::LogFile;
 use super::head::head_path;
+use super::limits::STEPS_MAX;
 use crate::LogError;
 
 const BECAME: &str = "was deleted, moved or replaced while it was open";

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::file::NOFOLLOW;
-
+use super::limits::NOFOLLOW;
 use crate::LogError;
 
 /// Longest group name, bytes: its lock file's name must fit the 255 bytes of common file systems.

@@ -36,6 +36,7 @@ mod format;
 mod head;
 mod headers;
 mod in_place;
+mod limits;
 mod member;
 mod opening;
 mod portable;
@@ -47,18 +48,17 @@ mod table;
 mod wake;
 
 pub use check::{Checked, GIVEN_UP_MAX, LogProgress};
-pub use checkpoint::{WAL_BYTES_DUE, WAL_BYTES_MAX};
-pub use file::LOCK_WAIT_MAX;
+pub use limits::{LOCK_WAIT_MAX, RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX, WAL_BYTES_DUE, WAL_BYTES_MAX};
 pub use member::GROUP_NAME_BYTES_MAX;
 pub use portable::PortableFile;
-pub use producer::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
 pub use recover::{Loss, Recovered};
 
 use bounded::Bounded;
 use catalogue::Catalogue;
 use checkpoint::{Checkpointer, WalLimits};
 use consumer::SqliteConsumer;
-use file::{Access, LogFile};
+use file::LogFile;
+use limits::Access;
 use producer::SqliteProducer;
 
 /// What a commit survives.

@@ -15,8 +15,9 @@ use super::beside::beside;
 use super::block::{Blocks, StoredRecord};
 use super::catalogue::{self, GivenUp};
 use super::ends::{self, End, Own};
-use super::file::{Access, LogFile, NOFOLLOW};
+use super::file::LogFile;
 use super::format;
+use super::limits::{Access, NOFOLLOW, PAGE_BYTES};
 use super::table::Table;
 use super::{head, headers};
 use crate::topic::check_spec;
@@ -56,7 +57,7 @@ impl PortableFile {
         connection
             .execute_batch(&format!(
                 "PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN",
-                format::PAGE_BYTES
+                PAGE_BYTES
             ))
             .map_err(failed)?;
         format::make_tables(&connection).map_err(failed)?;

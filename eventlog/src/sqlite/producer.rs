@@ -15,14 +15,10 @@ use super::checkpoint::Checkpointer;
 use super::ends::{self, End};
 use super::file::{LogFile, Writing};
 use super::head::HeadEnd;
+use super::limits::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
 use super::table::{Appended, Table};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
-/// Most bytes that a transaction may hold, all of them in memory until it commits: more than one record may cause where a million
-/// symbols close their bars at it, which cannot be cut.
-pub const TRANSACTION_BYTES_MAX: usize = 16 << 30;
-/// Most bytes of a record: key, value and headers.
-pub const RECORD_BYTES_MAX: usize = 64 << 20;
 const _: () = assert!(RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES <= TRANSACTION_BYTES_MAX);
 /// What a record counts for beside its own bytes.
 const RECORD_OVERHEAD_BYTES: usize = 64;

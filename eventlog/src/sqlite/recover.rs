@@ -11,8 +11,9 @@ use super::beside::beside;
 use super::check::LogProgress;
 use super::copy::{CopiedLog, Damage, copy};
 use super::ends::Own;
-use super::file::{Access, LogFile};
+use super::file::LogFile;
 use super::head::{Found, Head, HeadFile};
+use super::limits::Access;
 use super::{Durability, format, opening, schema};
 use crate::LogError;
 
