@@ -10,6 +10,7 @@ use crate::runtime::EngineError;
 use crate::settings::SettingsError;
 use crate::usage_error::UsageError;
 use warptape_sources::SourceError;
+#[cfg(feature = "tables")]
 use warptape_tables::TablesError;
 use warptape_timeline::TimelineError;
 #[cfg(feature = "lab")]
@@ -32,10 +33,11 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<UsageError>() || error.is::<SettingsError>() || error.is::<ReplayError>() {
         return UNUSABLE;
     }
-    if error.is::<SourceError>()
-        || matches!(error.downcast_ref(), Some(TablesError::Replay(_) | TablesError::Taken { .. }))
-        || matches!(error.downcast_ref(), Some(TimelineError::Replay(_)))
-    {
+    if error.is::<SourceError>() || matches!(error.downcast_ref(), Some(TimelineError::Replay(_))) {
+        return UNUSABLE;
+    }
+    #[cfg(feature = "tables")]
+    if matches!(error.downcast_ref(), Some(TablesError::Replay(_) | TablesError::Taken { .. })) {
         return UNUSABLE;
     }
     #[cfg(feature = "lab")]

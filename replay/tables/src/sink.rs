@@ -8,7 +8,6 @@ use arrow_array::builder::{ArrayBuilder, BooleanBuilder, Float64Builder, Int64Bu
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-#[cfg(feature = "parquet")]
 use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties};
 
 use crate::table::{ColumnKind, TABLES, Table};
@@ -23,7 +22,6 @@ pub const TEXT_BYTES_DUE: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
     /// Parquet, compressed by Snappy.
-    #[cfg(feature = "parquet")]
     Parquet,
     /// Arrow IPC files, not compressed: they can be mapped.
     Arrow,
@@ -33,7 +31,6 @@ impl TableFormat {
     /// Ending of the files.
     pub fn ending(self) -> &'static str {
         match self {
-            #[cfg(feature = "parquet")]
             Self::Parquet => "parquet",
             Self::Arrow => "arrow",
         }
@@ -108,7 +105,6 @@ impl Sinks {
 }
 
 enum Writer {
-    #[cfg(feature = "parquet")]
     Parquet(Box<ArrowWriter<File>>),
     Arrow(Box<FileWriter<File>>),
 }
@@ -150,7 +146,6 @@ impl Sink {
         let failed = |cause: String| TablesError::Unwritable { path: path.clone(), cause };
         let file = File::create_new(&path).map_err(|error| failed(error.to_string()))?;
         let writer = match format {
-            #[cfg(feature = "parquet")]
             TableFormat::Parquet => {
                 let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
                 let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
@@ -220,7 +215,6 @@ impl Sink {
             RecordBatch::try_new(self.schema.clone(), columns).expect("columns are as the schema says");
         let done = match &mut self.writer {
             // A row group for each, so that no more than these rows are ever in memory.
-            #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => {
                 writer.write(&batch).and_then(|()| writer.flush()).map_err(|error| error.to_string())
             }
@@ -235,7 +229,6 @@ impl Sink {
     fn finish(mut self) -> Result<WrittenTable, TablesError> {
         self.flush()?;
         let done = match self.writer {
-            #[cfg(feature = "parquet")]
             Writer::Parquet(writer) => writer.close().map(drop).map_err(|error| error.to_string()),
             Writer::Arrow(mut writer) => writer.finish().map_err(|error| error.to_string()),
         };

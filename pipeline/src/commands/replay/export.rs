@@ -1,15 +1,22 @@
 //! `warptape replay export`: a log, or a window of it, as one file or as tables.
 
+#[cfg(feature = "tables")]
+mod tables;
+
 use std::io::Write;
 use std::process::ExitCode;
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde_json::json;
 use warptape_replay::{ExportOptions, ExportProgress, Exported, ReplayError, Window, export};
-use warptape_tables::{TableFormat, Written, write_tables};
+
+#[cfg(feature = "tables")]
+use warptape_tables::write_tables;
 
 use super::sources;
-use crate::cli::{BACKWARDS, ExportArgs, ExportFormat, VerifyFormat};
+#[cfg(not(feature = "tables"))]
+use crate::cli::ExportFormat;
+use crate::cli::{BACKWARDS, ExportArgs, VerifyFormat};
 use crate::clock::wall_clock_ns;
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::stdout;
@@ -22,14 +29,12 @@ pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCod
     if window.is_backwards() {
         return Err(UsageError(BACKWARDS.to_owned()).into());
     }
-    let format = match args.format {
-        ExportFormat::Log => None,
-        #[cfg(feature = "parquet")]
-        ExportFormat::Parquet => Some(TableFormat::Parquet),
-        #[cfg(not(feature = "parquet"))]
-        ExportFormat::Parquet => return Err(UsageError::not_built("--format parquet", "parquet").into()),
-        ExportFormat::Arrow => Some(TableFormat::Arrow),
-    };
+    #[cfg(not(feature = "tables"))]
+    match args.format {
+        ExportFormat::Log => {}
+        ExportFormat::Parquet => return Err(UsageError::not_built("--format parquet", "tables").into()),
+        ExportFormat::Arrow => return Err(UsageError::not_built("--format arrow", "tables").into()),
+    }
     let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let topics = &settings.topics.names;
     let others = [&topics.lifecycle, &topics.feeds].map(String::clone);
@@ -42,10 +47,11 @@ pub fn execute(args: &ExportArgs, settings: &Settings) -> anyhow::Result<ExitCod
         by: json!({"software": env!("CARGO_PKG_VERSION"), "at_ns": wall_clock_ns()}),
     };
     let bar = progress_bar();
-    if let Some(format) = format {
+    #[cfg(feature = "tables")]
+    if let Some(format) = tables::format_of(args.format) {
         let written = write_tables(&*log, &args.to, format, &options, &mut |progress| show(&bar, progress));
         bar.finish_and_clear();
-        print_tables(&written?, args, format)?;
+        tables::print(&written?, args, format)?;
         return Ok(ExitCode::SUCCESS);
     }
     let exported = export(&*log, &args.to, &options, &mut |progress| show(&bar, progress));
@@ -76,22 +82,6 @@ fn print(exported: &Exported, args: &ExportArgs) -> anyhow::Result<()> {
     }
     let outputs = if args.with_ticks { " --outputs" } else { "" };
     Ok(writeln!(out, "verify it with: warptape replay verify{outputs} --log sqlite:{path}")?)
-}
-
-fn print_tables(written: &Written, args: &ExportArgs, format: TableFormat) -> anyhow::Result<()> {
-    let mut out = stdout();
-    if args.output == VerifyFormat::Json {
-        serde_json::to_writer(&mut out, written)?;
-        return Ok(writeln!(out)?);
-    }
-    for table in &written.tables {
-        let file = args.to.join(format!("{}.{}", table.name, format.ending()));
-        writeln!(out, "{:<40} {:>12} rows", file.display().to_string(), HumanCount(table.rows).to_string())?;
-    }
-    for note in &written.notes {
-        writeln!(out, "note: {note}")?;
-    }
-    Ok(())
 }
 
 /// A bar on standard error; nothing where that is no terminal.

@@ -1,6 +1,6 @@
 //! Rows of a CSV or Parquet file: cells by the names of their columns, with the place of each for what is wrong with it.
 
-#[cfg(feature = "parquet")]
+#[cfg(feature = "tables")]
 mod of_parquet;
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ enum Places {
     /// The line that each row begins in, from 1.
     Lines(Vec<usize>),
     /// Rows are numbered from 1.
-    #[cfg(feature = "parquet")]
+    #[cfg(feature = "tables")]
     Numbers,
 }
 
@@ -47,10 +47,10 @@ pub enum Cell {
     /// As it is written.
     Text(String),
     /// A number of a file that has numbers.
-    #[cfg(feature = "parquet")]
+    #[cfg(feature = "tables")]
     Number(f64),
     /// Yes or no.
-    #[cfg(feature = "parquet")]
+    #[cfg(feature = "tables")]
     Flag(bool),
 }
 
@@ -75,10 +75,10 @@ impl Rows {
     pub fn read(path: &Path, known: &[&str]) -> Result<Self, UsageError> {
         let unread = |error: std::io::Error| mistake(path, &error.to_string());
         let rows = match extension(path).as_str() {
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "tables")]
             "parquet" => of_parquet::read(path, bounded_file::open(path).map_err(unread)?)?,
-            #[cfg(not(feature = "parquet"))]
-            "parquet" => return Err(UsageError::not_built(&path.display().to_string(), "parquet")),
+            #[cfg(not(feature = "tables"))]
+            "parquet" => return Err(UsageError::not_built(&path.display().to_string(), "tables")),
             _ => Self::of_csv(path, &bounded_file::read(path, BYTES_MAX).map_err(unread)?)?,
         };
         for (place, column) in rows.columns.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Rows {
     fn place(&self, number: usize) -> String {
         match &self.places {
             Places::Lines(lines) => format!("line {}", lines[number]),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "tables")]
             Places::Numbers => format!("row {}", number + 1),
         }
     }
@@ -161,9 +161,9 @@ impl FileRow<'_> {
         match self.cells.get(column)? {
             Cell::Empty => None,
             Cell::Text(text) => Some(text.clone()),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "tables")]
             Cell::Number(number) => Some(number.to_string()),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "tables")]
             Cell::Flag(flag) => Some(flag.to_string()),
         }
     }
@@ -172,10 +172,10 @@ impl FileRow<'_> {
     pub fn number(&self, column: &str) -> Result<Option<f64>, UsageError> {
         let (number, text): (Option<f64>, String) = match self.cells.get(column) {
             None | Some(Cell::Empty) => return Ok(None),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "tables")]
             Some(Cell::Number(number)) => (Some(*number), number.to_string()),
             Some(Cell::Text(text)) => (text.parse().ok(), text.clone()),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "tables")]
             Some(Cell::Flag(flag)) => (None, flag.to_string()),
         };
         match number.filter(|number| number.is_finite()) {

@@ -1,0 +1,35 @@
+//! Tables that were written, as the command tells of them.
+
+use std::io::Write;
+
+use indicatif::HumanCount;
+use warptape_tables::{TableFormat, Written};
+
+use crate::cli::{ExportArgs, ExportFormat, VerifyFormat};
+use crate::printable::stdout;
+
+/// The format of tables; `None` where a log is asked for.
+pub fn format_of(format: ExportFormat) -> Option<TableFormat> {
+    match format {
+        ExportFormat::Log => None,
+        ExportFormat::Parquet => Some(TableFormat::Parquet),
+        ExportFormat::Arrow => Some(TableFormat::Arrow),
+    }
+}
+
+/// Says which tables there are.
+pub fn print(written: &Written, args: &ExportArgs, format: TableFormat) -> anyhow::Result<()> {
+    let mut out = stdout();
+    if args.output == VerifyFormat::Json {
+        serde_json::to_writer(&mut out, written)?;
+        return Ok(writeln!(out)?);
+    }
+    for table in &written.tables {
+        let file = args.to.join(format!("{}.{}", table.name, format.ending()));
+        writeln!(out, "{:<40} {:>12} rows", file.display().to_string(), HumanCount(table.rows).to_string())?;
+    }
+    for note in &written.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
