@@ -83,6 +83,12 @@ pub enum CheckpointError {
         /// The policies of this software.
         known: String,
     },
+    /// It asks policies in the shadow, which this build has no part for.
+    #[error(
+        "the state has policies in the shadow, and this build is without the feature `lab`; `cargo build --release --features lab` \
+         builds one that asks them"
+    )]
+    Shadow,
     /// It was reached by rules that this software does not know.
     #[error("the state was reached by rules {found}, and this software knows rules {FIRST_RULES} to {RULES}")]
     Rules {
@@ -153,16 +159,7 @@ impl Scheduler {
             return Err(damaged("its hash is another one"));
         }
         if let Some(life) = &scheduler.life {
-            let Rules(found) = life.learnt.later.rules;
-            if !(FIRST_RULES..=RULES).contains(&found) {
-                return Err(CheckpointError::Rules { found });
-            }
-            let shadows = life.learnt.later.shadows.iter().flat_map(Shadows::names);
-            let unknown =
-                shadows.chain([&life.config.risk.policy]).find(|name| TaskPolicy::parse(name).is_none());
-            if let Some(found) = unknown.cloned() {
-                return Err(CheckpointError::Policy { found, known: task_policies_listed() });
-            }
+            check_known(life, cfg!(feature = "lab"))?;
         }
         Ok(scheduler)
     }
@@ -187,6 +184,23 @@ impl Scheduler {
             () if rules != started.rules => Some("rules"),
             () => None,
         }
+    }
+}
+
+/// Refuses a state that was reached by what a build, with the laboratory or without, does not have.
+fn check_known(life: &Life, has_lab: bool) -> Result<(), CheckpointError> {
+    let Rules(found) = life.learnt.later.rules;
+    if !(FIRST_RULES..=RULES).contains(&found) {
+        return Err(CheckpointError::Rules { found });
+    }
+    if !has_lab && life.learnt.later.shadows.is_some() {
+        return Err(CheckpointError::Shadow);
+    }
+    let shadows = life.learnt.later.shadows.iter().flat_map(Shadows::names);
+    let unknown = shadows.chain([&life.config.risk.policy]).find(|name| TaskPolicy::parse(name).is_none());
+    match unknown.cloned() {
+        Some(found) => Err(CheckpointError::Policy { found, known: task_policies_listed() }),
+        None => Ok(()),
     }
 }
 
@@ -225,6 +239,8 @@ mod tests {
         let shadow = ShadowConfig { policies: vec!["fair@1".to_owned()], every: 1 };
         let mut scheduler = begun(config, Some(shadow));
         assert!(Scheduler::from_checkpoint(&scheduler.checkpoint()).is_ok());
+        let life = scheduler.life.as_ref().expect("it has begun");
+        assert_eq!(check_known(life, false), Err(CheckpointError::Shadow));
         // As software writes it that has this version.
         let life = scheduler.life.as_mut().expect("it has begun");
         life.config.risk.policy = "linucb@99".to_owned();
