@@ -63,6 +63,7 @@ mod risk;
 mod rows;
 mod segments;
 mod side_by_side;
+mod start_page;
 mod strangers;
 mod timeline;
 mod verified_twice;

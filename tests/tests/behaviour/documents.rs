@@ -23,6 +23,47 @@ fn how_to_add_names_files_that_exist() {
     assert!(missing.is_empty(), "CONTRIBUTING.md names files that are not there: {missing:?}");
 }
 
+/// The part of a link that names a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept.chars().filter(|one| one.is_alphanumeric() || " -_".contains(*one));
+    kept.map(|one| if one == ' ' { '-' } else { one }).collect()
+}
+
+/// Links of pages lead to files and headings that there are.
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let read = |file: &Path| std::fs::read_to_string(file).expect("a page");
+    let mut pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"]
+        .map(|page| root.join(page))
+        .to_vec();
+    let docs =
+        std::fs::read_dir(root.join("docs")).expect("the pages").map(|entry| entry.expect("an entry").path());
+    pages.extend(docs.filter(|path| path.extension().is_some_and(|end| end == "md")));
+    let (mut found, mut broken) = (0, Vec::new());
+    for page in &pages {
+        for link in read(page).split("](").skip(1).filter_map(|behind| behind.split_once(')')) {
+            let link = link.0;
+            if link.contains("://") || link.contains(char::is_whitespace) {
+                continue;
+            }
+            found += 1;
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.with_file_name(file) };
+            let leads = target.exists()
+                && (heading.is_empty()
+                    || read(&target).lines().any(|line| {
+                        line.starts_with('#') && anchor(line.trim_start_matches('#')) == heading
+                    }));
+            if !leads {
+                broken.push(format!("{}: {link}", page.strip_prefix(root).unwrap_or(page).display()));
+            }
+        }
+    }
+    assert!(found > 100 && broken.is_empty(), "{found} links; these lead nowhere: {broken:#?}");
+}
+
 /// Each word for why a group moves, or why a lane does not get it, has a row in docs/scheduling.md.
 #[test]
 fn reasons_of_placement_are_explained() {
