@@ -12,6 +12,7 @@ mod hot;
 mod interrupt;
 mod journal;
 mod log;
+mod manuals;
 mod replay;
 mod risk;
 mod run;
@@ -36,6 +37,7 @@ pub use hot::{HotArgs, HotCommand, HotFormat, HotGetArgs, HotResultArgs, HotStat
 pub use interrupt::Interrupt;
 pub use journal::{JournalArgs, JournalCommand, KeygenArgs};
 pub use log::{BackupArgs, LogArgs, LogCommand};
+pub use manuals::{CompletionsArgs, ManArgs, ShellName};
 pub use replay::{
     BACKWARDS, ChainFormat, DebugArgs, DebugFormat, DiffArgs, ReplayArgs, ReplayCommand, ReportArgs,
     SlowestArgs, TimelineArgs, VerifyArgs, VerifyFormat, WhatIfArgs, WhyArgs, WhyNotArgs, WhySubject,
@@ -128,6 +130,10 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Check or show the configuration
     Config(ConfigArgs),
+    /// Print what a shell needs to complete commands
+    Completions(CompletionsArgs),
+    /// Write manual pages of all commands
+    Man(ManArgs),
 }
 
 /// Runs the command line of this process.
@@ -196,8 +202,16 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     if let Command::Config(args) = &cli.command {
         return commands::config::execute(args, &sources);
     }
-    // A modelled fleet reads no configuration.
+    // What reads no configuration.
     match &cli.command {
+        #[cfg(feature = "manuals")]
+        Command::Completions(args) => return commands::manuals::completions(args),
+        #[cfg(feature = "manuals")]
+        Command::Man(args) => return commands::manuals::man(args),
+        #[cfg(not(feature = "manuals"))]
+        Command::Completions(_) => return Err(UsageError::not_built("completions", "manuals").into()),
+        #[cfg(not(feature = "manuals"))]
+        Command::Man(_) => return Err(UsageError::not_built("man", "manuals").into()),
         #[cfg(feature = "lab")]
         Command::Simulate(args) => return commands::simulate::execute(args),
         #[cfg(not(feature = "lab"))]
@@ -224,7 +238,11 @@ fn execute(cli: &Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Log(args) => commands::log::execute(args, &settings),
         Command::Journal(args) => commands::journal::execute(args, &settings),
         Command::Devices(DevicesArgs {}) => commands::devices::execute(&settings),
-        Command::Config(_) | Command::Simulate(_) | Command::Train(_) => {
+        Command::Config(_)
+        | Command::Simulate(_)
+        | Command::Train(_)
+        | Command::Completions(_)
+        | Command::Man(_) => {
             unreachable!("handled above: they work whatever is configured")
         }
     }

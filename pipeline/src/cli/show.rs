@@ -75,4 +75,8 @@ pub enum ConfigCommand {
     /// Print the effective values as TOML, each with its origin
     #[command(after_help = "Example: warptape config show -c warptape.toml --log sqlite:market.db")]
     Show,
+    /// Print a JSON Schema of the file, by which editors complete and check it
+    #[command(after_help = "Example: warptape config schema > warptape.schema.json
+In the first line of warptape.toml: #:schema ./warptape.schema.json")]
+    Schema,
 }

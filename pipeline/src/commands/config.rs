@@ -1,4 +1,4 @@
-//! `warptape config check` and `warptape config show`.
+//! `warptape config check`, `show` and `schema`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,6 +12,12 @@ use crate::settings::{self, SettingsError, Sources};
 pub fn execute(args: &ConfigArgs, sources: &Sources) -> anyhow::Result<ExitCode> {
     let mut stdout = stdout();
     match (args.command, settings::load(sources)) {
+        // It says what any file may say, whatever this one does.
+        (ConfigCommand::Schema, _) => {
+            serde_json::to_writer_pretty(&mut stdout, &settings::json_schema())?;
+            writeln!(stdout)?;
+            Ok(ExitCode::SUCCESS)
+        }
         (ConfigCommand::Check, Ok((settings, _))) => {
             match &sources.file {
                 Some(path) => writeln!(stdout, "{}: ok", path.display())?,

@@ -9,6 +9,8 @@ pub mod feed;
 pub mod hot;
 pub mod journal;
 pub mod log;
+#[cfg(feature = "manuals")]
+pub mod manuals;
 pub mod ready;
 pub mod replay;
 pub mod risk;

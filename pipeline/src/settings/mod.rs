@@ -9,6 +9,7 @@
 //! number of cores and how GPUs are found are handed in.
 
 mod declaration;
+mod json_schema;
 mod keys;
 mod lanes;
 mod mistake;
@@ -31,6 +32,7 @@ use std::collections::BTreeMap;
 use warptape_cuda::Inventory;
 use warptape_kernels::Isa;
 
+pub use json_schema::json_schema;
 pub use keys::{Key, ValueKind};
 pub use lanes::GpuProbe;
 pub use mistake::{Mistake, SettingsError};

@@ -43,6 +43,7 @@ mod learned;
 mod log_files;
 mod logs;
 mod machine_clock;
+mod manuals;
 mod monitoring;
 mod neighbours;
 mod newcomer;

@@ -35,7 +35,7 @@ fn anchor(heading: &str) -> String {
 fn links_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     let read = |file: &Path| std::fs::read_to_string(file).expect("a page");
-    let mut pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"]
+    let mut pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md"]
         .map(|page| root.join(page))
         .to_vec();
     let docs =
