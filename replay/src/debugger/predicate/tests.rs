@@ -38,6 +38,7 @@ fn what_is_no_condition_is_told_with_its_place() {
     refused("lane=1)", 6, "&& or || is expected before )");
     refused("é=1", 0, "there is no field \"é\"");
     refused("reason=\"x", 7, "the closing quote is missing");
+    refused(r#"reason="a\b""#, 9, "in quotes, \\ stands before");
     refused("reason=a\\b", 8, "double quotes");
     refused(&"(".repeat(100), 64, "64 parentheses");
     refused(&" ".repeat(5_000), 0, "4096 bytes");
