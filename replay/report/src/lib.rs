@@ -10,6 +10,7 @@
 //! [`PAGE_BYTES_MAX`]. It must not know settings, the command line or a clock, and it judges nothing: what differs in a log is for `verify`
 //! to find.
 
+pub mod drawing;
 mod gathered;
 mod page;
 mod slots;
