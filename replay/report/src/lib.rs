@@ -13,6 +13,7 @@
 pub mod drawing;
 mod gathered;
 mod page;
+mod printable;
 mod slots;
 
 use std::io;
@@ -27,6 +28,7 @@ pub use self::gathered::{
     TransactionTotals,
 };
 pub use self::page::{PAGE_BYTES_MAX, html};
+pub use self::printable::{printable, printable_line};
 pub use self::slots::{Merge, SLOTS_MAX, Slots};
 
 /// Slowest signals on a page at most.

@@ -13,4 +13,4 @@ pub use self::axis::{Axis, Line};
 pub use self::curves::{Point, Series, Words, curves};
 pub use self::paths::{band, place, polyline, steps};
 pub use self::picture::{LEFT, Picture, RIGHT, TOP, WIDTH, colour};
-pub use self::text::{cut, printable};
+pub use self::text::{cut, shown};

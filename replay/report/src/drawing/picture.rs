@@ -5,7 +5,7 @@ use maud::{Markup, PreEscaped, Render as _, html};
 
 use super::axis::Axis;
 use super::paths::{place, polyline};
-use super::text::printable;
+use super::text::shown;
 
 /// Width of a picture.
 pub const WIDTH: f64 = 760.0;
@@ -116,7 +116,7 @@ impl Picture {
     pub fn into_svg(self) -> String {
         let height = TOP + self.plot_height + BOTTOM + self.lines as f64 * KEY_HEIGHT;
         let size = format!("0 0 {WIDTH} {height}");
-        printable(html! {
+        shown(html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox=(size) width=(WIDTH) height=(height) font-family="sans-serif" font-size="12" fill=(GREY) {
                 "\n" title { (self.title) } "\n" (PreEscaped(self.drawn))
             }

@@ -18,7 +18,7 @@ use self::lanes::Lanes;
 use self::strips::{Cell, Strip};
 use self::timeline::Timeline;
 use crate::Page;
-use crate::drawing::printable;
+use crate::drawing::shown;
 use crate::gathered::{EventKind, Gathered};
 
 /// Bytes that a page has fewer than, whatever the log.
@@ -34,7 +34,7 @@ const ABOUT_PAGE: PreEscaped<&str> = PreEscaped(concat!(
 /// The page as HTML.
 pub fn html(of: &Page<'_>) -> String {
     let gathered = of.gathered;
-    printable(html! {
+    shown(html! {
         (DOCTYPE) "\n"
         html lang="en" xmlns="http://www.w3.org/1999/xhtml" {
             head {
