@@ -18,8 +18,8 @@ pub const TOP: f64 = 48.0;
 /// Room below it, for the axis and its name.
 const BOTTOM: f64 = 46.0;
 const KEY_HEIGHT: f64 = 18.0;
-const KEY_WIDTH: f64 = 160.0;
-const KEYS_IN_LINE: usize = 4;
+const KEY_WIDTH: f64 = 215.0;
+const KEYS_IN_LINE: usize = 3;
 /// Grey that is readable on white and on black.
 const GREY: &str = "#808080";
 /// Colours of series and kinds, one after the other; each has contrast to white and to black.
