@@ -41,14 +41,14 @@ pub struct Figure {
 
 /// What one policy comes to, or a schedule or bound that no policy makes, whose name is in brackets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct FigureRow {
     /// Its name.
     pub name: String,
     /// Its figures; of bounds those that they bound.
     pub figures: Vec<Figure>,
 }
 
-impl Row {
+impl FigureRow {
     /// The figure of this name, if it has it.
     pub fn figure(&self, name: &str) -> Option<Interval> {
         self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.values)
@@ -64,7 +64,7 @@ fn by(value: f64, time_s: f64) -> f64 {
 }
 
 /// The row of a policy.
-pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload) -> Row {
+pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload) -> FigureRow {
     let of = |about: About, name: &str, figure: &dyn Fn(&Outcome) -> f64| {
         let values: Vec<f64> = outcomes.iter().map(figure).collect();
         Figure { name: name.to_owned(), about, values: interval(&values) }
@@ -76,7 +76,7 @@ pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload)
     figures.extend(ticks(&of, fleet, outcomes));
     // Of a seed in which nothing was done, or no tick measured, nobody can say how long that took.
     figures.retain(|figure| !figure.values.mean.is_nan());
-    Row { name: name.to_owned(), figures }
+    FigureRow { name: name.to_owned(), figures }
 }
 
 /// Makes a figure out of a figure of each seed.
@@ -228,11 +228,11 @@ pub fn ideal(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> Opti
 }
 
 /// The rows below the policies: what the schedules of [`ideal`] come to, and the capacity.
-pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<Row> {
+pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<FigureRow> {
     let row = |name: &str, about, figures: &[(&str, Interval)]| {
         let figure =
             |(name, values): &(&str, Interval)| Figure { name: (*name).to_owned(), about, values: *values };
-        Row { name: name.to_owned(), figures: figures.iter().map(figure).collect() }
+        FigureRow { name: name.to_owned(), figures: figures.iter().map(figure).collect() }
     };
     let (best, least): (Vec<f64>, Vec<f64>) = ideals.iter().copied().unzip();
     let mut rows = Vec::new();
@@ -269,7 +269,7 @@ mod tests {
     use crate::fleet::Class;
     use crate::{Burst, Closed, Options, run};
 
-    fn rows(workload: &Workload) -> Vec<Row> {
+    fn rows(workload: &Workload) -> Vec<FigureRow> {
         let fleet = Fleet::volta_turing_radeon();
         let outcomes = [1, 2].map(|seed| run(&fleet, workload, &Options::default(), seed));
         let ideals: Vec<_> = [1, 2].iter().filter_map(|seed| ideal(&fleet, workload, 0.1, *seed)).collect();

@@ -2,7 +2,7 @@
 //! as it does in production.
 //!
 //! ```text
-//!   Workload ──► arrivals ────────┐                       ┌──► Outcome: completion times, misses, fairness, busy time ──► figures, pictures
+//!   Workload ──► arrivals ────────┐                       ┌──► Outcome: completion times, misses, fairness, busy time ──► figures
 //!   Fleet ─────► speeds, losses ──┴──► run ◄──► Scheduler ┘
 //!                                       └─ AskPrices ──► warptape_prices ──► Priced
 //! ```
@@ -22,7 +22,6 @@ mod fleet;
 mod lanes;
 mod options;
 mod outcome;
-pub mod pictures;
 mod rows;
 mod run;
 mod shared;

@@ -14,7 +14,6 @@ mod adam;
 mod buffer;
 mod checkpoint;
 mod compare;
-mod curve;
 mod episode;
 mod error;
 mod model;
@@ -24,7 +23,6 @@ mod scenes;
 mod train;
 
 pub use compare::{Comparison, OverSeeds, RULES, compare, table};
-pub use curve::learning_curve;
 pub use episode::Greedy;
 pub use error::TrainError;
 pub use model::Method;

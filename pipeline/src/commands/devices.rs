@@ -1,12 +1,13 @@
 //! `warptape devices`: what lanes run on.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
 
 use warptape_cuda::{Clocks, CudaDevices, Gpu, PcieLink, Score, cache_folder};
 
+use crate::commands::columns::{Align, aligned};
 use crate::printable::stdout;
 use crate::settings::{GpuProbe, Settings};
 
@@ -69,20 +70,11 @@ const TITLES: [&str; 13] = [
 
 /// A line for each GPU under the titles: figures are now/most, and `-` where there is none.
 fn table(gpus: &[Gpu], scores: &[Option<Score>]) -> String {
-    let mut rows = vec![TITLES.map(str::to_owned)];
-    rows.extend(gpus.iter().zip(scores).map(|(gpu, score)| row(gpu, *score)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..TITLES.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
-        writeln!(text, "{}", cells.join("  ").trim_end()).expect("a string takes any text");
-    }
-    text
+    let rows: Vec<Vec<String>> = gpus.iter().zip(scores).map(|(gpu, score)| row(gpu, *score)).collect();
+    aligned(&TITLES.map(|title| (title, Align::Left)), &rows)
 }
 
-fn row(gpu: &Gpu, score: Option<Score>) -> [String; 13] {
+fn row(gpu: &Gpu, score: Option<Score>) -> Vec<String> {
     let (major, minor) = gpu.compute_capability;
     let gib = |bytes: u64| format!("{:.1}", bytes as f64 / f64::from(1 << 30));
     let clock = |clock: Clocks| format!("{}/{}", or_dash(clock.now_mhz), or_dash(clock.max_mhz));
@@ -91,7 +83,7 @@ fn row(gpu: &Gpu, score: Option<Score>) -> [String; 13] {
     let peers: Vec<String> = gpu.links.peers.iter().map(u32::to_string).collect();
     let mig =
         gpu.mig.map(|mig| if mig.is_enabled { format!("{} slices", mig.slices) } else { "off".to_owned() });
-    [
+    vec![
         format!("cuda:{}", gpu.ordinal),
         gpu.name.clone(),
         format!("{major}.{minor}"),

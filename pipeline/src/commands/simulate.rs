@@ -9,9 +9,9 @@ mod seeds;
 use std::io::Write;
 use std::process::ExitCode;
 
+use warptape_report::drawing::Series;
 use warptape_scheduler::PLACEMENT_POLICIES;
-use warptape_simulator::figures::{self, Row};
-use warptape_simulator::pictures::Series;
+use warptape_simulator::figures::{self, FigureRow};
 use warptape_simulator::{Fleet, Options, Process, Scaling, Workload, run};
 
 use crate::cli::{Experiment, SimulateArgs};
@@ -140,7 +140,7 @@ fn rows(
     fleet: &Fleet,
     workload: &Workload,
     progress: &mut SeedsProgress,
-) -> (Vec<Row>, Vec<String>) {
+) -> (Vec<FigureRow>, Vec<String>) {
     let (mut rows, mut remarks) = (Vec::new(), Vec::new());
     for policy in policies {
         for &scaling in scalings(fleet) {

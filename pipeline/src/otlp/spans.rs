@@ -1,4 +1,8 @@
 //! The spans that become of a trace.
+//!
+//! Neither tracing-opentelemetry nor the SDK's tracer makes them. A span of the former begins when it is entered and ends when it is closed, by
+//! the clock; the ids of both come from a generator that is told nothing of the span. These spans are made when their trace is over, with
+//! the times of events, and with ids that follow from the record, so that a rerun has the same ones and whoever knows a record finds its trace.
 
 use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};

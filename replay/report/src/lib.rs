@@ -10,8 +10,10 @@
 //! [`PAGE_BYTES_MAX`]. It must not know settings, the command line or a clock, and it judges nothing: what differs in a log is for `verify`
 //! to find.
 
+pub mod drawing;
 mod gathered;
 mod page;
+mod printable;
 mod slots;
 
 use std::io;
@@ -21,11 +23,12 @@ use warptape_replay::chain::{SlowestOptions, Step, slowest_with};
 use warptape_replay::{ReplayError, ReplayProgress, Report, VerifyOptions};
 
 pub use self::gathered::{
-    BatchWork, EventKind, EventPlace, Gathered, Gathering, GroupKey, Kind, LaneKey, LaneSeen, LaneSlot,
-    Latency, LifeSeen, MOVES_KEPT, Move, MoveCause, Moves, Reasons, Slot, TaskTotals, Totals,
+    BatchWork, EventKind, EventPlace, Gathered, Gathering, GroupKey, LaneKey, LaneSeen, LaneSlot, Latency,
+    LifeSeen, MOVES_KEPT, Move, MoveCause, Moves, ReasonKind, Reasons, Slot, TaskTotals, Totals,
     TransactionTotals,
 };
 pub use self::page::{PAGE_BYTES_MAX, html};
+pub use self::printable::{printable, printable_line};
 pub use self::slots::{Merge, SLOTS_MAX, Slots};
 
 /// Slowest signals on a page at most.

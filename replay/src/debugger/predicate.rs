@@ -119,7 +119,7 @@ pub enum Field {
 
 /// How a field is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Number,
     /// A time, or nanoseconds since the epoch.
     Time,
@@ -169,19 +169,19 @@ impl Field {
         FIELDS.iter().find(|(field, ..)| *field == self).map_or("", |(_, name, _)| name)
     }
 
-    fn kind(self) -> Kind {
+    fn kind(self) -> FieldKind {
         match self {
             Self::Sequence | Self::Batch | Self::Group | Self::Task | Self::Queue | Self::InFlight => {
-                Kind::Number
+                FieldKind::Number
             }
-            Self::Partition | Self::Waiting | Self::Tasks => Kind::Number,
-            Self::At => Kind::Time,
-            Self::Input => Kind::Word(Input::NAMES),
-            Self::Decision => Kind::Word(Decision::NAMES),
-            Self::Breaker => Kind::Word(&BREAKERS),
-            Self::Reason => Kind::Text,
-            Self::Ready | Self::Paused | Self::Differs => Kind::Flag,
-            Self::Lane => Kind::Lane,
+            Self::Partition | Self::Waiting | Self::Tasks => FieldKind::Number,
+            Self::At => FieldKind::Time,
+            Self::Input => FieldKind::Word(Input::NAMES),
+            Self::Decision => FieldKind::Word(Decision::NAMES),
+            Self::Breaker => FieldKind::Word(&BREAKERS),
+            Self::Reason => FieldKind::Text,
+            Self::Ready | Self::Paused | Self::Differs => FieldKind::Flag,
+            Self::Lane => FieldKind::Lane,
         }
     }
 }

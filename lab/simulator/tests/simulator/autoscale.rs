@@ -1,7 +1,7 @@
 //! Lanes that are started and stopped in virtual time: what is paid, what waits, and what the policies make of days and nights.
 
 use warptape_events::journal::{AutoscaleConfig, AutoscalePolicy, ControlCommand, Input, LaneId};
-use warptape_simulator::figures::{self, Row};
+use warptape_simulator::figures::{self, FigureRow};
 use warptape_simulator::{
     Autoscale, Class, Diurnal, Failure, Fleet, Options, Outage, Outcome, Process, Scaling, TaskKind,
     Workload, run, run_observed,
@@ -48,7 +48,7 @@ fn simulated(fleet: &Fleet, workload: &Workload, scaling: Scaling, seed: u64) ->
 #[test]
 fn policies_pay_for_less_and_the_predictive_one_misses_less_than_the_reactive_one() {
     let (fleet, workload) = (fleet(config()), days(12, 0.4));
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<FigureRow> = Vec::new();
     let mut found = Vec::new();
     for scaling in Scaling::ALL {
         let outcomes: Vec<_> = (0..3).map(|seed| simulated(&fleet, &workload, scaling, seed)).collect();

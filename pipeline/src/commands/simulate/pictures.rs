@@ -1,29 +1,40 @@
 //! Pictures of a simulation, in files of a folder.
 
+mod lanes;
+
 use std::path::Path;
 
 use anyhow::Context;
-use warptape_simulator::figures::Row;
-use warptape_simulator::pictures::{Point, Series, completion_by_load, timeline, utilisation};
-use warptape_simulator::{Fleet, Options, Scaling, Workload, run};
+use warptape_report::drawing::{Point, Series, Words, curves};
+use warptape_simulator::figures::FigureRow;
+use warptape_simulator::{Fleet, Interval, Options, Scaling, Workload, run};
 
 use super::policies::Policy;
 use crate::cli::SimulateArgs;
+use lanes::{timeline, utilisation};
 
 /// Tasks of the run whose lanes are shown over time: more are not told apart.
 const TIMELINE_TASKS: usize = 100;
 
+const COMPLETION: Words<'_> = Words {
+    title: "Mean completion time against load, with 95 % intervals",
+    below: "load: arriving work by what the fleet can do",
+    beside: "mean completion time, s",
+    at: "load ",
+    unit: " s",
+};
+
 /// Adds the mean completion times at a load to the series of their rows.
-pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[Row]) {
+pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[FigureRow]) {
     for row in rows {
-        let Some(values) = row.figure("mean_s") else { continue };
-        let point = Point { load, values };
+        let Some(Interval { mean, half }) = row.figure("mean_s") else { continue };
+        let point = Point { at: load, value: mean, half };
         match series.iter_mut().find(|one| one.name == row.name) {
             Some(one) => one.points.push(point),
             None => series.push(Series { name: row.name.clone(), points: vec![point] }),
         }
     }
-    series.iter_mut().for_each(|one| one.points.sort_by(|one, other| one.load.total_cmp(&other.load)));
+    series.iter_mut().for_each(|one| one.points.sort_by(|one, other| one.at.total_cmp(&other.at)));
 }
 
 /// Writes the pictures: completion time against load where loads were given, and for each policy the run of the first seed at the last load.
@@ -41,7 +52,7 @@ pub fn write(
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     if let Some(series) = series {
-        write("completion.svg", completion_by_load(series))?;
+        write("completion.svg", curves(series, COMPLETION))?;
     }
     let short = Workload { tasks: workload.tasks.min(TIMELINE_TASKS), ..workload.clone() };
     for policy in policies {

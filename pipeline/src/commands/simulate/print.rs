@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 use warptape_simulator::Interval;
-use warptape_simulator::figures::{About, BESIDE_COST, Row};
+use warptape_simulator::figures::{About, BESIDE_COST, FigureRow};
 
 use crate::cli::SimulateFormat;
 use crate::commands::columns::{Align, aligned};
@@ -17,7 +17,7 @@ pub struct Printed<'a> {
     pub tasks: usize,
     /// Ticks in a second that come beside tasks.
     pub ticks_per_s: Option<f64>,
-    pub rows: &'a [Row],
+    pub rows: &'a [FigureRow],
     /// Sentences below the tables.
     pub remarks: &'a [String],
 }
@@ -53,7 +53,7 @@ fn tables(out: &mut impl Write, printed: &Printed<'_>) -> anyhow::Result<()> {
         if !printed.rows.iter().any(|row| row.figures.iter().any(|figure| figure.about == about)) {
             continue;
         }
-        let names = |row: &Row| -> Vec<String> {
+        let names = |row: &FigureRow| -> Vec<String> {
             let figures = row.figures.iter().filter(|figure| figure.about == about);
             figures.map(|figure| figure.name.clone()).collect()
         };
@@ -87,7 +87,7 @@ fn tables(out: &mut impl Write, printed: &Printed<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn line(printed: &Printed<'_>, row: &Row) -> serde_json::Value {
+fn line(printed: &Printed<'_>, row: &FigureRow) -> serde_json::Value {
     let figures: serde_json::Map<_, _> = row
         .figures
         .iter()

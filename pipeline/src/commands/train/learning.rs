@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use warptape_network::Network;
+use warptape_report::drawing::{Point, Series, Words, curves};
 use warptape_train::{
-    Method, Scene, TrainError, TrainOptions, Trained, TrainingProgress, compare, held_out, learning_curve,
+    Method, Scene, TrainError, TrainOptions, Trained, TrainingProgress, Validation, compare, held_out,
     on_one_thread, table, train,
 };
 
@@ -71,6 +72,22 @@ fn execute_train(args: &TrainArgs, interrupt: &Interrupt, out: &mut impl Write) 
         print_comparison(&trained.network, &options.given, (args.seeds, tasks), out)?;
     }
     Ok(())
+}
+
+/// Mean completion time on the validation scenes by that of earliest completion, against episodes: below 1 is better. An SVG.
+fn learning_curve(name: &str, validations: &[Validation]) -> String {
+    let series = |name: &str, ratio: &dyn Fn(&Validation) -> f64| {
+        let point = |one: &Validation| Point { at: one.episode as f64, value: ratio(one), half: 0.0 };
+        Series { name: name.to_owned(), points: validations.iter().map(point).collect() }
+    };
+    let words = Words {
+        title: "Learning: mean completion time on validation scenes",
+        below: "episodes",
+        beside: "mean completion time by that of earliest-completion",
+        at: "",
+        unit: "",
+    };
+    curves(&[series("earliest-completion", &|_| 1.0), series(name, &|one| one.ratio)], words)
 }
 
 fn execute_compare(args: &CompareArgs, out: &mut impl Write) -> anyhow::Result<()> {

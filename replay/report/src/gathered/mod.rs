@@ -18,7 +18,7 @@ use warptape_schemas::journal::{BreakerState, CommitOutcome, Headroom, LaneId};
 use crate::slots::Slots;
 
 pub use self::moves::{MOVES_KEPT, Move, MoveCause, Moves};
-pub use self::reasons::{Kind, Reasons};
+pub use self::reasons::{ReasonKind, Reasons};
 use self::slot::add;
 pub use self::slot::{BatchWork, EventKind, GroupKey, LaneKey, LaneSlot, Latency, Slot};
 
@@ -408,7 +408,7 @@ impl Gathering {
         self.gathered.totals.pauses += 1;
         self.gathered
             .reasons
-            .add(Kind::Pause, if pause.pause.is_some() { "HIGH_WATER" } else { "CHECKPOINT" });
+            .add(ReasonKind::Pause, if pause.pause.is_some() { "HIGH_WATER" } else { "CHECKPOINT" });
         let (from, until) = (pause.from.at_ns, pause.until.map_or(self.life_ns.1, |until| until.at_ns));
         let partition = pause.partition;
         self.spread(from, until, |slot, ns| add(slot.paused.entry(partition).or_default(), ns));
@@ -422,7 +422,7 @@ impl Gathering {
         let rows = batch.dispatch.rows.max(0).unsigned_abs();
         let totals = &mut self.gathered.totals;
         totals.batches += 1;
-        self.gathered.reasons.add(Kind::Batch, reasons::of_batch(batch.dispatch.reason));
+        self.gathered.reasons.add(ReasonKind::Batch, reasons::of_batch(batch.dispatch.reason));
         let lane = self.gathered.lanes.entry(key).or_default();
         lane.batches += 1;
         if let BatchEnd::Lost(_) = batch.end {
@@ -482,7 +482,7 @@ impl Gathering {
     fn stay(&mut self, stay: &Stay) {
         let (key, group) = ((self.journal, stay.lane), (stay.partition, stay.group));
         if let Some(one) = self.gathered.moves.add(self.journal, stay) {
-            self.gathered.reasons.add(Kind::Move, one.cause.word());
+            self.gathered.reasons.add(ReasonKind::Move, one.cause.word());
         }
         let (began_ns, last_ns) = self.life_ns;
         let from_ns = stay.placed.map_or(began_ns, |placed| placed.at_ns);
@@ -552,12 +552,12 @@ impl Gathering {
             Some(RoundEnd::Dropped) => (&mut totals.dropped, Some("DROPPED")),
         };
         *count += 1;
-        word.into_iter().for_each(|word| self.gathered.reasons.add(Kind::Refusal, word));
+        word.into_iter().for_each(|word| self.gathered.reasons.add(ReasonKind::Refusal, word));
     }
 
     fn slice(&mut self, slice: &Slice) {
         self.gathered.totals.tasks.slices += 1;
-        self.gathered.reasons.add(Kind::Slice, reasons::of_slice(slice.run.reason));
+        self.gathered.reasons.add(ReasonKind::Slice, reasons::of_slice(slice.run.reason));
         if let Some((at, service_ns)) = slice.done {
             self.work((self.journal, slice.run.lane), at.at_ns, service_ns);
         }

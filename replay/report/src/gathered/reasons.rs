@@ -8,7 +8,7 @@ use super::moves::MoveCause;
 
 /// A word of a decision, and the decision that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ReasonKind {
     /// Why a batch left when it did.
     Batch,
     /// Why a lane took a slice.
@@ -24,16 +24,16 @@ pub enum Kind {
 /// Numbers of decisions by kind and word.
 #[derive(Clone, Debug, Default)]
 pub struct Reasons {
-    counts: BTreeMap<(Kind, &'static str), u64>,
+    counts: BTreeMap<(ReasonKind, &'static str), u64>,
 }
 
 impl Reasons {
-    pub(super) fn add(&mut self, kind: Kind, word: &'static str) {
+    pub(super) fn add(&mut self, kind: ReasonKind, word: &'static str) {
         *self.counts.entry((kind, word)).or_default() += 1;
     }
 
     /// Those of a kind, the most frequent first.
-    pub fn of(&self, kind: Kind) -> Vec<(&'static str, u64)> {
+    pub fn of(&self, kind: ReasonKind) -> Vec<(&'static str, u64)> {
         let mut found: Vec<_> = self
             .counts
             .iter()
@@ -45,7 +45,7 @@ impl Reasons {
     }
 
     /// How many there are of a kind.
-    pub fn total(&self, kind: Kind) -> u64 {
+    pub fn total(&self, kind: ReasonKind) -> u64 {
         self.of(kind).iter().map(|(_, count)| count).sum()
     }
 }

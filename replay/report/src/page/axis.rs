@@ -1,6 +1,7 @@
 //! Axes: which values have a line, and what is written at it.
 
 use super::numbers::{self, Precision};
+use crate::drawing::Line;
 use crate::slots::Slots;
 
 /// Lines of the axis of time at most.
@@ -8,13 +9,6 @@ const TIMES_MAX: i128 = 8;
 const SECOND_NS: i64 = 1_000_000_000;
 const MINUTE_NS: i64 = 60 * SECOND_NS;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
-
-/// A line across a chart: its place, as a part of the whole axis, and its label.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
-    pub(super) at: f64,
-    pub(super) label: String,
-}
 
 /// The axis of time that all charts share.
 #[derive(Clone, Debug, PartialEq)]

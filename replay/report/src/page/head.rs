@@ -1,18 +1,18 @@
 //! The top of the page: what it is of, whether it is verified, and how often what happened.
 
+use maud::{Markup, html};
 use warptape_replay::chain::{Held, Holder};
 
-use super::markup::Markup;
 use super::numbers;
+use crate::drawing::cut;
 use crate::gathered::{Gathered, Totals};
 use crate::{Page, Verdict};
 
+/// Bytes of what a verdict says.
+const WORDS_BYTES_MAX: usize = 8_192;
+
 /// Title, verdict, and where the numbers come from.
-pub(super) fn head(page: &mut Markup, of: &Page<'_>) {
-    page.raw("<header><h1>Run report</h1>");
-    verdict(page, of.verdict);
-    page.element("p", "glance", &glance(of));
-    page.raw("<dl class=\"about\">");
+pub(super) fn head(of: &Page<'_>) -> Markup {
     let gathered = of.gathered;
     let topic = |(what, name): &(&str, String)| match name == what {
         true => name.clone(),
@@ -31,10 +31,14 @@ pub(super) fn head(page: &mut Markup, of: &Page<'_>) {
         vec![("Log", of.about.log.clone()), ("Topics", topics.join(", ")), ("Time (UTC)", span(gathered))];
     facts.extend(of.about.asked.clone().map(|asked| ("Asked for", asked)));
     facts.extend([("Processes", processes), ("Software", software.join(", "))]);
-    for (name, value) in facts {
-        page.raw("<div>").element("dt", "", name).element("dd", "", &value).raw("</div>");
+    html! {
+        header {
+            h1 { "Run report" }
+            (verdict(of.verdict))
+            p.glance { (glance(of)) }
+            dl.about { @for (name, value) in facts { div { dt { (name) } dd { (value) } } } }
+        }
     }
-    page.raw("</dl></header>");
 }
 
 fn span(gathered: &Gathered) -> String {
@@ -43,7 +47,7 @@ fn span(gathered: &Gathered) -> String {
     format!("{} to {} ({took})", numbers::utc(first), numbers::utc(last))
 }
 
-fn verdict(page: &mut Markup, verdict: &Verdict) {
+fn verdict(verdict: &Verdict) -> Markup {
     let (class, sign, title, words) = match verdict {
         Verdict::NotAsked => {
             ("unknown", "–", "Not verified", "It was not asked for (--no-verify).".to_owned())
@@ -62,15 +66,12 @@ fn verdict(page: &mut Markup, verdict: &Verdict) {
             ("good", "✓", title, format!("{entries} entries were stepped again. {report}.{what}"))
         }
     };
-    page.raw("<div class=\"verdict ")
-        .raw(class)
-        .raw("\"><span class=\"sign\" aria-hidden=\"true\">")
-        .raw(sign);
-    page.raw("</span><div>").element("strong", "", title).raw("<p>");
-    if !page.text_within(&words, 8_192) {
-        page.raw("…");
+    html! {
+        div class={ "verdict " (class) } {
+            span.sign aria-hidden="true" { (sign) }
+            div { strong { (title) } p { (cut(&words, WORDS_BYTES_MAX)) } }
+        }
     }
-    page.raw("</p></div></div>");
 }
 
 /// The most important numbers in a sentence.
@@ -110,7 +111,7 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 }
 
 /// How often what happened.
-pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
+pub(super) fn tiles(gathered: &Gathered) -> Markup {
     let totals = gathered.totals;
     let Totals { transactions, tasks, .. } = totals;
     let seconds = gathered.slots.span().map_or(0.0, |(first, last)| last.abs_diff(first) as f64 / 1e9);
@@ -190,16 +191,22 @@ pub(super) fn tiles(page: &mut Markup, gathered: &Gathered) {
             warned(totals.lanes_lost),
         ),
     ];
-    page.raw("<section class=\"tiles\" aria-label=\"Totals\">");
-    for (name, number, note, class) in tiles {
-        page.raw("<div class=\"tile ").raw(class).raw("\">").element("span", "label", name);
-        page.element("span", "value", &number).element("span", "sub", &note).raw("</div>");
-    }
-    page.raw("</section>");
-    if totals.negative > 0 {
-        let words =
-            "signals were committed before their tick was published, as the clocks say; they count as 0.";
-        page.element("p", "note", &format!("{} {words}", count(totals.negative)));
+    html! {
+        section.tiles aria-label="Totals" {
+            @for (name, number, said, class) in tiles {
+                div class={ "tile " (class) } {
+                    span.label { (name) }
+                    span.value { (number) }
+                    span.sub { (said) }
+                }
+            }
+        }
+        @if totals.negative > 0 {
+            p.note {
+                (count(totals.negative))
+                " signals were committed before their tick was published, as the clocks say; they count as 0."
+            }
+        }
     }
 }
 

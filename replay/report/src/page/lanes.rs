@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
+
 use super::axis::nice_top;
-use super::charts;
-use super::markup::Markup;
+use super::charts::{self, note, nothing, path};
 use super::numbers;
 use super::strips::{self, CELLS_NAMED_MAX, Cell, Strip};
 use super::tables;
 use super::timeline::{HEIGHT, Timeline};
+use crate::drawing::{Line, band};
 use crate::gathered::{GROUPS_SHOWN_MAX, Gathered, GroupKey, LaneKey, Slot};
 
 /// Lanes that have a row of their own, those that worked most.
@@ -65,19 +67,18 @@ impl<'a> Lanes<'a> {
     }
 }
 
+/// What is said of those for which there is no room.
+fn further(others: usize, words: &str) -> Markup {
+    html! { @if others > 0 { (note(&format!("{others} further {words}."))) } }
+}
+
 /// How busy each lane was.
-pub(super) fn utilisation(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+pub(super) fn utilisation(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let busy = |key: LaneKey| lanes.gathered.lanes.get(&key).map_or(0, |lane| lane.busy_ns);
     let whole: f64 = timeline.seconds.iter().sum();
     let total: u64 = lanes.order.iter().fold(0, |sum: u64, key| sum.saturating_add(busy(*key)));
     let facts =
         format!("mean {}", numbers::percent(total as f64 / 1e9, whole * lanes.order.len().max(1) as f64));
-    charts::open(page, "Utilisation of lanes", "time at work on batches and slices", &facts);
-    if total == 0 {
-        page.element("p", "none", "No lane has worked in this window.").raw("</figure>");
-        return;
-    }
-    strips::shades(page, "heat", "0 %", "100 %");
     let (keys, others) = lanes.most(LANES_SHOWN_MAX, |key| busy(key).into());
     let of = |slot: &Slot, key: LaneKey| slot.lanes.get(&key).copied().unwrap_or_default();
     let strip = |key: &LaneKey| {
@@ -93,13 +94,6 @@ pub(super) fn utilisation(page: &mut Markup, timeline: &Timeline<'_>, lanes: &La
             cells: parts.into_iter().zip(&timeline.slots).map(cell).collect(),
         }
     };
-    let strips: Vec<Strip> = keys.iter().map(strip).collect();
-    let is_named = strips::cells(&strips) <= CELLS_NAMED_MAX / 2;
-    strips.iter().for_each(|strip| strips::draw(page, timeline, "heat", strip, is_named));
-    timeline.times(page);
-    if others > 0 {
-        page.element("p", "note", &format!("{others} further lanes worked less than these."));
-    }
     let row = |key: &LaneKey| {
         let lane = lanes.gathered.lanes.get(key).cloned().unwrap_or_default();
         let a_row = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), numbers::duration);
@@ -115,55 +109,53 @@ pub(super) fn utilisation(page: &mut Markup, timeline: &Timeline<'_>, lanes: &La
         ]
     };
     let header = ["lane", "class", "batches", "rows", "at work", "time a row", "greatest in a slot"];
-    tables::table(page, &header, &keys.iter().map(row).collect::<Vec<_>>());
-    page.raw("</figure>");
+    let drawing = if total == 0 {
+        nothing("No lane has worked in this window.")
+    } else {
+        let strips: Vec<Strip> = keys.iter().map(strip).collect();
+        html! {
+            (strips::shades("heat", "0 %", "100 %"))
+            (strips::rows(timeline, "heat", &strips, CELLS_NAMED_MAX / 2))
+            (further(others, "lanes worked less than these"))
+            (tables::table(&header, &keys.iter().map(row).collect::<Vec<_>>()))
+        }
+    };
+    charts::figure("Utilisation of lanes", "time at work on batches and slices", &facts, drawing)
 }
 
 /// How many groups each lane had, and where each group was.
-pub(super) fn placement(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+pub(super) fn placement(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let held = |key: LaneKey| {
         let of = |slot: &Slot| slot.lanes.get(&key).map_or(0, |lane| lane.group_ns);
         timeline.slots.iter().flatten().map(|slot| of(slot)).fold(0, u128::saturating_add)
     };
     let (keys, others) = lanes.most(AREAS_MAX, held);
     let keys: Vec<_> = keys.into_iter().filter(|key| held(*key) > 0).collect();
-    let of_groups = numbers::count(lanes.gathered.groups.len() as u64);
-    charts::open(
-        page,
-        "Groups by lane",
-        "placement over time, lanes stacked",
-        &format!("{of_groups} groups"),
-    );
+    let facts = format!("{} groups", numbers::count(lanes.gathered.groups.len() as u64));
+    let figure =
+        |drawing| charts::figure("Groups by lane", "placement over time, lanes stacked", &facts, drawing);
     if keys.is_empty() {
-        page.element("p", "none", "No group was on a lane in this window.").raw("</figure>");
-        return;
+        return figure(nothing("No group was on a lane in this window."));
     }
     let groups_on = |key: LaneKey| {
         timeline.rates(|slot| slot.lanes.get(&key).map_or(0.0, |lane| lane.group_ns as f64 / 1e9))
     };
     let all = timeline.rates(|slot| slot.lanes.values().map(|lane| lane.group_ns as f64 / 1e9).sum());
-    keys_of_lanes(page, lanes, &keys);
     let top = nice_top(all.iter().copied().fold(0.0, f64::max));
-    page.raw("<div class=\"row chart\"><div class=\"gutter\"><span class=\"top\" style=\"top:0%\">");
-    page.raw(&numbers::short(top))
-        .raw("</span><span class=\"bottom\" style=\"top:100%\">0</span></div><div class=\"plot\">");
-    timeline.open_svg(page, "chart", "groups on each lane over time");
-    let mut below = vec![0.0; timeline.axis.slots];
     let place =
         |values: &[f64]| values.iter().map(|value| Some(HEIGHT * (1.0 - value / top))).collect::<Vec<_>>();
+    let mut below = vec![0.0; timeline.axis.slots];
+    let mut bands = Vec::new();
     for key in &keys {
         let upper: Vec<f64> = below.iter().zip(groups_on(*key)).map(|(below, more)| below + more).collect();
-        let path = charts::band(&place(&below), &place(&upper));
-        page.raw_fmt(format_args!("<path class=\"stack l{}\" d=\"{path}\"/>", lanes.colour(*key)));
+        bands.push((format!("stack l{}", lanes.colour(*key)), band(&place(&below), &place(&upper))));
         below = upper;
     }
     if others > 0 {
-        page.raw("<path class=\"stack rest\" d=\"")
-            .raw(&charts::band(&place(&below), &place(&all)))
-            .raw("\"/>");
+        bands.push(("stack rest".to_owned(), band(&place(&below), &place(&all))));
     }
     let shares: Vec<_> = keys.iter().map(|key| (lanes.short_name(*key), groups_on(*key))).collect();
-    timeline.close_svg(page, |index| {
+    let said = |index: usize| {
         let words: Vec<_> = shares
             .iter()
             .filter(|(_, groups)| groups[index] >= 0.05)
@@ -172,56 +164,59 @@ pub(super) fn placement(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lane
             })
             .collect();
         (!words.is_empty()).then(|| words.join(", "))
-    });
-    page.raw("</div></div>");
-    timeline.times(page);
-    if others > 0 {
-        page.element("p", "note", &format!("{others} further lanes are shown as one, in grey."));
+    };
+    let drawn = html! { @for (class, band) in &bands { (path(class, band)) } };
+    let svg = timeline.svg("chart", "groups on each lane over time", &drawn, said);
+    let line = |at: f64, value: f64| Line { at, label: numbers::short(value) };
+    html! {
+        (figure(html! {
+            (keys_of_lanes(lanes, &keys))
+            (charts::row("row chart", &[line(0.0, top), line(1.0, 0.0)], &svg))
+            (timeline.times())
+            (further(others, "lanes are shown as one, in grey"))
+        }))
+        (groups(timeline, lanes))
     }
-    page.raw("</figure>");
-    groups(page, timeline, lanes);
 }
 
-fn keys_of_lanes(page: &mut Markup, lanes: &Lanes<'_>, keys: &[LaneKey]) {
-    page.raw("<div class=\"keys\">");
-    for key in keys {
-        page.raw_fmt(format_args!("<span><i class=\"l{}\"></i>lane ", lanes.colour(*key)));
-        page.text(&lanes.name(*key)).raw("</span>");
+fn keys_of_lanes(lanes: &Lanes<'_>, keys: &[LaneKey]) -> Markup {
+    html! {
+        div.keys {
+            @for key in keys {
+                span { i class={ "l" (lanes.colour(*key)) } {} "lane " (lanes.name(*key)) }
+            }
+        }
     }
-    page.raw("</div>");
 }
 
 /// A row for each group, in the colour of the lane that had it longest in each slot.
-fn groups(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+fn groups(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let gathered = lanes.gathered;
     let count = gathered.groups.len();
     if count > GROUPS_SHOWN_MAX {
-        let words = format!(
+        return note(&format!(
             "The way of each group is shown where there are at most {GROUPS_SHOWN_MAX} groups; here there are {}.",
             numbers::count(count as u64)
-        );
-        page.element("p", "note", &words);
-        return;
+        ));
     }
     let strips: Vec<Strip> =
         gathered.groups.iter().map(|(group, rows)| group_strip(timeline, lanes, *group, *rows)).collect();
-    let is_named = strips::cells(&strips) <= CELLS_NAMED_MAX / 2;
-    let open = if count <= 32 { " open=\"open\"" } else { "" };
-    page.raw_fmt(format_args!(
-        "<details class=\"groups\"{open}><summary>Each of the {count} groups: the lane that had it"
-    ));
-    page.raw(", by colour and number; share of all rows</summary>");
-    strips.iter().for_each(|strip| strips::draw(page, timeline, "group", strip, is_named));
-    timeline.times(page);
-    page.raw("</details>");
-    busiest(page, timeline, lanes);
+    html! {
+        details.groups open=[(count <= 32).then_some("open")] {
+            summary {
+                "Each of the " (count) " groups: the lane that had it, by colour and number; share of all rows"
+            }
+            (strips::rows(timeline, "group", &strips, CELLS_NAMED_MAX / 2))
+        }
+        (busiest(timeline, lanes))
+    }
 }
 
 /// The groups that had most rows: over all, and in the part of the time in which each had the greatest share.
-fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
+fn busiest(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let gathered = lanes.gathered;
     if timeline.slots.len() < PARTS {
-        return;
+        return html! {};
     }
     // The slots that are left over are in the last part.
     let width = timeline.slots.len() / PARTS;
@@ -259,7 +254,7 @@ fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
     found.sort_by(|one, other| other.2.total_cmp(&one.2));
     found.truncate(BUSIEST);
     if found.is_empty() {
-        return;
+        return html! {};
     }
     let lane_of = |group: GroupKey, part: usize| {
         let mut on: BTreeMap<LaneKey, u64> = BTreeMap::new();
@@ -280,15 +275,13 @@ fn busiest(page: &mut Markup, timeline: &Timeline<'_>, lanes: &Lanes<'_>) {
             lane_of(group, part).map_or_else(|| "–".to_owned(), |lane| lanes.name(lane)),
         ]
     };
-    page.element("h3", "", "Groups with the greatest share of rows in a tenth of the time");
     let header =
         ["group", "rows", "share of all", "greatest share", "in the tenth from (UTC)", "then on lane"];
-    tables::table(page, &header, &found.into_iter().map(row).collect::<Vec<_>>());
-    page.element(
-        "p",
-        "note",
-        "A symbol's ticks are rows of one group, and a group is on one lane: replay why batch:N names the symbols of a batch's rows.",
-    );
+    html! {
+        h3 { "Groups with the greatest share of rows in a tenth of the time" }
+        (tables::table(&header, &found.into_iter().map(row).collect::<Vec<_>>()))
+        (note("A symbol's ticks are rows of one group, and a group is on one lane: replay why batch:N names the symbols of a batch's rows."))
+    }
 }
 
 fn group_strip(timeline: &Timeline<'_>, lanes: &Lanes<'_>, group: GroupKey, rows: u64) -> Strip {
@@ -315,20 +308,13 @@ fn group_strip(timeline: &Timeline<'_>, lanes: &Lanes<'_>, group: GroupKey, rows
 }
 
 /// When partitions were paused.
-pub(super) fn pauses(page: &mut Markup, timeline: &Timeline<'_>, gathered: &Gathered) {
+pub(super) fn pauses(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     let facts = match gathered.totals.pauses {
         0 => "none".to_owned(),
         pauses => format!("{} pauses", numbers::count(pauses)),
     };
-    charts::open(page, "Pauses of partitions", "time in which a partition was not read", &facts);
     let mut paused: Vec<(i32, u64)> =
         gathered.paused.iter().map(|(partition, ns)| (*partition, *ns)).collect();
-    if paused.is_empty() {
-        page.element("p", "none", "No partition was paused: rows never waited above the high-water mark.")
-            .raw("</figure>");
-        return;
-    }
-    strips::shades(page, "pause", "0 %", "100 %");
     paused.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     let others = paused.len().saturating_sub(PARTITIONS_SHOWN_MAX);
     paused.truncate(PARTITIONS_SHOWN_MAX);
@@ -343,11 +329,14 @@ pub(super) fn pauses(page: &mut Markup, timeline: &Timeline<'_>, gathered: &Gath
             .collect(),
     };
     let strips: Vec<Strip> = paused.into_iter().map(strip).collect();
-    let is_named = strips::cells(&strips) <= CELLS_NAMED_MAX / 4;
-    strips.iter().for_each(|strip| strips::draw(page, timeline, "pause", strip, is_named));
-    timeline.times(page);
-    if others > 0 {
-        page.element("p", "note", &format!("{others} further partitions were paused for a shorter time."));
-    }
-    page.raw("</figure>");
+    let drawing = if strips.is_empty() {
+        nothing("No partition was paused: rows never waited above the high-water mark.")
+    } else {
+        html! {
+            (strips::shades("pause", "0 %", "100 %"))
+            (strips::rows(timeline, "pause", &strips, CELLS_NAMED_MAX / 4))
+            (further(others, "partitions were paused for a shorter time"))
+        }
+    };
+    charts::figure("Pauses of partitions", "time in which a partition was not read", &facts, drawing)
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::markup::Markup;
+use maud::{Markup, html};
+
+use super::charts::path;
 use super::timeline::{HEIGHT, Timeline};
 
 /// Cells of a page that say their number when they are pointed at; of more none does, so that the page stays small.
@@ -36,18 +38,29 @@ impl Cell {
     }
 }
 
-/// Draws a row.
-pub(super) fn draw(page: &mut Markup, timeline: &Timeline<'_>, class: &str, strip: &Strip, is_named: bool) {
-    page.raw("<div class=\"row strip ").raw(class).raw("\"><div class=\"gutter\" title=\"").text(&strip.name);
-    page.raw("\"><span class=\"name\">").text(&strip.name).raw("</span><span class=\"number\">");
-    page.text(&strip.number).raw("</span></div><div class=\"plot\">");
-    timeline.open_svg(page, "strip", &format!("{}: {}", strip.name, strip.number));
-    for (class, path) in paths(&strip.cells) {
-        page.raw("<path class=\"").raw(class).raw("\" d=\"").raw(&path).raw("\"/>");
+/// Rows in a class of their own, which say the number of a cell where the page has few.
+pub(super) fn rows(timeline: &Timeline<'_>, class: &str, strips: &[Strip], cells_named_max: usize) -> Markup {
+    let cells: usize = strips.iter().map(|strip| strip.cells.iter().flatten().count()).sum();
+    html! {
+        @for strip in strips { (row(timeline, class, strip, cells <= cells_named_max)) }
+        (timeline.times())
     }
-    let of = |index: usize| strip.cells[index].as_ref().filter(|_| is_named).map(|cell| cell.words.clone());
-    timeline.close_svg(page, of);
-    page.raw("</div></div>");
+}
+
+fn row(
+    timeline: &Timeline<'_>,
+    class: &str,
+    Strip { name, number, cells }: &Strip,
+    is_named: bool,
+) -> Markup {
+    let drawn = html! { @for (class, cells) in paths(cells) { (path(class, &cells)) } };
+    let said = |index: usize| cells[index].as_ref().filter(|_| is_named).map(|cell| cell.words.clone());
+    html! {
+        div class={ "row strip " (class) } {
+            div.gutter title=(name) { span.name { (name) } span.number { (number) } }
+            div.plot { (timeline.svg("strip", &format!("{name}: {number}"), &drawn, said)) }
+        }
+    }
 }
 
 /// Neighbours of one class, as one cell.
@@ -74,19 +87,17 @@ fn paths(cells: &[Option<Cell>]) -> BTreeMap<&str, String> {
     paths
 }
 
-/// How many cells strips have.
-pub(super) fn cells(strips: &[Strip]) -> usize {
-    strips.iter().map(|strip| strip.cells.iter().flatten().count()).sum()
-}
-
 /// The key of shades.
-pub(super) fn shades(page: &mut Markup, class: &str, low: &str, high: &str) {
-    page.raw("<div class=\"keys\"><span>").text(low).raw("</span><svg class=\"shades ").raw(class);
-    page.raw("\" viewBox=\"0 0 8 1\" preserveAspectRatio=\"none\">");
-    for shade in 1..=SHADES as usize {
-        page.raw_fmt(format_args!("<path class=\"s{shade}\" d=\"M{} 0h1v1h-1Z\"/>", shade - 1));
+pub(super) fn shades(class: &str, low: &str, high: &str) -> Markup {
+    html! {
+        div.keys {
+            span { (low) }
+            svg class={ "shades " (class) } viewBox="0 0 8 1" preserveAspectRatio="none" {
+                @for shade in 1..=SHADES as usize { (path(&format!("s{shade}"), &format!("M{} 0h1v1h-1Z", shade - 1))) }
+            }
+            span { (high) }
+        }
     }
-    page.raw("</svg><span>").text(high).raw("</span></div>");
 }
 
 #[cfg(test)]

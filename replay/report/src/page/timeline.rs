@@ -1,11 +1,12 @@
 //! The time that all charts share: which slot is where, what its time is called, which lines and marks go through all of them.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 use super::axis::TimeAxis;
-use super::markup::Markup;
+use super::charts::path;
 use super::numbers::{self, Precision};
 use super::words;
+use crate::drawing::{Line, place};
 use crate::gathered::{EventKind, Gathered, Slot};
 
 /// Height of charts in their own units.
@@ -21,7 +22,7 @@ pub(super) struct Timeline<'a> {
     /// The times of each slot, in words.
     pub(super) names: Vec<String>,
     /// Lines and marks, as paths.
-    behind: String,
+    behind: Markup,
 }
 
 impl<'a> Timeline<'a> {
@@ -41,7 +42,7 @@ impl<'a> Timeline<'a> {
             format!("{} to {}", numbers::clock(begin_ns, precision), numbers::clock(end_ns, precision))
         };
         let all: Vec<_> = slots.iter().collect();
-        let behind = grid(&axis) + &marks(&all);
+        let behind = html! { (grid(&axis)) (marks(&all)) };
         Some(Self {
             names: (0..axis.slots).map(name).collect(),
             seconds: (0..axis.slots).map(|index| slots.covered_ns(index) as f64 / 1e9).collect(),
@@ -61,79 +62,71 @@ impl<'a> Timeline<'a> {
         self.values(of).iter().zip(&self.seconds).map(|(value, seconds)| value / seconds).collect()
     }
 
-    /// Writes the lines and marks that go through all drawings.
-    pub(super) fn define(&self, page: &mut Markup) {
-        page.raw("<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><g id=\"behind\">");
-        page.raw(&self.behind).raw("</g></defs></svg>");
+    /// The lines and marks that go through all drawings.
+    pub(super) fn define(&self) -> Markup {
+        html! { svg.defs width="0" height="0" aria-hidden="true" { defs { g id="behind" { (self.behind) } } } }
     }
 
-    /// Begins the drawing of a chart or a strip, behind its label.
-    pub(super) fn open_svg(&self, page: &mut Markup, class: &str, label: &str) {
-        page.raw("<svg class=\"").raw(class).raw("\" role=\"img\" aria-label=\"").text(label);
-        let slots = self.axis.slots;
-        page.raw_fmt(format_args!(
-            "\" viewBox=\"0 0 {slots} {HEIGHT}\" preserveAspectRatio=\"none\"><use href=\"#behind\"/>"
-        ));
-    }
-
-    /// Ends a drawing with what is shown of each slot when it is pointed at.
-    pub(super) fn close_svg(&self, page: &mut Markup, of: impl Fn(usize) -> Option<String>) {
-        page.raw("<g class=\"hover\">");
-        for index in 0..self.axis.slots {
-            let Some(words) = of(index) else { continue };
-            page.raw_fmt(format_args!("<rect x=\"{index}\" width=\"1\" height=\"{HEIGHT}\"><title>"));
-            page.raw(&self.names[index]).raw(": ").text(&words).raw("</title></rect>");
+    /// The drawing of a chart or a strip, with a label, and with what is shown of each slot when it is pointed at.
+    pub(super) fn svg(
+        &self,
+        class: &str,
+        label: &str,
+        drawn: &Markup,
+        said: impl Fn(usize) -> Option<String>,
+    ) -> Markup {
+        let size = format!("0 0 {} {HEIGHT}", self.axis.slots);
+        html! {
+            svg class=(class) role="img" aria-label=(label) viewBox=(size) preserveAspectRatio="none" {
+                use href="#behind" {}
+                (drawn)
+                g.hover {
+                    @for (index, name) in self.names.iter().enumerate() {
+                        @if let Some(words) = said(index) {
+                            rect x=(index) width="1" height=(HEIGHT) { title { (name) ": " (words) } }
+                        }
+                    }
+                }
+            }
         }
-        page.raw("</g></svg>");
     }
 
     /// The labels of the axis, below a chart.
-    pub(super) fn times(&self, page: &mut Markup) {
-        page.raw("<div class=\"row times\"><div class=\"gutter\">").text(&self.axis.day);
-        page.raw("</div><div class=\"plot\">");
-        for (index, line) in self.axis.lines.iter().enumerate() {
-            let class = match line.at {
-                at if at < 0.04 => " class=\"first\"",
-                at if at > 0.88 => " class=\"last\"",
-                _ if index % 2 == 1 => " class=\"odd\"",
-                _ => "",
-            };
-            page.raw_fmt(format_args!(
-                "<span{class} style=\"left:{:.2}%\">{}</span>",
-                100.0 * line.at,
-                line.label
-            ));
+    pub(super) fn times(&self) -> Markup {
+        let class = |(index, line): (usize, &Line)| match line.at {
+            at if at < 0.04 => Some("first"),
+            at if at > 0.88 => Some("last"),
+            _ if index % 2 == 1 => Some("odd"),
+            _ => None,
+        };
+        html! {
+            div.row.times {
+                div.gutter { (self.axis.day) }
+                div.plot {
+                    @for (index, line) in self.axis.lines.iter().enumerate() {
+                        span class=[class((index, line))] style=(format_args!("left:{:.2}%", 100.0 * line.at)) { (line.label) }
+                    }
+                }
+            }
         }
-        page.raw("</div></div>");
     }
 }
 
-fn grid(axis: &TimeAxis) -> String {
-    let path: String =
+fn grid(axis: &TimeAxis) -> Markup {
+    let lines: String =
         axis.lines.iter().map(|line| format!("M{} 0V{HEIGHT}", place(line.at * axis.slots as f64))).collect();
-    format!("<path class=\"grid\" d=\"M0 0{path}\"/>")
+    path("grid", &format!("M0 0{lines}"))
 }
 
 /// A line through each slot in which there was an event of a kind.
-fn marks(slots: &[Option<&Slot>]) -> String {
-    let mut marks = String::new();
-    for kind in EventKind::ALL {
+fn marks(slots: &[Option<&Slot>]) -> Markup {
+    let at = |kind: EventKind| -> String {
         let has = |slot: &Option<&Slot>| slot.is_some_and(|slot| slot.events[kind as usize] > 0);
-        let at: String = (0..slots.len())
-            .filter(|index| has(&slots[*index]))
-            .map(|index| format!("M{index}.5 0V{HEIGHT}"))
-            .collect();
-        if !at.is_empty() {
-            write!(marks, "<path class=\"mark {}\" d=\"{at}\"/>", words::event(kind).1)
-                .expect("a string takes any text");
-        }
+        let found = (0..slots.len()).filter(|index| has(&slots[*index]));
+        found.map(|index| format!("M{index}.5 0V{HEIGHT}")).collect()
+    };
+    let kinds = EventKind::ALL.map(|kind| (words::event(kind).1, at(kind)));
+    html! {
+        @for (class, at) in kinds.iter().filter(|(_, at)| !at.is_empty()) { (path(&format!("mark {class}"), at)) }
     }
-    marks
-}
-
-/// A coordinate, with two digits behind the point at most.
-pub(super) fn place(value: f64) -> String {
-    let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }

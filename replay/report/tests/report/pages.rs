@@ -4,7 +4,7 @@ use warptape_eventlog::{EventLog, SqliteLog};
 use warptape_replay::chain::{Seen, Slowest};
 use warptape_replay::history::{Bound, Hole, HoleCause, Item, Moment, Paused, Window};
 use warptape_replay::verify;
-use warptape_report::{EventKind, Gathering, Kind, Verdict};
+use warptape_report::{EventKind, Gathering, ReasonKind, Verdict};
 use warptape_schemas::journal::{AutoscaleConfig, Decision, Input, JournalEntry, Pause, Woke};
 use warptape_schemas::{decode_journal_entry, decode_signal};
 
@@ -112,7 +112,7 @@ fn a_page_has_the_numbers_of_the_journal() {
     assert_eq!(sum(&|slot| slot.lanes.values().map(|lane| lane.busy_ns).sum()), expected.busy_ns);
     assert_eq!(sum(&|slot| slot.latency.count()), latencies.len() as u64);
     assert_eq!(sum(&|slot| u64::from(slot.events[EventKind::Life as usize])), expected.lives);
-    assert_eq!(found.reasons.total(Kind::Batch), expected.batches);
+    assert_eq!(found.reasons.total(ReasonKind::Batch), expected.batches);
     // A latency is within a thousandth.
     assert_eq!(found.latency.count(), latencies.len() as u64);
     assert_eq!(found.latency.max_ns(), latencies.last().map(|ns| *ns as u64));

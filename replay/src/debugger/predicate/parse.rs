@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-use super::{Comparison, Expression, FIELDS, Field, Kind, OPERATORS, Operator, Predicate, Value};
+use winnow::combinator::{alt, delimited, eof, not, preceded, repeat, separated, terminated};
+use winnow::error::{ErrMode, ParserError};
+use winnow::token::{none_of, one_of, take_while};
+use winnow::{ModalResult, Parser};
+
+use super::{Comparison, Expression, FIELDS, Field, FieldKind, OPERATORS, Operator, Predicate, Value};
 
 /// Bytes of a condition.
 const BYTES_MAX: usize = 4_096;
@@ -40,52 +45,45 @@ impl Predicate {
     /// # Errors
     /// If the text is none, with the place and, for a field or a value, what there is.
     pub fn parse(text: &str, parse_time: &dyn Fn(&str) -> Option<i64>) -> Result<Self, PredicateError> {
-        let error =
-            |character: usize, mistake: String| PredicateError { text: text.to_owned(), character, mistake };
+        let error = |character, mistake| PredicateError { text: text.to_owned(), character, mistake };
         if text.len() > BYTES_MAX {
             return Err(error(0, format!("a condition has {BYTES_MAX} bytes at most")));
         }
-        let tokens = tokens(text).map_err(|(character, mistake)| error(character, mistake))?;
-        let end = text.chars().count();
-        let mut parser = Parser { tokens, next: 0, end, depth: 0, parse_time };
-        let parsed = parser.any().and_then(|expression| match parser.peek() {
-            None => Ok(Self { expression }),
-            Some(token) => Err((parser.here(), format!("&& or || is expected before {token}"))),
+        let grammar = Grammar { text, parse_time };
+        let mut rest = text;
+        let parsed = grammar.whole(&mut rest).map_err(|failed| {
+            // A text that is all there never makes a parser wait for more of it.
+            let Mistake { left, words } = failed.into_inner().unwrap_or_else(|_| Mistake::from_input(&""));
+            error(grammar.character(text.len() - left), words)
         });
-        parsed.map_err(|(character, mistake)| error(character, mistake))
+        parsed.map(|expression| Self { expression })
     }
 }
 
-/// A place and what is wrong there.
-type Mistake = (usize, String);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    /// A field or a value, and whether it stands in quotes.
-    Word(String, bool),
-    Operator(Operator),
-    And,
-    Or,
-    Not,
-    Open,
-    Close,
+/// What is wrong, and how many bytes of the text begin there.
+#[derive(Debug)]
+struct Mistake {
+    left: usize,
+    words: String,
 }
 
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Word(word, _) => write!(f, "{word:?}"),
-            Self::Operator(operator) => {
-                let sign = OPERATORS.iter().rfind(|(_, known)| known == operator);
-                f.write_str(sign.map_or("", |(sign, _)| sign))
-            }
-            Self::And => f.write_str("&&"),
-            Self::Or => f.write_str("||"),
-            Self::Not => f.write_str("!"),
-            Self::Open => f.write_str("("),
-            Self::Close => f.write_str(")"),
-        }
+impl<'a> ParserError<&'a str> for Mistake {
+    type Inner = Self;
+
+    fn from_input(input: &&'a str) -> Self {
+        Self { left: input.len(), words: String::new() }
     }
+
+    fn into_inner(self) -> Result<Self, Self> {
+        Ok(self)
+    }
+}
+
+type Parsed<T> = ModalResult<T, Mistake>;
+
+/// Ends parsing with a mistake at the beginning of the rest of a text.
+fn mistake<T>(rest: &str, words: String) -> Parsed<T> {
+    Err(ErrMode::Cut(Mistake { left: rest.len(), words }))
 }
 
 /// Whether a character may stand in a word without quotes.
@@ -93,176 +91,132 @@ pub(super) fn is_word(character: char) -> bool {
     !character.is_whitespace() && !character.is_control() && !"=!<>&|()\"\\".contains(character)
 }
 
-/// The tokens with the number of the character that each begins at.
-fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Mistake> {
-    let characters: Vec<char> = text.chars().collect();
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while let Some(&character) = characters.get(at) {
-        if character.is_whitespace() {
-            at += 1;
-            continue;
-        }
-        let (token, length) = token_at(&characters[at..]).map_err(|mistake| (at, mistake))?;
-        tokens.push((at, token));
-        at += length;
-    }
-    Ok(tokens)
+fn blanks<'a>(input: &mut &'a str) -> Parsed<&'a str> {
+    take_while(0.., char::is_whitespace).parse_next(input)
 }
 
-/// The token at the beginning of some characters, and how many of them it has.
-fn token_at(rest: &[char]) -> Result<(Token, usize), String> {
-    let begins = |sign: &str| sign.chars().eq(rest.iter().copied().take(sign.len()));
-    if let Some((sign, operator)) = OPERATORS.iter().find(|(sign, _)| begins(sign)) {
-        return Ok((Token::Operator(*operator), sign.len()));
-    }
-    for (sign, token) in [("&&", Token::And), ("||", Token::Or)] {
-        if begins(sign) {
-            return Ok((token, 2));
-        }
-    }
-    match rest[0] {
-        '!' => Ok((Token::Not, 1)),
-        '(' => Ok((Token::Open, 1)),
-        ')' => Ok((Token::Close, 1)),
-        '"' => quoted(rest),
-        '&' => Err("one & means nothing: write &&".to_owned()),
-        '|' => Err("one | means nothing: write ||".to_owned()),
-        character if !is_word(character) => {
-            Err(format!("{character:?} cannot stand here without double quotes around it"))
-        }
-        _ => {
-            let word: String = rest.iter().copied().take_while(|character| is_word(*character)).collect();
-            let length = word.chars().count();
-            Ok((Token::Word(word, false), length))
-        }
-    }
+fn word<'a>(input: &mut &'a str) -> Parsed<&'a str> {
+    take_while(1.., is_word).parse_next(input)
 }
 
 /// A word in quotes.
-fn quoted(rest: &[char]) -> Result<(Token, usize), String> {
-    let (mut word, mut at) = (String::new(), 1);
-    loop {
-        match (rest.get(at), rest.get(at + 1)) {
-            (Some('"'), _) => return Ok((Token::Word(word, true), at + 1)),
-            (Some('\\'), Some(&escaped @ ('"' | '\\'))) => {
-                word.push(escaped);
-                at += 2;
-            }
-            (Some('\\'), _) => return Err("in quotes, \\ stands before \" or \\ alone".to_owned()),
-            (Some(&character), _) => {
-                word.push(character);
-                at += 1;
-            }
-            (None, _) => return Err("the closing quote is missing".to_owned()),
-        }
+fn quoted(input: &mut &str) -> Parsed<String> {
+    let opened = *input;
+    let character = alt((none_of(['"', '\\']), preceded('\\', one_of(['"', '\\']))));
+    let word = preceded('"', repeat(0.., character)).parse_next(input)?;
+    match input.chars().next() {
+        Some('"') => '"'.value(word).parse_next(input),
+        Some(_) => mistake(input, "in quotes, \\ stands before \" or \\ alone".to_owned()),
+        None => mistake(opened, "the closing quote is missing".to_owned()),
     }
 }
 
-struct Parser<'a> {
-    tokens: Vec<(usize, Token)>,
-    next: usize,
-    /// Number of characters of the text.
-    end: usize,
-    depth: usize,
+/// The sign, word or character at the beginning of a text, as an error names it, or why it can stand nowhere.
+fn found(rest: &str) -> Result<String, String> {
+    let signs = OPERATORS.map(|(sign, _)| sign).into_iter().chain(["&&", "||", "!", "(", ")"]);
+    if let Some(sign) = signs.into_iter().find(|sign| rest.starts_with(sign)) {
+        return Ok(sign.to_owned());
+    }
+    match rest.chars().next() {
+        None => Ok(String::new()),
+        Some('"') => Ok(quoted(&mut &*rest).map_or_else(|_| "\"".to_owned(), |word| format!("{word:?}"))),
+        Some(one @ ('&' | '|')) => Err(format!("one {one} means nothing: write {one}{one}")),
+        Some(one) if !is_word(one) => {
+            Err(format!("{one:?} cannot stand here without double quotes around it"))
+        }
+        Some(_) => Ok(format!("{:?}", word(&mut &*rest).unwrap_or_default())),
+    }
+}
+
+/// What a parser reads behind blanks. Where it reads nothing, the words say what is expected, given what stands there.
+fn expected<'a, T>(
+    mut parser: impl Parser<&'a str, T, ErrMode<Mistake>>,
+    words: impl Fn(String) -> String,
+) -> impl FnMut(&mut &'a str) -> Parsed<T> {
+    move |input| {
+        blanks(input)?;
+        let here = *input;
+        parser.parse_next(input).or_else(|error| match error {
+            ErrMode::Backtrack(_) => mistake(here, found(here).map_or_else(|error| error, &words)),
+            other => Err(other),
+        })
+    }
+}
+
+/// One part, or several with a sign between each two.
+fn list<'a>(
+    sign: &'static str,
+    part: impl Parser<&'a str, Expression, ErrMode<Mistake>>,
+    of: fn(Vec<Expression>) -> Expression,
+) -> impl Parser<&'a str, Expression, ErrMode<Mistake>> {
+    let parts = separated(1.., part, preceded(blanks, sign));
+    parts.map(move |mut parts: Vec<_>| if parts.len() > 1 { of(parts) } else { parts.swap_remove(0) })
+}
+
+struct Grammar<'a> {
+    text: &'a str,
     parse_time: &'a dyn Fn(&str) -> Option<i64>,
 }
 
-impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.next).map(|(_, token)| token)
+impl<'a> Grammar<'a> {
+    /// Number of the character at a byte.
+    fn character(&self, byte: usize) -> usize {
+        self.text[..byte].chars().count()
     }
 
-    /// Number of the character that the next token begins at.
-    fn here(&self) -> usize {
-        self.tokens.get(self.next).map_or(self.end, |(at, _)| *at)
+    fn whole(&self, input: &mut &'a str) -> Parsed<Expression> {
+        let end = expected(eof, |found| format!("&& or || is expected before {found}"));
+        terminated(|input: &mut _| self.any(input, 0), end).parse_next(input)
     }
 
-    fn take(&mut self, token: &Token) -> bool {
-        let is_next = self.peek() == Some(token);
-        self.next += usize::from(is_next);
-        is_next
+    /// `depth` parentheses and negations are open.
+    fn any(&self, input: &mut &'a str, depth: usize) -> Parsed<Expression> {
+        let all = list("&&", |input: &mut _| self.one(input, depth), Expression::All);
+        list("||", all, Expression::Any).parse_next(input)
     }
 
-    fn any(&mut self) -> Result<Expression, Mistake> {
-        self.list(&Token::Or, Self::all, Expression::Any)
-    }
-
-    fn all(&mut self) -> Result<Expression, Mistake> {
-        self.list(&Token::And, Self::one, Expression::All)
-    }
-
-    fn list(
-        &mut self,
-        between: &Token,
-        part: fn(&mut Self) -> Result<Expression, Mistake>,
-        of: fn(Vec<Expression>) -> Expression,
-    ) -> Result<Expression, Mistake> {
-        let first = part(self)?;
-        let mut parts = vec![first];
-        while self.take(between) {
-            parts.push(part(self)?);
+    fn one(&self, input: &mut &'a str, depth: usize) -> Parsed<Expression> {
+        blanks(input)?;
+        if depth == DEPTH_MAX {
+            return mistake(input, format!("{DEPTH_MAX} parentheses and negations may be within each other"));
         }
-        if parts.len() > 1 {
-            return Ok(of(parts));
-        }
-        Ok(parts.swap_remove(0))
+        let opened = self.character(self.text.len() - input.len()) + 1;
+        let negated = preceded(('!', not('=')), |input: &mut _| self.one(input, depth + 1));
+        let closed = expected(')', |_| format!("the ) is missing for the ( at character {opened}"));
+        let group = delimited('(', |input: &mut _| self.any(input, depth + 1), closed);
+        let comparison = |input: &mut _| self.comparison(input);
+        alt((
+            negated.map(|inner| Expression::Not(Box::new(inner))),
+            group,
+            comparison.map(Expression::Compare),
+        ))
+        .parse_next(input)
     }
 
-    fn one(&mut self) -> Result<Expression, Mistake> {
-        if self.depth == DEPTH_MAX {
-            return Err((
-                self.here(),
-                format!("{DEPTH_MAX} parentheses and negations may be within each other"),
-            ));
-        }
-        let begin = self.here();
-        if self.take(&Token::Not) {
-            self.depth += 1;
-            let inner = self.one()?;
-            self.depth -= 1;
-            return Ok(Expression::Not(Box::new(inner)));
-        }
-        if self.take(&Token::Open) {
-            self.depth += 1;
-            let inner = self.any()?;
-            self.depth -= 1;
-            if !self.take(&Token::Close) {
-                let opened = format!("the ) is missing for the ( at character {}", begin + 1);
-                return Err((self.here(), opened));
-            }
-            return Ok(inner);
-        }
-        self.comparison().map(Expression::Compare)
-    }
-
-    fn comparison(&mut self) -> Result<Comparison, Mistake> {
-        let at = self.here();
-        let name = match self.peek() {
-            Some(Token::Word(word, false)) => word.clone(),
-            Some(other) => return Err((at, format!("a field is expected, and not {other}: {}", names()))),
-            None => return Err((at, format!("a field is expected: {}", names()))),
+    fn comparison(&self, input: &mut &'a str) -> Parsed<Comparison> {
+        let name_at = *input;
+        let missing = |found: String| match found.as_str() {
+            "" => format!("a field is expected: {}", names()),
+            found => format!("a field is expected, and not {found}: {}", names()),
         };
-        let field = Field::named(&name)
-            .ok_or_else(|| (at, format!("there is no field {name:?}: there are {}", names())))?;
-        self.next += 1;
-        let operator_at = self.here();
-        let operator = match self.peek() {
-            Some(Token::Operator(operator)) => *operator,
-            _ => return Err((operator_at, format!("= != < <= > or >= is expected behind {name}"))),
+        let name = expected(word, missing).parse_next(input)?;
+        let Some(field) = Field::named(name) else {
+            return mistake(name_at, format!("there is no field {name:?}: there are {}", names()));
         };
-        self.next += 1;
-        let at = self.here();
-        let text = match self.peek() {
-            Some(Token::Word(word, _)) => word.clone(),
-            _ => return Err((at, format!("a value is expected that {name} is compared with"))),
-        };
-        self.next += 1;
-        let value = self.value(field, &text).map_err(|mistake| (at, mistake))?;
+        let signs = alt(OPERATORS.map(|(sign, operator)| sign.value(operator)));
+        let missing = |_| format!("= != < <= > or >= is expected behind {name}");
+        blanks(input)?;
+        let operator_at = *input;
+        let operator = expected(signs, missing).parse_next(input)?;
+        let missing = |_| format!("a value is expected that {name} is compared with");
+        blanks(input)?;
+        let value_at = *input;
+        let text = expected(alt((quoted, word.map(str::to_owned))), missing).parse_next(input)?;
+        let value = self.value(field, &text).or_else(|words| mistake(value_at, words))?;
         let is_order = !matches!(operator, Operator::Equal | Operator::Unequal);
         if is_order && !matches!(value, Value::Number(_)) {
             let words = format!("{name} has no order for {text:?}: only = and != compare it");
-            return Err((operator_at, words));
+            return mistake(operator_at, words);
         }
         Ok(Comparison { field, operator, text, value })
     }
@@ -270,19 +224,19 @@ impl Parser<'_> {
     fn value(&self, field: Field, text: &str) -> Result<Value, String> {
         let name = field.name();
         match field.kind() {
-            Kind::Number => {
+            FieldKind::Number => {
                 number(text).ok_or_else(|| format!("{name} is a whole number, and not {text:?}")).map(Value::Number)
             }
-            Kind::Time => number(text).or_else(|| (self.parse_time)(text)).map(Value::Number).ok_or_else(|| {
+            FieldKind::Time => number(text).or_else(|| (self.parse_time)(text)).map(Value::Number).ok_or_else(|| {
                 format!("{name} is a time such as 2026-11-24T03:00:00Z, or ns since the epoch, and not {text:?}")
             }),
-            Kind::Lane => Ok(number(text).map_or_else(|| Value::Text(text.to_owned()), Value::Number)),
-            Kind::Text => Ok(Value::Text(text.to_owned())),
-            Kind::Word(words) => match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
+            FieldKind::Lane => Ok(number(text).map_or_else(|| Value::Text(text.to_owned()), Value::Number)),
+            FieldKind::Text => Ok(Value::Text(text.to_owned())),
+            FieldKind::Word(words) => match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
                 Some(word) => Ok(Value::Text((*word).to_owned())),
                 None => Err(format!("{name} is one of {}, and not {text:?}", words.join(", "))),
             },
-            Kind::Flag => match text.to_ascii_lowercase().as_str() {
+            FieldKind::Flag => match text.to_ascii_lowercase().as_str() {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),
                 _ => Err(format!("{name} is true or false, and not {text:?}")),

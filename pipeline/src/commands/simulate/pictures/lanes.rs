@@ -1,10 +1,7 @@
 //! What lanes did: the share of time in which each class worked, and the timeline of all lanes by kind of task.
 
-use super::colour;
-use super::markup::{Axis, LEFT, Picture, RIGHT, TOP, WIDTH};
-use crate::fleet::Fleet;
-use crate::outcome::{Outcome, Ran};
-use crate::workload::Workload;
+use warptape_report::drawing::{Axis, LEFT, Picture, RIGHT, TOP, WIDTH, colour};
+use warptape_simulator::{Fleet, Outcome, Ran, Workload};
 
 /// Spans of time in which utilisation is shown.
 const SPANS: usize = 60;
@@ -37,11 +34,10 @@ fn shares(fleet: &Fleet, ran: &[Ran], until_ns: i64) -> Vec<Vec<f64>> {
 pub fn utilisation(name: &str, fleet: &Fleet, outcome: &Outcome) -> String {
     let until_ns = (outcome.arrivals_s * 1e9) as i64;
     let (times, percent) = (Axis::new(0.0, outcome.arrivals_s), Axis::new(0.0, 100.0));
-    let keys: Vec<_> =
-        fleet.classes.iter().enumerate().map(|(index, class)| (class.name.clone(), colour(index))).collect();
-    let mut picture = Picture::new(&format!("Utilisation by class of lanes: {name}"), HEIGHT, &keys);
-    picture.axis_below(&times, HEIGHT, "time, s");
-    picture.axis_beside(&percent, HEIGHT, "time in which lanes work, %");
+    let keys = fleet.classes.iter().map(|class| class.name.as_str());
+    let mut picture = Picture::new(&format!("Utilisation by class of lanes: {name}"), HEIGHT, keys);
+    picture.axis_below(&times, "time, s");
+    picture.axis_beside(&percent, "time in which lanes work, %");
     for (class, shares) in shares(fleet, &outcome.ran, until_ns).iter().enumerate() {
         let middle = |span: usize| LEFT + (span as f64 + 0.5) / SPANS as f64 * (WIDTH - LEFT - RIGHT);
         let line: Vec<_> = shares
@@ -51,7 +47,7 @@ pub fn utilisation(name: &str, fleet: &Fleet, outcome: &Outcome) -> String {
             .collect();
         picture.line("class", &line, colour(class));
     }
-    picture.close()
+    picture.into_svg()
 }
 
 /// Lanes over time: a bar for each slice in the colour of its kind, of a run that was recorded. A long run is shown from its beginning, as far as there is room.
@@ -59,17 +55,16 @@ pub fn timeline(name: &str, fleet: &Fleet, workload: &Workload, outcome: &Outcom
     let ran = &outcome.ran[..outcome.ran.len().min(SLICES_MAX)];
     let until_ns = ran.iter().map(|one| one.to_ns).max().unwrap_or(0);
     let height = fleet.lanes() as f64 * LANE_HEIGHT;
-    let kinds = workload.kinds.iter().enumerate();
-    let keys: Vec<_> = kinds.map(|(index, kind)| (kind.name.clone(), colour(index))).collect();
-    let mut picture = Picture::new(&format!("Lanes over time: {name}"), height, &keys);
+    let keys = workload.kinds.iter().map(|kind| kind.name.as_str());
+    let mut picture = Picture::new(&format!("Lanes over time: {name}"), height, keys);
     let times = Axis::new(0.0, until_ns as f64 / 1e9);
-    picture.axis_below(&times, height, "time, s");
+    picture.axis_below(&times, "time, s");
     for lane in 0..fleet.lanes() {
         let class = &fleet.classes[fleet.class_of(lane)].name;
         // A long name is cut, so that it ends where lanes begin.
         let short: String = class.chars().take(8).collect();
         let y = TOP + lane as f64 * LANE_HEIGHT;
-        picture.label(LEFT - 6.0, y + 11.0, "end", &format!("{short} {lane}"));
+        picture.label((LEFT - 6.0, y + 11.0), "end", &format!("{short} {lane}"));
     }
     let width = WIDTH - LEFT - RIGHT;
     for one in ran {
@@ -82,13 +77,14 @@ pub fn timeline(name: &str, fleet: &Fleet, workload: &Workload, outcome: &Outcom
         let class = if one.is_lost { "lost" } else { "slice" };
         picture.rect(class, (LEFT + from, y), (to - from, LANE_HEIGHT - 2.0), colour(one.kind), &tip);
     }
-    picture.close()
+    picture.into_svg()
 }
 
 #[cfg(test)]
 mod tests {
+    use warptape_simulator::{Failure, Options, Outage, run};
+
     use super::*;
-    use crate::{Failure, Options, Outage, run};
 
     fn recorded() -> (Fleet, Workload, Outcome) {
         let mut fleet = Fleet::volta_turing_radeon();
