@@ -387,7 +387,10 @@ fn a_record_of_a_damaged_length_is_named_after_the_ticks_before_it() {
     for (length, found) in [(13, "52 bytes"), (11, "44 bytes"), (0, "0 bytes")] {
         let mut damaged = whole.clone();
         damaged[third] = length;
-        check_refused(&damaged, &format!("the record at byte {third} (uncompressed) is said to have {found}"));
+        check_refused(
+            &damaged,
+            &format!("the record at byte {third} (uncompressed) is said to have {found}"),
+        );
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = write_file(&folder, "file.dbn", &damaged);
         let mut source = DbnSource::open(&[path], None, true).expect("opens");
