@@ -45,6 +45,7 @@ mod scan;
 mod schema;
 mod table;
 mod wake;
+mod yielding;
 
 pub use check::{Checked, GIVEN_UP_MAX, LogProgress};
 pub use checkpoint::{WAL_BYTES_DUE, WAL_BYTES_MAX};
