@@ -51,6 +51,8 @@ def table(path, root):
                     for key in sum_of:
                         sum_of[key] += summary[kind][key]
         lines, regions = total["lines"], total["regions"]
+        if not lines["count"]:
+            continue
         print(f"| `{crate}` | {lines['count']:,} | {percent(lines):.1f} % | {regions['count']:,} | {percent(regions):.1f} % |")
     print("\nThe files reached least, by lines:")
     long = [(percent(summary["lines"]), name, summary["lines"]) for name, _, summary in found if summary["lines"]["count"] >= LINES_MIN]
