@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by tests/run, tests/services, tests/deploy/run and tests/gpu/run: installs system packages that are missing, where it
+# Sourced by tests/run, tests/coverage, tests/services, tests/deploy/run and tests/gpu/run: installs system packages that are missing, where it
 # may, makes the Python of the tests, and finds NVRTC.
 
 # packages_missing PACKAGE…: those that are not there, each followed by a space.
@@ -14,6 +14,7 @@ packages_missing() {
       python3-venv) python3 -c 'import ensurepip' 2>/dev/null || printf '%s ' "$package" ;;
       qemu-user) command -v qemu-x86_64 >/dev/null || printf '%s ' "$package" ;;
       maven) command -v mvn >/dev/null || printf '%s ' "$package" ;;
+      llvm-[0-9]*) command -v "llvm-cov-${package#llvm-}" >/dev/null || printf '%s ' "$package" ;;
       systemd) command -v systemd-analyze >/dev/null || printf '%s ' "$package" ;;
       chromium-driver) command -v chromedriver >/dev/null || printf '%s ' "$package" ;;
       # The shared library of Python, in a package that is named by Python's version.

@@ -419,6 +419,9 @@ pub(crate) mod tests {
         check(quotas(vec![quota("a", "", 2, 1, 2), quota("b", "a", 0, 0, 0)]), &[]);
         check(quotas(vec![quota("b", "a", 0, 0, 0), quota("a", "", 0, 0, 0)]), &["risk.quotas[0].parent"]);
         check(quotas(vec![quota("a", "", 0, 0, 0); 2]), &["risk.quotas[1].name"]);
+        let long = "a".repeat(TEXT_BYTES_MAX);
+        check(quotas(vec![quota(&long, "", 0, 0, 0)]), &[]);
+        check(quotas(vec![quota(&format!("{long}a"), "", 0, 0, 0)]), &["risk.quotas[0].name"]);
         check(quotas(vec![quota("a", "", 2, 3, 1)]), &["risk.quotas[0].lendable", "risk.quotas[0].limit"]);
         check(quotas(vec![quota("a", "", 10_001, 0, 0)]), &["risk.quotas"]);
         let weights = |weights: &[i32]| {

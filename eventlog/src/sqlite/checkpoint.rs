@@ -12,9 +12,9 @@
 //! commits wait for the disk, and never waits for readers, so that under steady reading the write-ahead log would grow without
 //! bound; readers here finish within a poll, so a short patience is enough.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,8 +24,7 @@ use super::bounded::Bounded;
 use super::disk;
 use super::file::LogFile;
 use super::limits::{PAGE_BYTES, WAL_BYTES_DUE, WAL_BYTES_MAX};
-use super::wake::lock;
-
+use super::yielding::Breakable;
 use crate::LogError;
 use crate::background::BackgroundThread;
 
@@ -87,22 +86,14 @@ struct Fold {
     limits: WalLimits,
     /// Length from which a commit waits; more than the limit after a reader prevented it.
     wait_bytes: AtomicI64,
-    connection: Mutex<Option<Bounded>>,
-    /// Breaks off what the connection is at, while that yields to commits.
-    yields: Mutex<Option<InterruptHandle>>,
+    connection: Breakable<Bounded, InterruptHandle>,
 }
 
 impl Checkpointer {
     pub(super) fn start(file: Arc<LogFile>, limits: WalLimits) -> Result<Self, LogError> {
         let url = file.url.clone();
         let wait_bytes = AtomicI64::new(limits.bytes_max);
-        let fold = Arc::new(Fold {
-            file,
-            limits,
-            wait_bytes,
-            connection: Mutex::default(),
-            yields: Mutex::default(),
-        });
+        let fold = Arc::new(Fold { file, limits, wait_bytes, connection: Breakable::default() });
         // One request waiting is enough: it folds whatever is there when its turn comes.
         let (requests, receiver) = sync_channel(1);
         let name = "log-checkpoint";
@@ -159,9 +150,9 @@ type Folded = (Bounded, rusqlite::Result<()>);
 fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
         fold.with_connection(|connection| {
-            *lock(&fold.yields) = Some(connection.get_interrupt_handle());
-            let (connection, folded) = background.run(connection).0;
-            *lock(&fold.yields) = None;
+            let breaker = connection.get_interrupt_handle();
+            let run = || background.run(connection).0;
+            let (connection, folded) = fold.connection.run_yielding(breaker, run);
             let done = folded.and_then(|()| fold.restart(&connection, 0));
             (connection, done)
         });
@@ -203,23 +194,12 @@ impl Fold {
         Ok(())
     }
 
-    /// The connection, once nobody else is at it. What yields is broken off: who is here waits for its turn.
-    fn take_connection(&self) -> MutexGuard<'_, Option<Bounded>> {
-        loop {
-            match self.connection.try_lock() {
-                Ok(connection) => return connection,
-                Err(TryLockError::Poisoned(connection)) => return connection.into_inner(),
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if let Some(handle) = &*lock(&self.yields) {
-                handle.interrupt();
-            }
-            self.file.wakes.any.wait(self.file.wakes.any.commits(), BREAK_INTERVAL);
-        }
-    }
-
     fn with_connection(&self, run: impl FnOnce(Bounded) -> Folded) {
-        let mut connection = self.take_connection();
+        let wakes = &self.file.wakes.any;
+        let pause = || {
+            wakes.wait(wakes.commits(), BREAK_INTERVAL);
+        };
+        let mut connection = self.connection.take(InterruptHandle::interrupt, pause);
         let opened = match connection.take() {
             Some(connection) => self.file.begin(&connection).map(|()| connection),
             None => self.file.connect_waiting(self.limits.reader_wait_max),
@@ -337,8 +317,7 @@ mod tests {
             file: Arc::clone(&log.file),
             limits: LIMITS,
             wait_bytes: AtomicI64::new(0),
-            connection: Mutex::default(),
-            yields: Mutex::default(),
+            connection: Breakable::default(),
         };
         // Without end, as it is where others have the processor.
         let endless =
@@ -346,18 +325,19 @@ mod tests {
         let is_folded = AtomicBool::new(false);
         std::thread::scope(|scope| {
             fold.with_connection(|connection| {
-                *lock(&fold.yields) = Some(connection.get_interrupt_handle());
-                scope.spawn(|| {
-                    fold.start_over();
-                    is_folded.store(true, Ordering::Relaxed);
+                let breaker = connection.get_interrupt_handle();
+                let done = fold.connection.run_yielding(breaker, || {
+                    scope.spawn(|| {
+                        fold.start_over();
+                        is_folded.store(true, Ordering::Relaxed);
+                    });
+                    connection.query_row(endless, [], |row| row.get::<_, i64>(0))
                 });
-                let done = connection.query_row(endless, [], |row| row.get::<_, i64>(0));
                 assert_eq!(
                     done.as_ref().unwrap_err().sqlite_error_code(),
                     Some(ErrorCode::OperationInterrupted)
                 );
                 assert!(!is_folded.load(Ordering::Relaxed));
-                *lock(&fold.yields) = None;
                 (connection, done.map(drop))
             });
         });

@@ -46,6 +46,7 @@ mod scan;
 mod schema;
 mod table;
 mod wake;
+mod yielding;
 
 pub use check::{Checked, GIVEN_UP_MAX, LogProgress};
 pub use limits::{LOCK_WAIT_MAX, RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX, WAL_BYTES_DUE, WAL_BYTES_MAX};

@@ -1,10 +1,15 @@
 //! Wakes readers when a producer of the same process commits to what they read.
 //!
 //! Owns counters of commits and nothing else. Commits of other processes do not pass here: readers look for those whenever a
-//! wait times out.
+//! wait times out. tests/loom tries it in every order of the threads' steps.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
+
+#[cfg(loom)]
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// A counter of commits to wait on. Producers advance it, those who wait wake on it.
 #[derive(Default)]
@@ -69,7 +74,7 @@ impl Wakes {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -2,10 +2,15 @@
 //! closes all of it when it ends, and the commit thread asks it when the membership in whose name offsets commit is fixed.
 //!
 //! It is closed before the consumer tells the group that a partition is let go. So either the answer is no, and the transaction
-//! aborts, or the membership is one that the group no longer takes once it moves on.
+//! aborts, or the membership is one that the group no longer takes once it moves on. tests/loom tries that in every order of the threads' steps.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+#[cfg(not(loom))]
+use std::sync::{Arc, Mutex, MutexGuard};
+
+#[cfg(loom)]
+use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// Assignments by partition. Clones share them.
 #[derive(Clone, Default)]
@@ -49,7 +54,7 @@ impl Fence {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

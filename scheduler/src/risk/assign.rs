@@ -61,3 +61,19 @@ pub(super) fn turns_hash(turns: &Turns) -> u64 {
     let behind: Vec<u8> = turns.behind.iter().flat_map(|behind| behind.to_le_bytes()).collect();
     hash_component(Component::TaskTurns, [i64::from(turns.last), xxh3_64(&behind) as i64])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn all_that_push_policies_remember_is_in_the_hash() {
+        let hash =
+            |last, behind: &[i64]| turns_hash(&Turns { last, behind: behind.to_vec(), contribution: 0 });
+        let turns = [hash(0, &[]), hash(1, &[]), hash(1, &[1, -1]), hash(1, &[-1, 1]), hash(2, &[1, -1])];
+        assert_eq!(turns[0], 0);
+        assert_eq!(BTreeSet::from(turns).len(), turns.len());
+    }
+}

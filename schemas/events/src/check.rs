@@ -382,6 +382,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it takes too long there")]
     fn every_pair_of_odd_values_is_judged_by_the_rules() {
         let odd = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
         let mut good = 0;

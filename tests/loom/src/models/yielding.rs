@@ -1,0 +1,67 @@
+//! The checkpoint of the embedded log: a thread folds the write-ahead log, yields to commits meanwhile, and has them wait for the rest.
+
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+use crate::yielding::Breakable;
+
+/// A connection, which an interrupt breaks off if a statement runs on it, as SQLite has it.
+#[derive(Default)]
+struct Connection {
+    statement: Mutex<Statement>,
+    interrupted: Condvar,
+}
+
+#[derive(Default)]
+struct Statement {
+    runs: bool,
+    is_broken: bool,
+}
+
+impl Connection {
+    fn interrupt(&self) {
+        let mut statement = self.statement.lock().unwrap();
+        statement.is_broken = statement.runs;
+        self.interrupted.notify_all();
+    }
+
+    /// A statement that ends by an interrupt alone.
+    fn run_without_end(&self) {
+        let mut statement = self.statement.lock().unwrap();
+        statement.runs = true;
+        while !statement.is_broken {
+            statement = self.interrupted.wait(statement).unwrap();
+        }
+        *statement = Statement::default();
+    }
+
+    /// One of two steps; whether it was broken off between them.
+    fn run(&self) -> bool {
+        self.statement.lock().unwrap().runs = true;
+        std::mem::take(&mut *self.statement.lock().unwrap()).is_broken
+    }
+}
+
+type Fold = Breakable<Arc<Connection>, Arc<Connection>>;
+
+fn take(fold: &Fold) -> impl std::ops::DerefMut<Target = Option<Arc<Connection>>> + '_ {
+    fold.take(|connection| connection.interrupt(), thread::yield_now)
+}
+
+#[test]
+fn a_commit_breaks_off_what_yields_and_nothing_else() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let fold = Arc::new(Fold::default());
+        *take(&fold) = Some(Arc::default());
+        let taken = take(&fold);
+        let connection = taken.as_ref().unwrap();
+        let of_commit = fold.clone();
+        let committing = thread::spawn(move || assert!(!take(&of_commit).as_ref().unwrap().run()));
+        fold.run_yielding(connection.clone(), || connection.run_without_end());
+        assert!(!connection.run(), "what a commit has to wait for is broken off");
+        drop(taken);
+        committing.join().unwrap();
+    });
+}

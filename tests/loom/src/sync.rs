@@ -1,0 +1,37 @@
+//! What the compiled files have in place of `std::sync`.
+
+use std::sync::LockResult;
+use std::time::Duration;
+
+pub use loom::sync::{Arc, Mutex, MutexGuard};
+
+/// Loom's, with the wait of std that it lacks. Time never runs out here: a thread that nobody wakes is a deadlock, which loom finds.
+#[derive(Default)]
+pub struct Condvar(loom::sync::Condvar);
+
+/// That the time has not run out.
+pub struct Woken;
+
+impl Condvar {
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    pub fn wait_timeout_while<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        _: Duration,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> LockResult<(MutexGuard<'a, T>, Woken)> {
+        while condition(&mut guard) {
+            guard = self.0.wait(guard).expect("a model ends with the first panic");
+        }
+        Ok((guard, Woken))
+    }
+}
+
+impl Woken {
+    pub fn timed_out(&self) -> bool {
+        false
+    }
+}
