@@ -46,7 +46,7 @@ impl<R> WholeStream<R> {
             record.checked_sub(first).and_then(|at| bytes.get(usize::try_from(at).ok()?))
         {
             let record_bytes = u64::from(length) * LENGTH_UNIT_BYTES;
-            if record_bytes == 0 || record_bytes % RECORD_ALIGNMENT_BYTES != 0 {
+            if record_bytes == 0 || !record_bytes.is_multiple_of(RECORD_ALIGNMENT_BYTES) {
                 self.bad_record = Some(format!(
                     "the record at byte {record} (uncompressed) is said to have {record_bytes} bytes; records have a multiple of \
                      {RECORD_ALIGNMENT_BYTES}: the file is damaged there"
