@@ -26,6 +26,8 @@ const LANES_NAMED: usize = 4;
 /// Policies of tasks that the refusal of an unknown one names: those that there were when it was first recorded. The words are part of the
 /// decision, so that a further policy changes none of them.
 const POLICIES_NAMED: usize = 11;
+/// Policies of placement, likewise.
+const PLACEMENTS_NAMED: usize = 2;
 
 /// Obeys a command, or refuses it, and says so.
 pub(crate) fn obey(life: &mut Life, control: &Control, decisions: &mut Vec<Decision>) {
@@ -240,7 +242,7 @@ fn choose_policy(life: &mut Life, choice: &ChoosePolicy) -> Result<String, Strin
 fn choose_placement_policy(life: &mut Life, name: &str) -> Result<String, String> {
     let known = PlacementPolicy::parse(name).filter(|_| !name.contains('/'));
     let Some((policy, _)) = known else {
-        let names = PLACEMENT_POLICIES.join(", ");
+        let names = PLACEMENT_POLICIES[..PLACEMENTS_NAMED].join(", ");
         return Err(format!("there is no policy of placement called {name}; there are: {names}"));
     };
     let before = std::mem::replace(&mut life.policy, policy);

@@ -80,11 +80,11 @@ impl<K: Ord + Copy> DeviceGroups<K> {
             bars: config.bars.clone(),
             allowed_lateness_ns: Lateness::of(config).max_ns(),
             indicators: config.indicators.clone(),
-            signals: config.signals.clone(),
+            signals: config.signals,
         };
         Ok(Self {
             slab: DeviceSlab::new(name, device, slab, CAPACITY_MIN)?,
-            signals: config.signals.clone(),
+            signals: config.signals,
             groups: BTreeMap::new(),
         })
     }

@@ -197,7 +197,7 @@ impl GroupStage {
             is_of_time: matches!(spec, BarSpec::Time { .. }),
             bars: BarSlab::new(*spec, lateness_max_ns),
             indicators: IndicatorSlab::new(config.indicators.clone(), &config.signals),
-            signals: SignalSlab::new(config.signals.clone()),
+            signals: SignalSlab::new(config.signals),
             closed: ClosedBars::default(),
             columns: IndicatorColumns::default(),
             detected: Vec::new(),
@@ -462,7 +462,7 @@ impl GroupStage {
             state.bars = BarSlab::read(*spec, lateness_max_ns, slots, bytes)?;
             let (indicators, signals) = (config.indicators.clone(), &config.signals);
             state.indicators = IndicatorSlab::read(indicators, signals, slots, bytes)?;
-            state.signals = SignalSlab::read(config.signals.clone(), slots, bytes)?;
+            state.signals = SignalSlab::read(config.signals, slots, bytes)?;
         }
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
@@ -495,14 +495,7 @@ impl SpecState {
     fn signal<'a>(&'a self, symbol: &'a GroupSymbol, detected: &Detected) -> Signal<'a> {
         let (closed, row) = (&self.closed, detected.row as usize);
         let kind = detected.kind;
-        let is_price = !matches!(
-            kind,
-            SignalKind::RsiOverbought
-                | SignalKind::RsiOversold
-                | SignalKind::ZScoreHigh
-                | SignalKind::ZScoreLow
-        );
-        let scaled = |value| if is_price { of_nine_digits(value, symbol.price_scale) } else { value };
+        let scaled = |value| if kind.is_price() { of_nine_digits(value, symbol.price_scale) } else { value };
         Signal {
             symbol: Cow::Borrowed(&symbol.name),
             kind,

@@ -201,7 +201,7 @@ impl DeviceSlab {
             weights: self.field(spec, WEIGHTS),
         };
         let zones = self.field(spec, ZONES);
-        let signals = SignalArgs { bars, zones, ..SignalArgs::new(&self.config.signals) };
+        let signals = SignalArgs { bars, thresholds: self.config.signals, zones };
         self.launch(&FOLD_RUNS, &fold, trades.div_ceil(RUN))?;
         if let BarSpec::Time { .. } = self.config.bars[spec] {
             self.launch(&FOLD_QUOTES, &fold, quotes.div_ceil(RUN))?;

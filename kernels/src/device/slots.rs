@@ -160,7 +160,7 @@ pub(super) fn unpack(config: &SlabConfig, slots: usize, mut packed: &[u64], stat
         for slot in 0..slots {
             of_spec.bars.set_open_bars(slot, &open[open_max * slot..][..open_count[slot] as usize]);
             arrays.gather(slot, of_spec.indicators, slot);
-            of_spec.signals.set_packed_zones(slot, zones[slot] as u8);
+            of_spec.signals.set_packed_zones(slot, zones[slot] as u32);
             of_spec.bars.set_quotes(slot, bytemuck::cast_slice(&quotes[quote_words * slot..][..quote_words]));
         }
     }

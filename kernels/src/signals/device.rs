@@ -14,18 +14,8 @@ use crate::indicators::IndicatorColumns;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 pub struct SignalArgs {
     pub bars: ClosedBarsArgs,
-    pub rsi_upper: f64,
-    pub rsi_lower: f64,
-    pub zscore_threshold: f64,
+    pub thresholds: SignalParams,
     pub zones: u64,
-}
-
-impl SignalArgs {
-    /// Arguments with the thresholds. The other fields are set by who launches the kernel.
-    pub fn new(params: &SignalParams) -> Self {
-        let SignalParams { rsi_upper, rsi_lower, zscore_threshold } = *params;
-        Self { rsi_upper, rsi_lower, zscore_threshold, ..Self::default() }
-    }
 }
 
 impl SignalParams {

@@ -1,11 +1,14 @@
 //! Thresholds of the signals.
 
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use crate::ParameterMistake;
 
-/// Thresholds of the signals.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Thresholds of the signals: `SignalParams` of `signals.cu`. A threshold that comes later is 0 by default, which is off, and is left out of
+/// JSON then: journals have this struct, and their outputs are computed again by it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SignalParams {
     /// RSI above this is overbought.
@@ -25,6 +28,11 @@ impl Default for SignalParams {
 }
 
 impl SignalParams {
+    /// Number of relations that states have: the first four, and those after them up to the last one that is on.
+    pub(super) fn relations(&self) -> usize {
+        4
+    }
+
     /// All mistakes, each naming its field and what is allowed.
     pub fn check(&self) -> Vec<ParameterMistake> {
         let Self { rsi_upper, rsi_lower, zscore_threshold } = *self;

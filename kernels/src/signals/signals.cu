@@ -7,9 +7,14 @@ namespace warptape {
 
 enum Zone { ZONE_NONE, ZONE_BELOW, ZONE_BETWEEN, ZONE_ABOVE };
 
+// `params.rs`.
+struct SignalParams {
+    double rsi_upper, rsi_lower, zscore_threshold;
+};
+
 struct SignalArgs {
     ClosedBars bars;
-    double rsi_upper, rsi_lower, zscore_threshold;
+    SignalParams thresholds;
     u64 *zones;  // By slot: two bits for each relation, the first one lowest.
 };
 
@@ -29,14 +34,14 @@ extern "C" __global__ void detect_signals(const __grid_constant__ SignalArgs arg
         ClosedBar &bar = args.bars.bars[number];
         const double *at = bar.indicators;
         double close = (double)bar.close_e9 / 1e9;
-        u32 now[4] = {
+        const u32 now[] = {
             zone(at[Indicator::EmaFast], at[Indicator::EmaSlow], at[Indicator::EmaSlow]),
-            zone(at[Indicator::Rsi], args.rsi_upper, args.rsi_lower),
+            zone(at[Indicator::Rsi], args.thresholds.rsi_upper, args.thresholds.rsi_lower),
             zone(close, at[Indicator::BollingerUpper], at[Indicator::BollingerLower]),
-            zone(at[Indicator::Zscore], args.zscore_threshold, -args.zscore_threshold),
+            zone(at[Indicator::Zscore], args.thresholds.zscore_threshold, -args.thresholds.zscore_threshold),
         };
         u32 detected = 0, after = 0;
-        for (u32 relation = 0; relation < 4; ++relation) {
+        for (u32 relation = 0; relation < sizeof(now) / sizeof(now[0]); ++relation) {
             u32 before = zones >> (2 * relation) & 3;
             bool enters = before != ZONE_NONE && before != now[relation];
             if (enters && now[relation] == ZONE_ABOVE) detected |= 1u << (2 * relation);

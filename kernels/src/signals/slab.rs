@@ -10,13 +10,18 @@ use crate::state::{expect_head, get_u8, put_head, put_u8};
 const STATE_VERSION: u32 = 1;
 
 /// Number of relations, each with a signal for entering *above* and one for entering *below*.
-const RELATIONS: usize = 4;
-pub(super) const KINDS: [(SignalKind, SignalKind); RELATIONS] = [
+const RELATIONS: usize = KINDS.len();
+pub(super) const KINDS: [(SignalKind, SignalKind); 4] = [
     (SignalKind::EmaCrossUp, SignalKind::EmaCrossDown),
     (SignalKind::RsiOverbought, SignalKind::RsiOversold),
     (SignalKind::BandBreakUp, SignalKind::BandBreakDown),
     (SignalKind::ZScoreHigh, SignalKind::ZScoreLow),
 ];
+
+/// Relations of which a byte holds the zones.
+const RELATIONS_IN_BYTE: usize = 4;
+// A device detects with a bit of 32 for each kind.
+const _: () = assert!(RELATIONS <= 16);
 
 /// Position of a value relative to its two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,18 +108,24 @@ impl SignalSlab {
     /// Adds the state's bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         put_head(out, STATE_VERSION, self.zones.len());
+        let bytes = self.bytes_of_zones();
         for zones in &self.zones {
-            put_u8(out, packed(zones));
+            packed(zones).to_le_bytes()[..bytes].iter().for_each(|&byte| put_u8(out, byte));
         }
     }
 
+    /// Bytes of the zones of a slot in states, which have a byte more where a relation after the fourth is on.
+    fn bytes_of_zones(&self) -> usize {
+        self.params.relations().div_ceil(RELATIONS_IN_BYTE)
+    }
+
     /// The zones of each slot as a device has them: two bits for each relation, the first one lowest.
-    pub(crate) fn packed_zones(&self) -> impl Iterator<Item = u8> + '_ {
+    pub(crate) fn packed_zones(&self) -> impl Iterator<Item = u32> + '_ {
         self.zones.iter().map(packed)
     }
 
     /// Sets the zones of a slot, given as a device has them.
-    pub(crate) fn set_packed_zones(&mut self, slot: usize, zones: u8) {
+    pub(crate) fn set_packed_zones(&mut self, slot: usize, zones: u32) {
         self.zones[slot] = unpacked(zones);
     }
 
@@ -123,15 +134,18 @@ impl SignalSlab {
         expect_head(bytes, "signal state", STATE_VERSION, slots)?;
         let mut slab = Self::new(params);
         for _ in 0..slots {
-            let byte = get_u8(bytes, "signal zones")?;
-            slab.zones.push(unpacked(byte));
+            let mut zones = [0; 4];
+            for byte in &mut zones[..slab.bytes_of_zones()] {
+                *byte = get_u8(bytes, "signal zones")?;
+            }
+            slab.zones.push(unpacked(u32::from_le_bytes(zones)));
         }
         Ok(slab)
     }
 }
 
-fn unpacked(byte: u8) -> [Zone; RELATIONS] {
-    std::array::from_fn(|relation| match byte >> (2 * relation) & 3 {
+fn unpacked(zones: u32) -> [Zone; RELATIONS] {
+    std::array::from_fn(|relation| match zones >> (2 * relation) & 3 {
         0 => Zone::None,
         1 => Zone::Below,
         2 => Zone::Between,
@@ -139,8 +153,8 @@ fn unpacked(byte: u8) -> [Zone; RELATIONS] {
     })
 }
 
-fn packed(zones: &[Zone; RELATIONS]) -> u8 {
-    zones.iter().rev().fold(0, |byte, &zone| byte << 2 | zone as u8)
+fn packed(zones: &[Zone; RELATIONS]) -> u32 {
+    zones.iter().rev().fold(0, |packed, &zone| packed << 2 | zone as u32)
 }
 
 /// The signal that each bar is by itself.

@@ -8,18 +8,6 @@ use crate::bars::specs;
 use crate::chain::{Chain, Outputs, short_params, signal_params};
 use crate::market::Market;
 
-const KINDS: [SignalKind; 9] = [
-    SignalKind::Bar,
-    SignalKind::EmaCrossUp,
-    SignalKind::EmaCrossDown,
-    SignalKind::RsiOverbought,
-    SignalKind::RsiOversold,
-    SignalKind::BandBreakUp,
-    SignalKind::BandBreakDown,
-    SignalKind::ZScoreHigh,
-    SignalKind::ZScoreLow,
-];
-
 /// Value and threshold of a kind at a bar.
 fn numbers(kind: SignalKind, out: &Outputs, bar: usize) -> (f64, f64) {
     let at = |indicator: Indicator| f64::from_bits(out.indicators[bar][indicator as usize]);
@@ -59,7 +47,7 @@ fn signals_are_what_their_definition_says() {
         let mut bars_before: BTreeMap<u32, usize> = BTreeMap::new();
         for bar in 0..out.indicators.len() {
             let before = bars_before.insert(out.closed[0].slot[bar], bar);
-            for kind in KINDS {
+            for &kind in SignalKind::ALL {
                 let (value, threshold) = numbers(kind, out, bar);
                 let entered = before
                     .is_some_and(|before| beyond(kind, numbers(kind, out, before)) == Some(false))
@@ -72,5 +60,8 @@ fn signals_are_what_their_definition_says() {
         }
         assert_eq!(out.detected, expected);
     }
-    assert!(KINDS.iter().all(|kind| counts[&(*kind as u8)] > 10), "too few of some kind: {counts:?}");
+    assert!(
+        SignalKind::ALL.iter().all(|kind| counts[&(*kind as u8)] > 10),
+        "too few of some kind: {counts:?}"
+    );
 }

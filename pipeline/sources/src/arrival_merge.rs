@@ -8,18 +8,31 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use warptape_events::tick::Tick;
 
+use super::input::FileProgress;
 use super::price_scales::PriceScales;
-use super::{FieldProblem, SourceError};
+use super::{FieldProblem, PassedOver, SourceError, SourceProgress, TickSource};
 
-/// One of the files.
-pub(super) trait TickInput: Iterator<Item = Result<Tick, SourceError>> {
+/// One file of a format: all that a format has to say beside the ticks.
+pub trait TickInput: Iterator<Item = Result<Tick, SourceError>> {
+    /// The name of a tick's place in the file.
+    const PLACE: &'static str = "line";
+
     /// Leaves out the tick that the input gave last, which no record can hold.
     fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError>;
+
+    /// Bytes read.
+    fn progress(&self) -> &FileProgress;
+
+    /// The place of the tick that the input gave last, from 1.
+    fn place(&self) -> u64;
+
+    /// What made no tick so far.
+    fn passed_over(&self) -> PassedOver;
 }
 
 /// Merges inputs by arrival: receive time where it is known, else event time. Ties go to the earlier input, and the
 /// order within one input is never changed. After an error it yields nothing more.
-pub(super) struct ArrivalMerge<I> {
+pub struct ArrivalMerge<I> {
     inputs: Vec<I>,
     /// The next tick of each input, where it was read.
     heads: Vec<Option<Tick>>,
@@ -65,25 +78,9 @@ impl<I: TickInput> ArrivalMerge<I> {
         self.scales.others()
     }
 
-    /// Scales of symbols' prices.
-    pub(super) fn scales(&mut self) -> &mut PriceScales {
-        &mut self.scales
-    }
-
     /// The inputs, for their counts.
     pub(super) fn inputs(&self) -> &[I] {
         &self.inputs
-    }
-
-    /// The input that gave the last tick.
-    pub(super) fn last_input(&self) -> usize {
-        self.to_read.last().copied().unwrap_or(0)
-    }
-
-    /// Leaves out the first ticks of an input. To be called before the first tick is taken. They are read when their turn comes:
-    /// what an input makes of its lines may depend on what the others have told before.
-    pub(super) fn leave(&mut self, input: usize, ticks: u64) {
-        self.left[input] = ticks;
     }
 
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
@@ -106,6 +103,37 @@ impl<I: TickInput> ArrivalMerge<I> {
                 None => return Ok(tick),
             }
         }
+    }
+}
+
+impl<I: TickInput> TickSource for ArrivalMerge<I> {
+    fn progress(&self) -> SourceProgress {
+        FileProgress::sum(self.inputs.iter().map(I::progress))
+    }
+
+    fn last_input(&self) -> usize {
+        self.to_read.last().copied().unwrap_or(0)
+    }
+
+    fn last_line(&self) -> u64 {
+        self.inputs[self.last_input()].place()
+    }
+
+    fn place_word(&self) -> &'static str {
+        I::PLACE
+    }
+
+    /// Ticks that are left out are read when their turn comes: what an input makes of its lines may depend on what the others have told before.
+    fn leave(&mut self, input: usize, ticks: u64) {
+        self.left[input] = ticks;
+    }
+
+    fn scales(&mut self) -> Option<&mut PriceScales> {
+        Some(&mut self.scales)
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        self.inputs.iter().map(I::passed_over).sum()
     }
 }
 
@@ -134,6 +162,18 @@ mod tests {
     impl TickInput for std::vec::IntoIter<Result<Tick, SourceError>> {
         fn leave_out(&mut self, _: FieldProblem) -> Result<(), SourceError> {
             Ok(())
+        }
+
+        fn progress(&self) -> &FileProgress {
+            unreachable!("these ticks are in no file")
+        }
+
+        fn place(&self) -> u64 {
+            0
+        }
+
+        fn passed_over(&self) -> PassedOver {
+            PassedOver::default()
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) struct CountedFile {
 }
 
 /// How much of a [`CountedFile`] was read; the file itself writes it.
-pub(super) struct FileProgress {
+pub struct FileProgress {
     read_bytes: Arc<AtomicU64>,
     total_bytes: u64,
 }

@@ -46,116 +46,105 @@ use std::path::Path;
 
 use warptape_events::tick::Tick;
 
-use self::binance_capture::BinanceCapture;
 use self::csv::CsvSource;
-#[cfg(feature = "dbn")]
-use self::dbn::DbnSource;
 use self::input::Lines;
 use self::price_scales::PriceScales;
-use self::synth::SynthSource;
 
-/// One of the four producers. After an error it yields nothing more.
+/// A producer of ticks. After an error it yields nothing more.
+pub trait TickSource: Iterator<Item = Result<Tick, SourceError>> {
+    /// How far the source is.
+    fn progress(&self) -> SourceProgress;
+
+    /// The input that gave the last tick, by its place among the files.
+    fn last_input(&self) -> usize;
+
+    /// The place of the last tick in its input, from 1.
+    fn last_line(&self) -> u64;
+
+    /// The name of such a place.
+    fn place_word(&self) -> &'static str {
+        "line"
+    }
+
+    /// Leaves out the first ticks of an input. To be called before the first tick is taken.
+    fn leave(&mut self, input: usize, ticks: u64);
+
+    /// Scales of symbols' prices, if others than nine decimals may occur.
+    fn scales(&mut self) -> Option<&mut PriceScales>;
+
+    /// What the source has read so far without making a tick of it.
+    fn passed_over(&self) -> PassedOver;
+}
+
+/// A source of ticks for `feed`.
 pub enum Source {
-    /// Recorded Binance streams.
-    BinanceCapture(BinanceCapture),
-    /// CSV files.
-    Csv(CsvSource),
-    /// Databento Binary Encoding.
-    #[cfg(feature = "dbn")]
-    Dbn(DbnSource),
-    /// The synthetic market.
-    Synth(Box<SynthSource>),
+    /// CSV files, of which `feed` asks more than of others.
+    Csv(Box<CsvSource>),
+    /// Any other source.
+    Other(Box<dyn TickSource>),
 }
 
 impl Source {
+    /// Any source but CSV files.
+    pub fn of(source: impl TickSource + 'static) -> Self {
+        Self::Other(Box::new(source))
+    }
+
+    fn ticks(&self) -> &dyn TickSource {
+        match self {
+            Source::Csv(source) => &**source,
+            Source::Other(source) => &**source,
+        }
+    }
+
+    fn ticks_mut(&mut self) -> &mut dyn TickSource {
+        match self {
+            Source::Csv(source) => &mut **source,
+            Source::Other(source) => &mut **source,
+        }
+    }
+
     /// How far the source is.
     pub fn progress(&self) -> SourceProgress {
-        match self {
-            Source::BinanceCapture(source) => source.progress(),
-            Source::Csv(source) => source.progress(),
-            #[cfg(feature = "dbn")]
-            Source::Dbn(source) => source.progress(),
-            Source::Synth(source) => source.progress(),
-        }
+        self.ticks().progress()
     }
 
     /// The input that gave the last tick, by its place among the files.
     pub fn last_input(&self) -> usize {
-        match self {
-            Source::BinanceCapture(source) => source.last_input(),
-            Source::Csv(source) => source.last_input(),
-            #[cfg(feature = "dbn")]
-            Source::Dbn(source) => source.last_input(),
-            Source::Synth(_) => 0,
-        }
+        self.ticks().last_input()
     }
 
     /// Where the last tick was read.
     pub fn last_place(&self) -> TickPlace {
-        let line = match self {
-            Source::BinanceCapture(source) => source.last_line(),
-            Source::Csv(source) => source.last_line(),
-            #[cfg(feature = "dbn")]
-            Source::Dbn(source) => source.last_record(),
-            Source::Synth(_) => 0,
-        };
-        TickPlace { input: self.last_input(), line }
+        TickPlace { input: self.last_input(), line: self.ticks().last_line() }
     }
 
     /// The name of a tick's place in its input: line or record.
     pub fn place_word(&self) -> &'static str {
-        match self {
-            #[cfg(feature = "dbn")]
-            Source::Dbn(_) => "record",
-            Source::BinanceCapture(_) | Source::Csv(_) | Source::Synth(_) => "line",
-        }
+        self.ticks().place_word()
     }
 
     /// Leaves out the first ticks of an input. To be called before the first tick is taken.
     pub fn leave(&mut self, input: usize, ticks: u64) {
-        match self {
-            Source::BinanceCapture(source) => source.leave(input, ticks),
-            Source::Csv(source) => source.leave(input, ticks),
-            #[cfg(feature = "dbn")]
-            Source::Dbn(source) => source.leave(input, ticks),
-            Source::Synth(source) => {
-                source.by_ref().take(usize::try_from(ticks).unwrap_or(usize::MAX)).for_each(drop);
-            }
-        }
+        self.ticks_mut().leave(input, ticks);
     }
 
     /// Tells the scale that the prices of a symbol have in the log: others must be exact with as many decimals. To be called before the first
     /// tick is taken.
     pub fn know_scale(&mut self, symbol: &str, scale: u8) {
-        if let Some(scales) = self.scales() {
+        if let Some(scales) = self.ticks_mut().scales() {
             scales.know(symbol, scale);
         }
     }
 
     /// The symbol of the last tick with the scale of its prices, where it is the symbol's first one and has not nine decimals.
     pub fn take_begun_scale(&mut self) -> Option<(String, u8)> {
-        self.scales()?.take_begun()
-    }
-
-    fn scales(&mut self) -> Option<&mut PriceScales> {
-        match self {
-            Source::BinanceCapture(source) => Some(source.scales()),
-            Source::Csv(source) => Some(source.scales()),
-            #[cfg(feature = "dbn")]
-            Source::Dbn(source) => Some(source.scales()),
-            Source::Synth(_) => None,
-        }
+        self.ticks_mut().scales()?.take_begun()
     }
 
     /// What the source has read so far without making a tick of it.
     pub fn passed_over(&self) -> PassedOver {
-        match self {
-            Source::BinanceCapture(source) => source.passed_over(),
-            Source::Csv(source) => source.passed_over(),
-            #[cfg(feature = "dbn")]
-            Source::Dbn(source) => source.passed_over(),
-            Source::Synth(_) => PassedOver::default(),
-        }
+        self.ticks().passed_over()
     }
 }
 
@@ -163,13 +152,7 @@ impl Iterator for Source {
     type Item = Result<Tick, SourceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Source::BinanceCapture(source) => source.next(),
-            Source::Csv(source) => source.next(),
-            #[cfg(feature = "dbn")]
-            Source::Dbn(source) => source.next(),
-            Source::Synth(source) => source.next().map(Ok),
-        }
+        self.ticks_mut().next()
     }
 }
 

@@ -12,7 +12,7 @@ use super::FieldProblem;
 
 /// Scales of symbols' prices.
 #[derive(Debug, Default)]
-pub(super) struct PriceScales {
+pub struct PriceScales {
     of_symbol: HashMap<String, u8, Xxh3DefaultBuilder>,
     /// Symbols with prices of another scale than nine decimals.
     others: BTreeSet<String>,

@@ -25,7 +25,7 @@ use crate::settings::Settings;
 use warptape_sources::binance_capture::BinanceCapture;
 #[cfg(feature = "dbn")]
 use warptape_sources::dbn::DbnSource;
-use warptape_sources::synth::{SynthConfig, SynthSource};
+use warptape_sources::synth::{SynthConfig, SynthSource, SynthTicks};
 use warptape_sources::{EarliestTicks, GapFollower, GapSurvey, ProgressUnit, Source};
 
 use self::csv::CsvFeed;
@@ -88,7 +88,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
             }
             looked_at = csv.earliest();
             let gaps = csv.gaps(watched, known)?;
-            (Source::Csv(csv.open()?), gaps)
+            (Source::Csv(Box::new(csv.open()?)), gaps)
         }
     };
     scales.iter().for_each(|(symbol, scale)| source.know_scale(symbol, *scale));
@@ -182,7 +182,7 @@ enum OpenedSource {
     /// What is fed; the same once more if its gaps are to be found before.
     Ready { source: Source, to_look_at: Option<Source> },
     /// Files that were looked at, and are opened to be fed once the log is known.
-    Csv(CsvFeed),
+    Csv(Box<CsvFeed>),
 }
 
 fn open<'a>(
@@ -201,7 +201,7 @@ fn open<'a>(
             let files = args.venues()?;
             let input =
                 |(venue, path): &(String, PathBuf)| file("binance-capture", format!("venue={venue}"), path);
-            let open = || anyhow::Ok(Source::BinanceCapture(BinanceCapture::open(&files)?));
+            let open = || anyhow::Ok(Source::of(BinanceCapture::open(&files)?));
             Opened {
                 inputs: files.iter().map(input).collect(),
                 input: ready(open, args.gaps, files.iter().map(|(_, path)| path.as_path()))?,
@@ -210,7 +210,7 @@ fn open<'a>(
         }
         FeedSource::Csv(args) => {
             let csv = CsvFeed::look_at(args, &settings.stages, interrupt)?;
-            Opened { inputs: csv.inputs(), input: OpenedSource::Csv(csv), common: &args.common }
+            Opened { inputs: csv.inputs(), input: OpenedSource::Csv(Box::new(csv)), common: &args.common }
         }
         #[cfg(not(feature = "dbn"))]
         FeedSource::Dbn(_) => return Err(crate::usage_error::UsageError::not_built("feed dbn", "dbn").into()),
@@ -218,7 +218,7 @@ fn open<'a>(
         FeedSource::Dbn(args) => {
             let venue = args.venue.as_deref();
             let input = |path: &PathBuf| file("dbn", format!("venue={}", venue.unwrap_or_default()), path);
-            let open = || anyhow::Ok(Source::Dbn(DbnSource::open(&args.files, venue, args.skip_bad)?));
+            let open = || anyhow::Ok(Source::of(DbnSource::open(&args.files, venue, args.skip_bad)?));
             Opened {
                 inputs: args.files.iter().map(input).collect(),
                 input: ready(open, args.gaps, args.files.iter().map(PathBuf::as_path))?,
@@ -229,7 +229,7 @@ fn open<'a>(
             let &SynthArgs { symbols, ticks, seed, .. } = args;
             let config = SynthConfig { symbols, seed, ..SynthConfig::default() };
             let source = format!("synth symbols={symbols} seed={seed}");
-            let synth = Source::Synth(Box::new(SynthSource::new(config)?.first(ticks)));
+            let synth = Source::of(SynthTicks(SynthSource::new(config)?.first(ticks)));
             Opened {
                 inputs: vec![FeedInput { source, path: None, is_sorted: false, other_order: None }],
                 input: OpenedSource::Ready { source: synth, to_look_at: None },

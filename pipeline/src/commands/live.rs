@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressStyle};
 use warptape_schemas::decode_signal;
-use warptape_schemas::signal::SignalKind;
 
 use crate::logging::NOTICE;
 use crate::printable::{printable_line, to_stderr};
@@ -211,16 +210,6 @@ impl Screen {
 /// A signal as one line.
 fn describe(payload: &[u8]) -> String {
     let Ok(signal) = decode_signal(payload) else { return "signal   (not readable)".to_owned() };
-    let kind = match signal.kind {
-        SignalKind::Bar => "bar closed",
-        SignalKind::EmaCrossUp => "EMA cross up",
-        SignalKind::EmaCrossDown => "EMA cross down",
-        SignalKind::RsiOverbought => "RSI overbought",
-        SignalKind::RsiOversold => "RSI oversold",
-        SignalKind::BandBreakUp => "band break up",
-        SignalKind::BandBreakDown => "band break down",
-        SignalKind::ZScoreHigh => "z-score high",
-        SignalKind::ZScoreLow => "z-score low",
-    };
+    let kind = signal.kind.words();
     format!("signal  {:<20} {:<8} {kind:<15} {:.4}", signal.symbol, signal.bar_spec, signal.value)
 }

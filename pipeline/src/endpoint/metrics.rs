@@ -254,4 +254,17 @@ mod tests {
             assert_eq!(listed, table, "run with WARPTAPE_UPDATE_EXAMPLE=1 to write it anew");
         }
     }
+
+    /// Metrics that no panel shows: records are what ticks are read in.
+    const WITHOUT_A_PANEL: [&str; 1] = ["warptape_read_records_total"];
+
+    #[test]
+    fn the_dashboard_shows_them() {
+        let path =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../deploy/grafana/dashboards/warptape.json");
+        let dashboard = std::fs::read_to_string(&path).expect("the dashboard is there");
+        let all = METRICS.iter().chain(VERIFIER_METRICS).map(Metric::full_name);
+        let missing: Vec<String> = all.filter(|name| !dashboard.contains(name.as_str())).collect();
+        assert_eq!(missing, WITHOUT_A_PANEL, "add a panel to {}", path.display());
+    }
 }

@@ -19,11 +19,12 @@ pub struct Subject {
 
 /// Compatibility by which any version reads every other, and is read by it.
 const FULL: &str = "FULL_TRANSITIVE";
-/// Any version reads every one before it. Requests, commands and the journal have no more than that: a new kind of problem, or of input and
-/// decision, is a branch of a union, which readers of before do not have.
+/// Any version reads every one before it. Some records have no more than that: a new kind of problem, of answer, or of input and decision, is
+/// a branch of a union, and a new kind of signal a symbol of an enum, which readers of before do not have.
 const BACKWARD: &str = "BACKWARD_TRANSITIVE";
-/// The schemas to whose unions branches are added.
-const BACKWARD_ONLY: [KnownSchema; 3] = [known::RISK_REQUEST, known::JOURNAL_ENTRY, known::CONTROL];
+/// The schemas to whose unions branches are added, or to whose enums symbols.
+const BACKWARD_ONLY: [KnownSchema; 5] =
+    [known::RISK_REQUEST, known::RISK_RESULT, known::JOURNAL_ENTRY, known::CONTROL, known::SIGNAL];
 
 /// What is written to the topics: first ticks, then what the engine puts out, then risk requests and
 /// their results, how far sources of ticks are, and what operators tell and are told.

@@ -10,40 +10,24 @@ use super::processes::{Running, ends, folder, run_until_drained, texts, warptape
 #[test]
 fn help_has_an_example_for_every_command() {
     let folder = folder();
-    for command in [
-        &[][..],
-        &["feed"],
-        &["feed", "binance-capture"],
-        &["feed", "csv"],
-        &["feed", "dbn"],
-        &["feed", "synth"],
-        &["replay"],
-        &["replay", "verify"],
-        &["risk"],
-        &["risk", "price"],
-        &["risk", "greeks"],
-        &["risk", "implied-vol"],
-        &["risk", "var"],
-        &["risk", "stress"],
-        &["risk", "optimise"],
-        &["risk", "sweep"],
-        &["tail"],
-        &["hot"],
-        &["hot", "get"],
-        &["dlq"],
-        &["dlq", "list"],
-        &["dlq", "show"],
-        &["dlq", "replay"],
-        &["topics"],
-        &["devices"],
-        &["config"],
-        &["config", "check"],
-        &["config", "show"],
-    ] {
-        let arguments: Vec<_> = command.iter().copied().chain(["--help"]).collect();
+    let mut commands = vec![Vec::new()];
+    let mut checked = 0;
+    while let Some(command) = commands.pop() {
+        let arguments: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
         let (help, _) = texts(&warptape(folder.path(), &arguments), 0);
         assert!(help.contains("Example: warptape "), "{command:?}: {help}");
+        commands.extend(subcommands(&help).map(|name| [command.clone(), vec![name.to_owned()]].concat()));
+        checked += 1;
     }
+    assert!(checked > 40, "{checked} commands");
+}
+
+/// The commands that a help lists; further lines of a description are indented more.
+fn subcommands(help: &str) -> impl Iterator<Item = &str> {
+    let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+    let lines = listed.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help")
 }
 
 #[test]

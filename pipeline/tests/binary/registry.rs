@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog};
+use warptape_schemas::known::KnownSchema;
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
     DeadLetterReason, REGISTRY_HEADER_SIZE, decode_dead_letter, encode_tick, fingerprint_of, known,
@@ -93,9 +94,23 @@ fn foreign_schema() -> String {
     json.to_string()
 }
 
-/// Of these several versions are written: so many.
-const VERSIONS: [(&str, usize); 4] =
-    [("dead-letter-value", 2), ("late-value", 2), ("risk.requests-value", 3), ("signals-value", 2)];
+/// All subjects, with the schema of which each has the versions that are written.
+const SUBJECTS: [(&str, KnownSchema); 14] = [
+    ("control-value", known::CONTROL),
+    ("control.results-value", known::CONTROL_RESULT),
+    ("dead-letter-value", known::DEAD_LETTER),
+    ("feeds-value", known::FEED),
+    ("journal-value", known::JOURNAL_ENTRY),
+    ("late-value", known::LATE_TICK),
+    ("lifecycle-value", known::LIFECYCLE),
+    ("risk.requests-value", known::RISK_REQUEST),
+    ("risk.results-value", known::RISK_RESULT),
+    ("signals-value", known::SIGNAL),
+    ("snapshots-value", known::SNAPSHOT),
+    ("ticks-value", known::TICK),
+    ("ticks-warptape.ScaledTickBatch", known::SCALED_TICK_BATCH),
+    ("ticks-warptape.TickBatch", known::TICK_BATCH),
+];
 
 #[test]
 fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
@@ -113,34 +128,15 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
     // Each record names a schema of its topic, by the names that Confluent's strategies give them.
     let state = stub.state();
     let names: Vec<&str> = state.subjects.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        [
-            "control-value",
-            "control.results-value",
-            "dead-letter-value",
-            "feeds-value",
-            "journal-value",
-            "late-value",
-            "lifecycle-value",
-            "risk.requests-value",
-            "risk.results-value",
-            "signals-value",
-            "snapshots-value",
-            "ticks-value",
-            "ticks-warptape.ScaledTickBatch",
-            "ticks-warptape.TickBatch",
-        ]
-    );
+    assert_eq!(names, SUBJECTS.map(|(subject, _)| subject));
     assert!(state.levels.keys().eq(state.subjects.keys()), "{:?}", state.levels);
-    // Kinds of requests, inputs and decisions come as branches that readers of before do not have.
-    for (name, level) in &state.levels {
-        let grows_by_branches =
-            ["risk.requests-value", "journal-value", "control-value"].contains(&name.as_str());
-        let expected = if grows_by_branches { "BACKWARD_TRANSITIVE" } else { "FULL_TRANSITIVE" };
-        assert_eq!(level, expected, "{name}");
-        let versions = VERSIONS.iter().find(|(subject, _)| subject == name).map_or(1, |(_, count)| *count);
-        assert_eq!(state.subjects[name].len(), versions, "{name}");
+    // Kinds of requests, answers, inputs and decisions come as branches that readers of before do not have, kinds of signals as symbols.
+    let growing =
+        ["control-value", "journal-value", "risk.requests-value", "risk.results-value", "signals-value"];
+    for (name, schema) in SUBJECTS {
+        let expected = if growing.contains(&name) { "BACKWARD_TRANSITIVE" } else { "FULL_TRANSITIVE" };
+        assert_eq!(state.levels[name], expected, "{name}");
+        assert_eq!(state.subjects[name].len(), known::written(schema).count(), "{name}");
     }
     for topic in ["ticks", "signals", "journal", "snapshots", "lifecycle"] {
         let records = all(&logs[0], topic);
@@ -158,14 +154,13 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
     let (asked, kept): (BTreeSet<u32>, BTreeSet<u32>) =
         (asked.collect(), state.subjects.values().flatten().copied().collect());
     assert_eq!(asked, kept);
-    // Bars are written with the newest version of their schema, alerts and late ticks with the first.
-    let [signal_ids, late_ids] =
-        ["signals-value", "late-value"].map(|subject| state.subjects[subject].clone());
-    let schemas = [
-        ("signals", signal_ids[1], known::SIGNAL),
-        ("signals", signal_ids[0], known::SIGNAL_1),
-        ("late", late_ids[0], known::LATE_TICK_1),
-    ];
+    // Records are written with several versions of their schemas, in whose order these are registered.
+    let written = |(topic, schema): (&'static str, KnownSchema)| {
+        let ids = state.subjects[&format!("{topic}-value")].clone();
+        ids.into_iter().zip(known::written(schema)).map(move |(id, schema)| (topic, id, schema))
+    };
+    let schemas: Vec<_> =
+        [("signals", known::SIGNAL), ("late", known::LATE_TICK)].into_iter().flat_map(written).collect();
     drop(state);
 
     // But for the frame, the outputs are the same bytes.

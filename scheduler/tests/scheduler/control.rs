@@ -81,6 +81,8 @@ fn commands_that_cannot_be_obeyed_are_refused_in_words() {
         Refused: 0 is no weight of a tenant: it is from 1 to 1000
         > 10 control policy dice
         Refused: there is no policy of tasks called dice; there are: fair, lp-price, earliest-deadline, least-laxity, first-come, round-robin, weighted-round-robin, score-utilization, shortest-queue, two-choices, earliest-completion
+        > 10 control placement dice
+        Refused: there is no policy of placement called dice; there are: rendezvous, balanced
         > 10 control policy linucb
         Refused: there is no policy of tasks called linucb: this software has linucb@3
         > 10 control policy linucb@1

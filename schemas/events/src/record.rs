@@ -85,7 +85,9 @@ pub fn encode_risk_request(request: &RiskRequest, out: &mut Vec<u8>) {
 
 /// Appends a risk result.
 pub fn encode_risk_result(result: &RiskResult, out: &mut Vec<u8>) {
-    encode(known::RISK_RESULT, result, out);
+    let schema = result.schema();
+    out.extend_from_slice(&frame::header(schema.fingerprint));
+    result.put_version(schema.version, out);
 }
 
 fn encode(schema: KnownSchema, record: &impl for<'datum> Wire<'datum>, out: &mut Vec<u8>) {

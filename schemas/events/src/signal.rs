@@ -3,30 +3,33 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::cursor::Cursor;
 use crate::decimal::Decimal;
+use crate::error::DecodeError;
 use crate::known::{self, KnownSchema};
-use crate::shape::{FieldShape, Member, Shaped};
-use crate::wire::{Flat, Wire, wire_enum};
+use crate::shape::{Content, FieldShape, Member, Named, Shape, Shaped};
+use crate::varint::put_long;
+use crate::wire::{Flat, Wire};
 pub use warptape_terms::SignalKind;
 
-wire_enum!(
-    "What happened. One bar's signals are emitted in the order of these kinds. BAR: A bar closed; carries the bar and its indicators. EMA_CROSS_UP: The \
-     fast EMA rose above the slow one (the bullish breakout of the DEBS 2022 Grand Challenge). EMA_CROSS_DOWN: The fast EMA fell below the slow one. \
-     RSI_OVERBOUGHT: RSI rose above its upper threshold. RSI_OVERSOLD: RSI fell below its lower threshold. BAND_BREAK_UP: The close rose above the upper \
-     Bollinger band. BAND_BREAK_DOWN: The close fell below the lower Bollinger band. Z_SCORE_HIGH: The z-score rose above the threshold: a fall back to \
-     the mean is expected. Z_SCORE_LOW: The z-score fell below minus the threshold: a rise back to the mean is expected.",
-    SignalKind {
-        0 => Bar,
-        1 => EmaCrossUp,
-        2 => EmaCrossDown,
-        3 => RsiOverbought,
-        4 => RsiOversold,
-        5 => BandBreakUp,
-        6 => BandBreakDown,
-        7 => ZScoreHigh,
-        8 => ZScoreLow,
+impl Shaped for SignalKind {
+    const SHAPE: Shape = Shape::Named(&Named {
+        name: "SignalKind",
+        doc: "What happened. One bar's signals are emitted in the order of these kinds.",
+        content: Content::Enum { variants: Self::DECLARED, default: None },
+    });
+}
+
+impl<'datum> Wire<'datum> for SignalKind {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_long(i64::from(*self as u8), out);
     }
-);
+
+    fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError> {
+        let kind = usize::try_from(cursor.long()?).ok().and_then(|number| Self::ALL.get(number));
+        kind.copied().ok_or_else(|| cursor.malformed("no such symbol of SignalKind"))
+    }
+}
 
 /// A closed bar with the indicators after it. Its prices are all there, or `exact` has all of them: a record with others is refused where it is
 /// read.

@@ -72,43 +72,67 @@ pub enum Precision {
     Mixed,
 }
 
-/// What is said of a symbol. One bar's signals are emitted in the order of these kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum SignalKind {
-    /// A bar closed.
-    Bar = 0,
-    /// The fast EMA rose above the slow one.
-    EmaCrossUp = 1,
-    /// The fast EMA fell below the slow one.
-    EmaCrossDown = 2,
-    /// The RSI rose above its upper threshold.
-    RsiOverbought = 3,
-    /// The RSI fell below its lower threshold.
-    RsiOversold = 4,
-    /// The close rose above the upper Bollinger band.
-    BandBreakUp = 5,
-    /// The close fell below the lower Bollinger band.
-    BandBreakDown = 6,
-    /// The z-score rose above its threshold.
-    ZScoreHigh = 7,
-    /// The z-score fell below minus its threshold.
-    ZScoreLow = 8,
+/// Declares kinds of signals: number, name in records, comment in the schema, words on a screen, and whether value and threshold are prices.
+macro_rules! signal_kinds {
+    ($($variant:ident = $number:literal, $name:literal, $comment:literal, $words:literal, $is_price:literal;)+) => {
+        /// What is said of a symbol. One bar's signals are emitted in the order of these kinds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum SignalKind {
+            $(#[doc = $comment] $variant = $number,)+
+        }
+
+        impl SignalKind {
+            /// All kinds, each at the place of its number.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+            /// The variants' names, each with its comment in the schema.
+            pub const DECLARED: &[(&str, &str)] = &[$((stringify!($variant), $comment)),+];
+
+            /// Its name in records and in what is exported.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// Its words on a screen.
+            pub fn words(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $words,)+
+                }
+            }
+
+            /// Whether its value and threshold are prices, which have the scale of their symbol.
+            pub fn is_price(self) -> bool {
+                match self {
+                    $(Self::$variant => $is_price,)+
+                }
+            }
+        }
+    };
 }
 
-impl SignalKind {
-    /// Its name in records and in what is exported.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bar => "BAR",
-            Self::EmaCrossUp => "EMA_CROSS_UP",
-            Self::EmaCrossDown => "EMA_CROSS_DOWN",
-            Self::RsiOverbought => "RSI_OVERBOUGHT",
-            Self::RsiOversold => "RSI_OVERSOLD",
-            Self::BandBreakUp => "BAND_BREAK_UP",
-            Self::BandBreakDown => "BAND_BREAK_DOWN",
-            Self::ZScoreHigh => "Z_SCORE_HIGH",
-            Self::ZScoreLow => "Z_SCORE_LOW",
+// New kinds come last: records and states have the numbers.
+signal_kinds! {
+    Bar = 0, "BAR", "A bar closed; carries the bar and its indicators.", "bar closed", true;
+    EmaCrossUp = 1, "EMA_CROSS_UP", "The fast EMA rose above the slow one (the bullish breakout of the DEBS 2022 Grand Challenge).", "EMA cross up", true;
+    EmaCrossDown = 2, "EMA_CROSS_DOWN", "The fast EMA fell below the slow one.", "EMA cross down", true;
+    RsiOverbought = 3, "RSI_OVERBOUGHT", "RSI rose above its upper threshold.", "RSI overbought", false;
+    RsiOversold = 4, "RSI_OVERSOLD", "RSI fell below its lower threshold.", "RSI oversold", false;
+    BandBreakUp = 5, "BAND_BREAK_UP", "The close rose above the upper Bollinger band.", "band break up", true;
+    BandBreakDown = 6, "BAND_BREAK_DOWN", "The close fell below the lower Bollinger band.", "band break down", true;
+    ZScoreHigh = 7, "Z_SCORE_HIGH", "The z-score rose above the threshold: a fall back to the mean is expected.", "z-score high", false;
+    ZScoreLow = 8, "Z_SCORE_LOW", "The z-score fell below minus the threshold: a rise back to the mean is expected.", "z-score low", false;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SignalKind;
+
+    #[test]
+    fn kinds_are_at_the_places_of_their_numbers() {
+        for (place, kind) in SignalKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, place);
         }
     }
 }

@@ -41,7 +41,7 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "ScaledTickBatch" => each([samples::scaled_ticks()], |ticks, out| {
             encode_scaled_tick_batch(ticks, out).expect("good ticks");
         }),
-        "Signal" => each(samples::flow_signals(), encode_signal),
+        "Signal" => each(samples::flow_signals().into_iter().chain(samples::signals()), encode_signal),
         "JournalEntry" => {
             let mut writer = JournalWriter::new();
             let append = |(input, decisions): (_, Vec<_>)| {
@@ -145,6 +145,13 @@ fn every_version_reads_for_ever() {
         let path = path(schema);
         if !path.exists() && std::env::var_os("WRITE_GOLDEN").is_some() {
             assert!(known::CURRENT.contains(&schema), "{} can no longer be written", path.display());
+            let fingerprint = avro_fingerprint(schema.text);
+            assert_eq!(
+                fingerprint,
+                Some(schema.fingerprint),
+                "{}: known.rs has another fingerprint",
+                schema.file
+            );
             let line = |payload: Vec<u8>| {
                 format!("{}\t{}\n", to_hex(&payload), describe(&payload).expect("a record of ours").1)
             };

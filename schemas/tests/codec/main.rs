@@ -3,6 +3,7 @@
 mod avro;
 mod damaged;
 mod declared;
+mod fingerprints;
 mod golden;
 mod journal_chain;
 mod reason_words;

@@ -204,20 +204,8 @@ pub fn scaled_ticks() -> Vec<Tick> {
 }
 
 pub fn signals() -> Vec<Signal<'static>> {
-    use SignalKind::*;
-    let kinds = [
-        Bar,
-        EmaCrossUp,
-        EmaCrossDown,
-        RsiOverbought,
-        RsiOversold,
-        BandBreakUp,
-        BandBreakDown,
-        ZScoreHigh,
-        ZScoreLow,
-    ];
     let mut signals = Vec::new();
-    for kind in kinds {
+    for &kind in SignalKind::ALL {
         for set in [0, 0x5555, 0xffff] {
             signals.push(Signal {
                 symbol: Cow::Borrowed("BINANCE:BTCUSDT"),
@@ -229,7 +217,7 @@ pub fn signals() -> Vec<Signal<'static>> {
                 source_index: 255,
                 value: 61_234.5,
                 threshold: -0.1,
-                bar: (kind == Bar).then(|| bar(set)),
+                bar: (kind == SignalKind::Bar).then(|| bar(set)),
             });
         }
     }

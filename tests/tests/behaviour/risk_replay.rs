@@ -8,7 +8,7 @@ use warptape_kernels::Isa;
 use warptape_pipeline::runtime::{EngineConfig, Topics};
 use warptape_replay::{Divergence, OutputDivergence, OutputProblem, Report, VerifyOptions, verify};
 use warptape_schemas::journal::RiskConfig;
-use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskProblem, RiskRequest, RiskResult};
+use warptape_schemas::risk::{RiskError, RiskErrorCode, RiskOutcome, RiskRequest, RiskResult};
 use warptape_schemas::{decode_risk_request, decode_risk_result, encode_risk_request, encode_risk_result};
 use warptape_sources::synth::{SynthConfig, SynthSource};
 use warptape_stages::risk::refusals;
@@ -320,19 +320,6 @@ fn an_answer_of_any_kind_that_its_topic_does_not_take_is_an_error_that_is_recomp
     let ids_of = |is_too_large| cases.iter().filter(move |case| case.2 == is_too_large).map(|case| case.0);
     let requests: Vec<RiskRequest> =
         cases.iter().map(|(id, problem, _)| request(id, problem.clone())).collect();
-    // A kind that comes later gets a case of its own.
-    for request in &requests {
-        match request.problem {
-            RiskProblem::Options(_)
-            | RiskProblem::ImpliedVolatilities(_)
-            | RiskProblem::Simulation(_)
-            | RiskProblem::Portfolio(_)
-            | RiskProblem::Optimisation(_)
-            | RiskProblem::Sweep(_)
-            | RiskProblem::DigitalOptions(_)
-            | RiskProblem::Contracts(_) => {}
-        }
-    }
     ask(&log, ASKED, &requests);
     let bytes_max = refusals::RESULT_BYTES_MIN;
     run_to_end(&log, {

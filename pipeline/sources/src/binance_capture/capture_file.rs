@@ -17,7 +17,7 @@ use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, ZERO_TRADE, war
 pub(super) type TradeStreams = Arc<Mutex<HashMap<String, TradeStream>>>;
 
 /// Ticks of one recording, in the order of its lines.
-pub(super) struct CaptureFile {
+pub struct CaptureFile {
     lines: Lines,
     venue: String,
     trade_streams: TradeStreams,
@@ -39,14 +39,6 @@ impl CaptureFile {
             event_time_ns_max: 0,
             passed_over: PassedOver::default(),
         })
-    }
-
-    pub(super) fn progress(&self) -> &FileProgress {
-        self.lines.progress()
-    }
-
-    pub(super) fn passed_over(&self) -> &PassedOver {
-        &self.passed_over
     }
 
     /// The tick of the current line. Where it holds none, what it holds is counted.
@@ -159,11 +151,6 @@ impl Iterator for CaptureFile {
 }
 
 impl CaptureFile {
-    /// The current line.
-    pub(super) fn line(&self) -> u64 {
-        self.lines.number()
-    }
-
     /// Counts the tick of the current line, whose numbers no tick can hold.
     fn count_unfit(&mut self, problem: &FieldProblem) {
         warn_of(&self.lines, problem, self.passed_over.unfit());
@@ -175,6 +162,18 @@ impl TickInput for CaptureFile {
     fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
         self.count_unfit(&problem);
         Ok(())
+    }
+
+    fn progress(&self) -> &FileProgress {
+        self.lines.progress()
+    }
+
+    fn place(&self) -> u64 {
+        self.lines.number()
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        self.passed_over.clone()
     }
 }
 

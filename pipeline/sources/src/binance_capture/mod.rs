@@ -23,18 +23,12 @@ mod scalar;
 
 use std::path::PathBuf;
 
-use warptape_events::tick::Tick;
-
 use self::capture_file::{CaptureFile, TradeStreams};
+use super::SourceError;
 use super::arrival_merge::ArrivalMerge;
-use super::input::FileProgress;
-use super::price_scales::PriceScales;
-use super::{PassedOver, SourceError, SourceProgress};
 
 /// Ticks of one or more recordings.
-pub struct BinanceCapture {
-    merge: ArrivalMerge<CaptureFile>,
-}
+pub type BinanceCapture = ArrivalMerge<CaptureFile>;
 
 impl BinanceCapture {
     /// Opens recordings, each with the venue that its symbols get: `BTCUSDT` of venue `BINANCE` is `BINANCE:BTCUSDT`.
@@ -48,45 +42,7 @@ impl BinanceCapture {
         let streams = TradeStreams::default();
         let files: Result<Vec<CaptureFile>, SourceError> =
             files.iter().map(|(venue, path)| CaptureFile::open(venue, path, streams.clone())).collect();
-        Ok(BinanceCapture { merge: ArrivalMerge::new(files?) })
-    }
-
-    /// Scales of symbols' prices.
-    pub(super) fn scales(&mut self) -> &mut PriceScales {
-        self.merge.scales()
-    }
-
-    /// Bytes read of all files.
-    pub fn progress(&self) -> SourceProgress {
-        FileProgress::sum(self.merge.inputs().iter().map(CaptureFile::progress))
-    }
-
-    /// The file that gave the last tick, by its place among those that were opened.
-    pub fn last_input(&self) -> usize {
-        self.merge.last_input()
-    }
-
-    /// The line of the last tick in its file.
-    pub(super) fn last_line(&self) -> u64 {
-        self.merge.inputs()[self.merge.last_input()].line()
-    }
-
-    /// Leaves out the first ticks of a file. To be called before the first tick is taken.
-    pub fn leave(&mut self, input: usize, ticks: u64) {
-        self.merge.leave(input, ticks);
-    }
-
-    /// Events that are no ticks.
-    pub fn passed_over(&self) -> PassedOver {
-        self.merge.inputs().iter().map(CaptureFile::passed_over).cloned().sum()
-    }
-}
-
-impl Iterator for BinanceCapture {
-    type Item = Result<Tick, SourceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.merge.next()
+        Ok(ArrivalMerge::new(files?))
     }
 }
 
@@ -99,6 +55,7 @@ mod tests {
 
     use super::*;
     use crate::test_ticks::write_file;
+    use crate::{PassedOver, TickSource};
 
     /// The files of the recordings with their counts of (trades, book tickers) as their README gives them.
     const RECORDINGS: [(&str, &str, u64, u64); 4] = [

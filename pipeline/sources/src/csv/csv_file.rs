@@ -142,29 +142,6 @@ impl CsvFile {
     }
 
     /// The line of the last tick.
-    pub(super) fn line(&self) -> u64 {
-        self.rows.number()
-    }
-
-    pub(super) fn progress(&self) -> &FileProgress {
-        self.rows.file.progress()
-    }
-
-    pub(super) fn passed_over(&self) -> PassedOver {
-        let bad = self.aside.as_ref().map_or(0, AsideFile::count);
-        let mut passed_over = PassedOver { bad, ..PassedOver::default() };
-        let counts = [
-            ("empty line", self.empty_lines),
-            (DOES_NOT_FIT, self.unfit.count),
-            (ZERO_TRADE, self.zero_trades),
-            (LEFT_OUT, self.left_out),
-        ];
-        for (kind, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-            passed_over.ignore_all(kind, count);
-        }
-        passed_over
-    }
-
     /// Bad lines, where there are some.
     pub(super) fn aside(&self) -> Option<&AsideFile> {
         self.aside.as_ref().filter(|aside| aside.count() > 0)
@@ -283,6 +260,29 @@ impl Iterator for CsvFile {
 impl TickInput for CsvFile {
     fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
         self.leave_out_row(problem)
+    }
+
+    fn progress(&self) -> &FileProgress {
+        self.rows.file.progress()
+    }
+
+    fn place(&self) -> u64 {
+        self.rows.number()
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        let bad = self.aside.as_ref().map_or(0, AsideFile::count);
+        let mut passed_over = PassedOver { bad, ..PassedOver::default() };
+        let counts = [
+            ("empty line", self.empty_lines),
+            (DOES_NOT_FIT, self.unfit.count),
+            (ZERO_TRADE, self.zero_trades),
+            (LEFT_OUT, self.left_out),
+        ];
+        for (kind, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            passed_over.ignore_all(kind, count);
+        }
+        passed_over
     }
 }
 

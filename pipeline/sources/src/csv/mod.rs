@@ -30,9 +30,8 @@ use warptape_events::tick::Tick;
 
 use self::csv_file::CsvFile;
 use super::arrival_merge::ArrivalMerge;
-use super::input::FileProgress;
 use super::price_scales::PriceScales;
-use super::{PassedOver, SourceError, SourceProgress};
+use super::{PassedOver, SourceError, SourceProgress, TickSource};
 
 pub use self::bad_lines::BadLines;
 pub use self::binance_dump::unpacked_name;
@@ -163,36 +162,6 @@ impl CsvSource {
         self.merge.scaled_symbols()
     }
 
-    /// Scales of symbols' prices.
-    pub(super) fn scales(&mut self) -> &mut PriceScales {
-        self.merge.scales()
-    }
-
-    /// Bytes read of all files.
-    pub fn progress(&self) -> SourceProgress {
-        FileProgress::sum(self.merge.inputs().iter().map(CsvFile::progress))
-    }
-
-    /// The file that gave the last tick, by its place among those that were opened.
-    pub fn last_input(&self) -> usize {
-        self.merge.last_input()
-    }
-
-    /// The line of the last tick in its file.
-    pub(super) fn last_line(&self) -> u64 {
-        self.merge.inputs()[self.merge.last_input()].line()
-    }
-
-    /// Leaves out the first ticks of a file. To be called before the first tick is taken.
-    pub fn leave(&mut self, input: usize, ticks: u64) {
-        self.merge.leave(input, ticks);
-    }
-
-    /// Empty lines and bad ones.
-    pub fn passed_over(&self) -> PassedOver {
-        self.merge.inputs().iter().map(CsvFile::passed_over).sum()
-    }
-
     /// Where bad lines were written, for each file that has some.
     pub fn asides(&self) -> Vec<AsideSummary> {
         let summary = |file: &CsvFile| {
@@ -210,6 +179,32 @@ fn in_order(file: CsvFile, number: usize, orders: &[FileOrder]) -> CsvFile {
     match orders.get(number) {
         Some(order) if order.is_sorted => file.sorted(*order, is_alone),
         _ => file,
+    }
+}
+
+impl TickSource for CsvSource {
+    fn progress(&self) -> SourceProgress {
+        self.merge.progress()
+    }
+
+    fn last_input(&self) -> usize {
+        self.merge.last_input()
+    }
+
+    fn last_line(&self) -> u64 {
+        self.merge.last_line()
+    }
+
+    fn leave(&mut self, input: usize, ticks: u64) {
+        self.merge.leave(input, ticks);
+    }
+
+    fn scales(&mut self) -> Option<&mut PriceScales> {
+        self.merge.scales()
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        self.merge.passed_over()
     }
 }
 

@@ -351,7 +351,7 @@ fn prices_have_the_decimals_of_their_symbols_first_one() {
     assert!(!folder.path().join("a.csv.bad").exists(), "a survey writes nothing");
     // What the log has decides before what the file has.
     let mut source = CsvSource::open(&[path], &aside).expect("opens");
-    source.scales().know("V:A", 0);
+    source.scales().expect("scales of files").know("V:A", 0);
     assert_eq!(((&mut source).count(), source.passed_over().bad), (0, 4));
     // With digits to spare from the first price on, all fit that have 64 bits.
     let fine = "t,s,p,q\n1723075200000,V:A,0.0000123456789,1\n1723075201000,V:A,1.5,1\n1723075202000,V:A,20000000000,1\n";

@@ -35,16 +35,13 @@ use self::record_reader::{RecordProblem, RecordReader};
 use self::whole_stream::WholeStream;
 use super::arrival_merge::{ArrivalMerge, TickInput};
 use super::input::{CountedFile, FileProgress};
-use super::price_scales::PriceScales;
-use super::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, SourceProgress};
+use super::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError};
 
 /// Bad records of a file that are warned of one by one.
 const WARNED: u64 = 10;
 
 /// Ticks of one or more DBN files.
-pub struct DbnSource {
-    merge: ArrivalMerge<DbnFile>,
-}
+pub type DbnSource = ArrivalMerge<DbnFile>;
 
 impl DbnSource {
     /// Opens the files and reads their metadata. Bad records end a file's ticks, unless they are skipped.
@@ -57,50 +54,12 @@ impl DbnSource {
         }
         let files: Result<Vec<DbnFile>, SourceError> =
             paths.iter().map(|path| DbnFile::open(path, venue, skips_bad)).collect();
-        Ok(DbnSource { merge: ArrivalMerge::new(files?) })
-    }
-
-    /// Scales of symbols' prices.
-    pub(super) fn scales(&mut self) -> &mut PriceScales {
-        self.merge.scales()
-    }
-
-    /// Bytes read of all files.
-    pub fn progress(&self) -> SourceProgress {
-        FileProgress::sum(self.merge.inputs().iter().map(|file| &file.progress))
-    }
-
-    /// The file that gave the last tick, by its place among those that were opened.
-    pub fn last_input(&self) -> usize {
-        self.merge.last_input()
-    }
-
-    /// The record of the last tick in its file.
-    pub(super) fn last_record(&self) -> u64 {
-        self.merge.inputs()[self.merge.last_input()].record
-    }
-
-    /// Leaves out the first ticks of a file. To be called before the first tick is taken.
-    pub fn leave(&mut self, input: usize, ticks: u64) {
-        self.merge.leave(input, ticks);
-    }
-
-    /// Records that are no ticks.
-    pub fn passed_over(&self) -> PassedOver {
-        self.merge.inputs().iter().map(|file| file.passed_over.clone()).sum()
-    }
-}
-
-impl Iterator for DbnSource {
-    type Item = Result<Tick, SourceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.merge.next()
+        Ok(ArrivalMerge::new(files?))
     }
 }
 
 /// Ticks of one file, in the order of its records.
-struct DbnFile {
+pub struct DbnFile {
     path: PathBuf,
     decoder: DbnDecoder<WholeStream<DynReader<'static, BufReader<CountedFile>>>>,
     progress: FileProgress,
@@ -199,10 +158,24 @@ impl Iterator for DbnFile {
 }
 
 impl TickInput for DbnFile {
+    const PLACE: &'static str = "record";
+
     fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError> {
         tracing::warn!(path = %self.path.display(), record = self.record, %problem, "a tick is left out");
         self.passed_over.ignore(DOES_NOT_FIT);
         Ok(())
+    }
+
+    fn progress(&self) -> &FileProgress {
+        &self.progress
+    }
+
+    fn place(&self) -> u64 {
+        self.record
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        self.passed_over.clone()
     }
 }
 

@@ -12,6 +12,7 @@ use ::dbn::{FIXED_PRICE_SCALE, Mbp1Msg, RecordHeader, Schema, TradeMsg, UNDEF_PR
 use warptape_events::tick::{Scales, Side, TickKind};
 
 use super::*;
+use crate::TickSource;
 use crate::test_ticks::write_file;
 
 const EVENT_NS: u64 = 1_723_161_255_000_000_000;
@@ -416,7 +417,7 @@ fn gaps_are_found_by_the_record_behind_them() {
     let later = |number: u64| if number < 10 { 0 } else { 120_000_000_000 };
     let trades: Vec<TradeMsg> = (0..20).map(|number| trade_message(number + later(number), b'B')).collect();
     let path = write_file(&folder, "gap.dbn", encode(Schema::Trades, &trades, false));
-    let mut source = crate::Source::Dbn(DbnSource::open(&[path], None, false).expect("opens"));
+    let mut source = crate::Source::of(DbnSource::open(&[path], None, false).expect("opens"));
     let mut survey = crate::GapSurvey::new(60 * E9, 1);
     while let Some(tick) = source.next() {
         let tick = tick.expect("a trade");

@@ -29,7 +29,8 @@ use self::delays::Delays;
 use self::instrument::Instrument;
 use self::market_factor::MarketFactor;
 use self::random::Random;
-use super::{ProgressUnit, SourceError, SourceProgress};
+use super::price_scales::PriceScales;
+use super::{PassedOver, ProgressUnit, SourceError, SourceProgress, TickSource};
 
 pub use self::config::SynthConfig;
 
@@ -113,6 +114,43 @@ impl SynthSource {
         } else {
             instrument.quote(time_ns, self.market.level(), &mut self.random)
         })
+    }
+}
+
+/// The market as a source for `feed`. None of its ticks fails.
+pub struct SynthTicks(pub SynthSource);
+
+impl Iterator for SynthTicks {
+    type Item = Result<Tick, SourceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(Ok)
+    }
+}
+
+impl TickSource for SynthTicks {
+    fn progress(&self) -> SourceProgress {
+        self.0.progress()
+    }
+
+    fn last_input(&self) -> usize {
+        0
+    }
+
+    fn last_line(&self) -> u64 {
+        0
+    }
+
+    fn leave(&mut self, _: usize, ticks: u64) {
+        self.0.by_ref().take(usize::try_from(ticks).unwrap_or(usize::MAX)).for_each(drop);
+    }
+
+    fn scales(&mut self) -> Option<&mut PriceScales> {
+        None
+    }
+
+    fn passed_over(&self) -> PassedOver {
+        PassedOver::default()
     }
 }
 

@@ -104,11 +104,11 @@ impl CsvFeed {
         scales: &BTreeMap<String, u8>,
         interrupt: &Interrupt,
     ) -> Result<(GapSurvey, CsvSource), SourceError> {
-        let mut survey = Source::Csv(survey);
+        let mut survey = Source::Csv(Box::new(survey));
         scales.iter().for_each(|(symbol, scale)| survey.know_scale(symbol, *scale));
         let gaps = look_at(&mut survey, self.config.limits.ahead_ns_max, self.paths.len(), interrupt)?;
         let Source::Csv(survey) = survey else { unreachable!("it was made two lines above") };
-        Ok((gaps, survey))
+        Ok((gaps, *survey))
     }
 
     /// Refuses gaps of which nobody has said what becomes of them.

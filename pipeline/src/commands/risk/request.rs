@@ -183,7 +183,7 @@ fn fitting_commands(problem: &RiskProblem) -> &'static [&'static str] {
         RiskProblem::Portfolio(_) => &["var"],
         RiskProblem::Optimisation(_) => &["optimise"],
         RiskProblem::Sweep(_) => &["sweep"],
-        RiskProblem::DigitalOptions(_) => &["request"],
+        _ => &["request"],
     }
 }
 

@@ -44,10 +44,52 @@ pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str)
             optimisation(result, symbols)
         }
         (RiskOutcome::Sweep(result), RiskProblem::Sweep(problem)) => sweep(result, &problem.rules),
-        (outcome, _) => format!("an answer to another question: {outcome:?}\n"),
+        (outcome, problem) => of_lists(outcome, problem),
     };
     text.push('\n');
     text += &origin(answer, url);
+    text
+}
+
+/// An answer that has no words of its own: its lists side by side as columns, by the names that they have in JSON, and below them its other
+/// fields. A list with a number for each asset has the assets before it.
+fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
+    let outcome = serde_json::to_value(outcome).unwrap_or_default();
+    let fields = || outcome.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+    let lists: Vec<(&String, &Vec<Value>)> =
+        fields().filter_map(|(name, value)| Some((name, value.as_array()?))).collect();
+    let rows = lists.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
+    let cell = |value: &Value| match value {
+        Value::String(word) => word.clone(),
+        Value::Number(number) => number.as_f64().map_or_else(String::new, float),
+        other => other.to_string(),
+    };
+    let title = |name: &str| name.replace('_', " ").to_uppercase();
+    let mut columns: Vec<(String, Align, Vec<String>)> = Vec::new();
+    if problem.assets().len() == rows {
+        let symbols = problem.assets().iter().map(|asset| asset.symbol.clone()).collect();
+        columns.push(("ASSET".to_owned(), Align::Left, symbols));
+    }
+    for (name, list) in lists {
+        // Records have a column for each of their fields.
+        match list.first().and_then(Value::as_object) {
+            None => columns.push((title(name), Align::Right, list.iter().map(cell).collect())),
+            Some(record) => columns.extend(record.keys().map(|field| {
+                (title(field), Align::Right, list.iter().map(|record| cell(&record[field])).collect())
+            })),
+        }
+    }
+    let header: Vec<_> = columns.iter().map(|(title, align, _)| (title.as_str(), *align)).collect();
+    let row = |place: usize| -> Vec<String> {
+        columns.iter().map(|(_, _, cells)| cells.get(place).cloned().unwrap_or_default()).collect()
+    };
+    let mut text = String::new();
+    if rows > 0 {
+        text += &aligned(&header, &(0..rows).map(row).collect::<Vec<_>>());
+    }
+    for (name, value) in fields().filter(|(_, value)| !value.is_array()) {
+        writeln!(text, "{:<10} {}", name.replace('_', " "), cell(value)).expect(STRING);
+    }
     text
 }
 

@@ -367,13 +367,14 @@ fn answer(outcome: &Value) -> String {
             format!("{} {}: {}", word(&fields["code"]), word(&fields["field"]), word(&fields["message"]))
         }
         "OptionResult" => format!("{} options", count("values")),
-        "ImpliedVolatilityResult" => format!("{} volatilities", count("volatilities")),
         "SimulationResult" => format!("price {} ± {}", number("price"), number("standard_error")),
         "PortfolioResult" => format!("value at risk {}", number("value_at_risk")),
         "StressResult" => format!("{} scenarios", count("scenarios")),
-        "OptimisationResult" => format!("{} weights", count("weights")),
         "SweepResult" => format!("{} rules", count("cells")),
-        _ => return name.to_owned(),
+        _ => match fields.as_object().into_iter().flatten().find(|(_, value)| value.is_array()) {
+            Some((list, _)) => format!("{} {}", count(list), list.replace('_', " ")),
+            None => return name.to_owned(),
+        },
     };
     format!("{name}: {short}")
 }

@@ -9,10 +9,10 @@ use warptape_events::journal::{LaneId, SchedulerConfig};
 use super::named;
 use crate::topology::Closeness;
 
-/// Names of all placement policies, the default first.
+/// Names of all placement policies, the default first, in the order in which they came to be: a recorded refusal names the first of them.
 pub const PLACEMENT_POLICIES: [&str; 2] = ["rendezvous", "balanced"];
 
-/// The rule that scores lanes for a group.
+/// The rule that scores lanes for a group. Checkpoints have the variants' numbers: a new one is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PlacementPolicy {
     /// Weighted rendezvous hashing, with a bounded number of groups on each lane.

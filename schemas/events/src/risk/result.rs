@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskClass;
 use crate::journal::AsOf;
+use crate::known::{self, KnownSchema};
 use crate::wire::Wire;
 
 /// The answer to a RiskRequest. What it says, but for times, devices and sequence, is a function of the request
@@ -65,6 +66,13 @@ pub struct RiskResult {
     #[serde(default)]
     #[wire(default = "0")]
     pub rules: i32,
+}
+
+impl RiskResult {
+    /// The version of the schema that it is written with: the oldest of those that are written which has its answer.
+    pub fn schema(&self) -> KnownSchema {
+        known::RISK_RESULT
+    }
 }
 
 /// The rules by which requests are answered. A change of what a request comes to takes the next number; results of the others are then

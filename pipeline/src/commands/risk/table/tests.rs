@@ -158,3 +158,21 @@ fn options_of_any_kind_have_the_columns_of_their_problem() {
         "KIND  EXPIRY YEARS  STRIKE  PRICE\nCALL           0.5     100    7.5\nPUT            0.5     100   4.25\n"
     );
 }
+
+/// An answer without words of its own: here one to a problem that has others.
+#[test]
+fn an_answer_of_any_kind_has_a_table() {
+    let asset = |symbol: &str| json!({"symbol": symbol, "spot": 1.0});
+    let problem = json!({"type": "options", "assets": [asset("A:X"), asset("A:Y")], "options": []});
+    let weights =
+        json!({"type": "optimisation", "weights": [0.25, 0.75], "expected_return": 0.07, "volatility": 0.2});
+    let expected = "ASSET  WEIGHTS\nA:X       0.25\nA:Y       0.75\nexpected return 0.07\nvolatility 0.2\n";
+    assert_eq!(numbers(problem.clone(), weights, false), expected);
+    let cell = |profit: f64| json!({"profit": profit, "drawdown": 0.5, "sharpe": 0.25, "trades": 3});
+    let cells = json!({"type": "sweep", "cells": [cell(1.0), cell(2.0)]});
+    let table = numbers(problem, cells, false);
+    let mut titles: Vec<&str> = table.lines().next().unwrap_or_default().split_whitespace().collect();
+    titles.sort_unstable();
+    assert_eq!(titles, ["ASSET", "DRAWDOWN", "PROFIT", "SHARPE", "TRADES"]);
+    assert_eq!(table.lines().count(), 3, "{table}");
+}
