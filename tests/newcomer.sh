@@ -17,7 +17,7 @@ fail() {
   exit 1
 }
 
-TMPDIR=$folder "$binary" demo --ticks "$ticks" >demo 2>&1
+TMPDIR=$folder "$binary" demo --ticks "$ticks" --data warptape-demo >demo 2>&1
 status=$?
 tail -n 40 demo
 ((status == 0)) || fail "demo exits $status, not 0"

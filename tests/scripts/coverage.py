@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-# Folders of the table, the longest first that a file lies in.
+# Folders of the table; a file counts for the longest that holds it.
 CRATES = ["scheduler", "scheduler/network", "stages", "engine", "schemas", "schemas/events", "replay"]
 # Tests that stand in files of their own beside the code.
 TESTS = ("/tests/", "/tests.rs", "/benches/", "/examples/")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Durability;
 
-/// Longest wait for other writers before a commit fails with [`LogError::Busy`].
+/// Longest wait for other writers before a commit fails with [`crate::LogError::Busy`].
 pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Most steps of SQLite's virtual machine that an operation takes: some seconds. A commit of 100,000 records that have rows of their own
 /// takes some 10 million.

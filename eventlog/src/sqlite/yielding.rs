@@ -1,6 +1,6 @@
 //! A value that a thread in the background and commits use in turn: a commit breaks off what yields to it, and nothing else.
 //!
-//! It must not know what the value is. tests/loom tries it in every order of the threads' steps.
+//! It must not know what the value is. tests/loom tries it in the orders of the threads' steps with up to three preemptions.
 
 #[cfg(not(loom))]
 use std::sync::{Mutex, MutexGuard};

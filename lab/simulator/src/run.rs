@@ -186,7 +186,12 @@ fn run_to_the_end(mut run: Run<'_>) -> Outcome {
     while let Some((event_ns, next)) = run.events.next(None, run.decider.wake_at_ns(), i64::MAX) {
         at_ns = event_ns;
         run.count_present(event_ns);
-        run.happen(event_ns, if let Next::Event(event) = next { event } else { Event::Woke });
+        let event = match next {
+            Next::Event(event) => event,
+            Next::Wake => Event::Woke,
+            Next::Input => unreachable!("all inputs are events"),
+        };
+        run.happen(event_ns, event);
         let is_done = run.tasks.open.is_empty() && run.tasks.arrived == run.model.arrivals.len();
         let is_done = is_done && run.ticks.as_ref().is_none_or(|ticks| !ticks.is_open());
         if is_done || run.lanes_left == 0 {

@@ -18,8 +18,7 @@ pub fn json_schema() -> Value {
         for key in section.keys {
             let path = format!("{}{FILE_SUFFIX}", key.name());
             match key.kind {
-                // The file may only name where it is.
-                ValueKind::Secret => _ = keys.insert(path, file_of(key)),
+                ValueKind::Secret => _ = keys.insert(path, described(key)),
                 ValueKind::Address { .. } => {
                     keys.insert(key.name().to_owned(), described(key));
                     keys.insert(path, file_of(key));
@@ -63,7 +62,8 @@ fn described(key: &Key) -> Value {
             })
         }
         ValueKind::Table { .. } => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        ValueKind::Secret => json!({"type": "string"}),
+        // Only its file has a name in a configuration file.
+        ValueKind::Secret => return file_of(key),
     };
     schema["description"] = format!("{} Allowed: {}.", key.about, key.kind.allowed()).into();
     schema
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::settings::{KEYS, example_toml};
 
-    /// What of a file the schema does not have, or has with another default.
+    /// Keys of a file that the schema does not have.
     fn unknown(schema: &Value, table: &toml_edit::Table, path: &str, found: &mut Vec<String>) {
         for (name, item) in table {
             let of = &schema["properties"][name];
@@ -86,6 +86,16 @@ mod tests {
         }
     }
 
+    /// Paths of a schema's leaves.
+    fn leaves(schema: &Value, path: &str, found: &mut Vec<String>) {
+        for (name, of) in schema["properties"].as_object().expect("properties") {
+            match of["properties"].is_object() {
+                true => leaves(of, &format!("{path}{name}."), found),
+                false => found.push(format!("{path}{name}")),
+            }
+        }
+    }
+
     #[test]
     fn the_schema_has_every_key_of_the_example_file_and_no_others() {
         let schema = json_schema();
@@ -93,6 +103,18 @@ mod tests {
         let mut found = Vec::new();
         unknown(&schema, example.as_table(), "", &mut found);
         assert_eq!(found, Vec::<String>::new());
+        let (mut known, mut expected) = (Vec::new(), Vec::new());
+        leaves(&schema, "", &mut known);
+        for key in KEYS {
+            let file = || format!("{}{FILE_SUFFIX}", key.path);
+            match key.kind {
+                ValueKind::Secret => expected.push(file()),
+                ValueKind::Address { .. } => expected.extend([key.path.to_owned(), file()]),
+                _ => expected.push(key.path.to_owned()),
+            }
+        }
+        (known.sort_unstable(), expected.sort_unstable());
+        assert_eq!(known, expected);
         for key in KEYS {
             let is_secret = matches!(key.kind, ValueKind::Secret);
             let name = format!("{}{}", key.path, if is_secret { FILE_SUFFIX } else { "" });

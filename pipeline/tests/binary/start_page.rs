@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::kafka_clients::given;
-use super::processes::{WARPTAPE, folder, texts};
+use super::processes::{Running, WARPTAPE, folder, texts};
 
 /// The address that pages give to a broker on the reader's machine.
 const BROKER: &str = "kafka:localhost:9092";
@@ -27,31 +27,32 @@ fn commands_of_the_start_page_work_in_their_order() {
     let (folder, page) = (folder(), page("docs/start.md"));
     let broker = given("WARPTAPE_TEST_KAFKA");
     let prefix = format!("start-{}.", warptape_pipeline::clock::wall_clock_ns());
-    let path = format!(
-        "{}:{}",
-        Path::new(WARPTAPE).parent().expect("a folder").display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
-    let (mut said, mut run) = (String::new(), 0);
+    let binaries = Path::new(WARPTAPE).parent().expect("a folder").display();
+    let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
+    let group = format!("{prefix}group");
+    let environment =
+        [("PATH", &*path), ("WARPTAPE__TOPICS__PREFIX", &prefix), ("WARPTAPE__ENGINE__GROUP", &group)];
+    let (mut said, mut run, mut left_running) = (String::new(), 0, None);
     for block in blocks(&page) {
         // The test's own broker stands in for the container's.
         if block.starts_with("docker ") {
             continue;
         }
-        // What is left running is ended as by Ctrl-C, behind the commands of the second terminal.
-        let end = if block.contains(" &\n") { "kill -INT $!\nwait $!\n" } else { "" };
-        let script = format!("set -e\n{}{end}", block.replace(BROKER, &format!("kafka:{broker}")));
-        let output = Command::new("sh")
-            .args(["-c", &script])
-            .current_dir(folder.path())
-            .env_clear()
-            .env("PATH", &path)
-            .env("WARPTAPE__TOPICS__PREFIX", &prefix)
-            .env("WARPTAPE__ENGINE__GROUP", format!("{prefix}group"))
-            .stdin(Stdio::null())
-            .output();
-        said += &texts(&output.expect("a shell"), 0).0;
         run += block.lines().filter(|line| line.starts_with("warptape ")).count();
+        if let Some(arguments) = block.strip_prefix("warptape run ").filter(|rest| !rest.contains("--until"))
+        {
+            let arguments: Vec<&str> = ["run"].into_iter().chain(arguments.split_whitespace()).collect();
+            left_running = Some(Running::start_with(folder.path(), &arguments, &environment));
+            continue;
+        }
+        let script = format!("set -e\n{}", block.replace(BROKER, &format!("kafka:{broker}")));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).current_dir(folder.path()).env_clear().envs(environment);
+        said += &texts(&shell.stdin(Stdio::null()).output().expect("a shell"), 0).0;
+        // The second terminal is done: Ctrl-C in the first one.
+        if let Some(running) = left_running.take() {
+            running.stop("INT");
+        }
     }
     assert!(run > 12, "{run} commands");
     // Six bars in each log: four of a second, one of a minute, one of five.
@@ -67,18 +68,24 @@ fn commands_of_the_start_page_work_in_their_order() {
     );
 }
 
+/// Commands that the README shows with their output are those of the start page, of `tests/newcomer.sh`, or of a build with all features.
 #[test]
-fn commands_of_the_readme_are_those_of_the_start_page() {
+fn commands_of_the_readme_are_tested() {
     let (readme, start) = (page("README.md"), page("docs/start.md"));
-    let commands: Vec<&str> = blocks(&readme)
-        .into_iter()
-        .flat_map(str::lines)
-        .filter(|line| line.starts_with("warptape "))
-        .collect();
-    assert!(commands.len() >= 3, "{commands:?}");
-    let others: Vec<_> = commands.into_iter().filter(|command| !start.contains(command)).collect();
+    let of_others = [
+        "cargo run --release -- demo --ticks 2000000 --data warptape-demo",
+        "warptape replay verify --outputs --log sqlite:warptape-demo/demo.db",
+        "warptape replay what-if --slow cpu:1=2x --log sqlite:market.db",
+    ];
+    let shown = readme.lines().filter_map(|line| line.strip_prefix("$ "));
+    let listed =
+        blocks(&readme).into_iter().flat_map(str::lines).filter(|line| line.starts_with("warptape "));
+    let commands: Vec<&str> = shown.chain(listed).collect();
+    assert!(commands.len() >= 8, "{commands:?}");
+    let is_tested = |command: &&str| start.contains(*command) || of_others.contains(command);
+    let untested: Vec<_> = commands.into_iter().filter(|command| !is_tested(command)).collect();
     assert!(
-        others.is_empty(),
-        "README.md has commands that docs/start.md, which is tested, does not: {others:?}"
+        untested.is_empty(),
+        "README.md has commands that docs/start.md, which is tested, does not: {untested:?}"
     );
 }

@@ -84,7 +84,11 @@ fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>
     }
     let (mut steps, mut free_ns) = (Vec::new(), [0; 3]);
     while let Some((at_ns, next)) = inputs.next(None, scheduler.wake_at_ns(), i64::MAX) {
-        let input = if let Next::Event(input) = next { input } else { Input::Woke(Woke {}) };
+        let input = match next {
+            Next::Event(input) => input,
+            Next::Wake => Input::Woke(Woke {}),
+            Next::Input => unreachable!("all inputs are events"),
+        };
         let mut decisions = Vec::new();
         scheduler.step(at_ns, &input, &mut decisions).expect("a sound input");
         for decision in &decisions {

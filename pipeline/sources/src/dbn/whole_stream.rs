@@ -1,4 +1,4 @@
-//! The bytes of a DBN file, watched so that a file cut short is not taken for a whole one.
+//! The bytes of a DBN file, watched: a file that is cut short is not taken for a whole one, and a record of a damaged length is refused.
 
 use std::io::{self, Read};
 

@@ -565,8 +565,10 @@ mod tests {
             let fields =
                 fields.map(|field| (field["name"].as_str().unwrap().to_owned(), value(field))).collect();
             let name = decision["name"].as_str().unwrap().to_owned();
+            let raw = format!("{name}: {{");
             let words =
                 of_decision(&Value::Object([(name, Value::Object(fields))].into_iter().collect()), 0, None);
+            assert!(!words.starts_with(&raw), "a decision of a new kind wants words: {words}");
             let is_route = |part: &str| part.contains("rows are predicted");
             let own: Vec<_> = words.split("; ").filter(|part| !is_route(part)).collect();
             // What is within a field is not there; a field that the schema does not have would be null.

@@ -9,8 +9,9 @@ mod paths;
 mod picture;
 mod text;
 
-pub use self::axis::{Axis, Line};
+pub use self::axis::Axis;
+pub(crate) use self::axis::Line;
 pub use self::curves::{Point, Series, Words, curves};
-pub use self::paths::{band, place, polyline, steps};
+pub(crate) use self::paths::{band, place, steps};
 pub use self::picture::{LEFT, Picture, RIGHT, TOP, WIDTH, colour};
-pub use self::text::{cut, shown};
+pub(crate) use self::text::{cut, shown};

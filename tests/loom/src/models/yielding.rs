@@ -51,6 +51,7 @@ fn take(fold: &Fold) -> impl std::ops::DerefMut<Target = Option<Arc<Connection>>
 #[test]
 fn a_commit_breaks_off_what_yields_and_nothing_else() {
     let mut model = loom::model::Builder::new();
+    // Without a bound there are too many orders.
     model.preemption_bound = Some(3);
     model.check(|| {
         let fold = Arc::new(Fold::default());
