@@ -113,7 +113,8 @@ mod tests {
                 _ => expected.push(key.path.to_owned()),
             }
         }
-        (known.sort_unstable(), expected.sort_unstable());
+        known.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(known, expected);
         for key in KEYS {
             let is_secret = matches!(key.kind, ValueKind::Secret);
