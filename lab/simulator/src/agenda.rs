@@ -10,7 +10,7 @@ pub struct Agenda<E> {
     known: u64,
 }
 
-/// What happens next.
+/// The next step of virtual time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<E> {
     /// An event of the agenda.

@@ -1,4 +1,4 @@
-//! What shells and manuals know of the commands.
+//! Completions of shells, and manual pages, of all commands.
 
 use std::process::{Command, Stdio};
 
