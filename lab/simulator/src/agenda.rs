@@ -1,12 +1,12 @@
-//! Virtual time: what is to happen, in the order of its time.
+//! Virtual time: pending events in the order of their times.
 
 use std::collections::BTreeMap;
 
-/// Events that are to happen, those of one time in the order in which they became known.
+/// Pending events. Events of the same time keep the order in which they were pushed.
 #[derive(Debug)]
 pub struct Agenda<E> {
     ahead: BTreeMap<(i64, u64), E>,
-    /// Events that were ever known.
+    /// Number of events pushed so far.
     known: u64,
 }
 
@@ -15,7 +15,7 @@ pub struct Agenda<E> {
 pub enum Next<E> {
     /// An event of the agenda.
     Event(E),
-    /// The first of the inputs that whoever drives has in order.
+    /// The first of the inputs, whose order the caller keeps.
     Input,
     /// The scheduler's timer.
     Wake,
@@ -28,19 +28,19 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// An event will happen at a time.
+    /// Schedules an event at a time.
     pub fn push(&mut self, at_ns: i64, event: E) {
         self.known += 1;
         self.ahead.insert((at_ns, self.known), event);
     }
 
-    /// True if no event is to happen.
+    /// True if no event is pending.
     pub fn is_empty(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// What happens next, and when, before a time: an event, an input that comes at `input_ns`, or a wake at `wake_ns`. An event or an input at the
-    /// time of a wake comes first, and spends it, as in production.
+    /// Returns the next step before `end_ns` and its time: an event, an input that arrives at `input_ns`, or a wake at
+    /// `wake_ns`. An event or an input at the time of a wake comes first and replaces it, as in production.
     pub fn next(
         &mut self,
         input_ns: Option<i64>,

@@ -1,17 +1,18 @@
-//! Schedules that know every task's size, and a bound that no schedule is below.
+//! Schedules that know every task's size, and a lower bound for the mean completion time of any schedule.
 //!
-//! Here a task's work flows: any number of lanes work on it at once, for no overhead, and leave it at any moment. So these schedules can do all that
-//! the scheduler can, and more. The best schedule of this kind is not known for lanes that are unlike, so several are tried:
-//! each class of lanes works on the task with the greatest `price × speed ÷ rest^exponent`, decided anew whenever a task comes or is done.
-//! An exponent of 0 wastes no lane time, a large one does the shortest task first.
+//! Work is fluid here: any number of lanes work on a task at once, without overhead, and may leave it at any moment.
+//! These schedules can therefore do all that the scheduler can, and more. The best such schedule is not known for
+//! unlike lanes, so several are tried. Each class of lanes works on the task with the greatest
+//! `price × speed ÷ rest^exponent`, and chooses again whenever a task arrives or completes. An exponent of 0 wastes no
+//! lane time; a large one does the shortest task first.
 
 use crate::fleet::Fleet;
 use crate::workload::{Arrival, Workload};
 
-/// Exponents that are tried, in eighths.
+/// Exponents tried, in eighths.
 pub const EXPONENT_EIGHTHS: [u32; 8] = [1, 2, 3, 4, 6, 8, 16, 64];
 
-/// What is left of a task.
+/// The remaining work of a task.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     kind: usize,
@@ -32,11 +33,11 @@ fn rests(workload: &Workload, arrivals: &[Arrival], warmup: f64) -> Vec<Rest> {
     arrivals.iter().enumerate().map(rest).collect()
 }
 
-/// Work below which a task is done: rounding leaves some.
+/// Work below which a task counts as done, since rounding leaves some.
 const NOTHING_S: f64 = 1e-12;
 
-/// Mean completion time, in seconds, of what is measured, if work is done at the rates that `rates` gives for what is there. The rates hold
-/// until a task comes or is done.
+/// Returns the mean completion time of measured tasks, in seconds, if work proceeds at the rates set by `rates` for the
+/// present tasks. The rates hold until a task arrives or completes.
 fn mean_of(tasks: &[Rest], mut rates: impl FnMut(&[Rest], &mut [f64])) -> f64 {
     let (mut now_s, mut next, mut sum, mut measured) = (0.0, 0, 0.0, 0.0);
     let (mut there, mut rate): (Vec<Rest>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -65,11 +66,11 @@ fn mean_of(tasks: &[Rest], mut rates: impl FnMut(&[Rest], &mut [f64])) -> f64 {
     sum / measured
 }
 
-/// Mean completion times of schedules that know every size, in seconds, in the order of [`EXPONENT_EIGHTHS`]; of arrivals that do not depend on
-/// the schedule, which those of a closed loop do.
+/// Returns the mean completion time of each schedule in seconds, in the order of [`EXPONENT_EIGHTHS`]. Arrivals must
+/// not depend on the schedule, as they do in a closed loop.
 ///
 /// # Panics
-/// Where a kind can be done by nobody.
+/// If no lane can do one of the kinds.
 pub fn schedules(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> Vec<f64> {
     let tasks = rests(workload, &workload.arrivals(fleet, seed), warmup);
     let prices = fleet.prices(&workload.mix());
@@ -89,20 +90,20 @@ pub fn schedules(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> 
     EXPONENT_EIGHTHS.iter().map(|eighths| of(*eighths)).collect()
 }
 
-/// A power whose exponent is given in eighths, by roots and products alone, which are the same everywhere.
+/// Returns a power with an exponent in eighths. Roots and products alone give the same bits on every machine.
 fn power(base: f64, eighths: u32) -> f64 {
     let root = base.sqrt().sqrt().sqrt();
     (0..eighths).fold(1.0, |product, _| product * root)
 }
 
-/// A bound below the mean completion time of every schedule, in seconds.
+/// Returns a lower bound for the mean completion time of every schedule, in seconds.
 ///
-/// At prices of the capacity problem all lanes together do work worth no more than the capacity in a second, whatever they work on. So no schedule is
-/// better than one machine that does the task with the least worth left first, without overhead, which is best on one machine (Schrage 1968); nor than every
-/// task on all lanes at once, each alone.
+/// At the prices of the capacity problem all lanes together do no more than the capacity's worth of work in a second.
+/// So no schedule beats one machine without overhead that does the task with the least remaining worth first, the
+/// optimum for one machine (Schrage 1968). Running each task alone on all lanes at once is a second bound.
 ///
 /// # Panics
-/// Where a kind can be done by nobody.
+/// If no lane can do one of the kinds.
 pub fn bound(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> f64 {
     let mix = workload.mix();
     let (capacity, prices) = (fleet.capacity(&mix), fleet.prices(&mix));
@@ -141,7 +142,8 @@ mod tests {
                 rate.iter_mut().enumerate().for_each(|(index, rate)| *rate = f64::from(Some(index) == least));
             })
         };
-        // The second is done at 2, the third at 4.5, the first at 7.5; in order of arrival at 4, 5, 7.5.
+        // Shortest rest first: the second is done at 2, the third at 4.5, the first at 7.5. In order of arrival: at 4,
+        // 5 and 7.5.
         assert!((first(|rest| rest.work_s) - (1.0 + 3.0 + 7.5) / 3.0).abs() < 1e-9);
         assert!((first(|rest| rest.at_s) - (4.0 + 4.0 + 6.0) / 3.0).abs() < 1e-9);
     }

@@ -1,4 +1,4 @@
-//! Draws that are addressed by stream and number: the same on every machine, and the same whatever else is drawn.
+//! Draws addressed by stream and number: equal on every machine, and independent of other draws.
 
 use warptape_scheduler::log2::{FRACTION_BITS, log2};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -21,12 +21,13 @@ impl Draws {
         xxh3_64(&address)
     }
 
-    /// Uniform in (0, 1).
+    /// Returns a uniform draw from (0, 1).
     pub(crate) fn uniform(self, number: u64) -> f64 {
         ((self.bits(number) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// Exponential with a mean of 1. The logarithm is the scheduler's, in fixed point: no libm has a say.
+    /// Returns an exponential draw with mean 1. The logarithm is the scheduler's in fixed point, so that the bits do
+    /// not depend on libm.
     pub(crate) fn exponential(self, number: u64) -> f64 {
         let wait = (64 << FRACTION_BITS) - log2(self.bits(number).max(1));
         wait as f64 / (1u64 << FRACTION_BITS) as f64 * std::f64::consts::LN_2

@@ -1,6 +1,7 @@
-//! The published experiment on a mixed cluster, redone: 16 GPUs, three kinds of jobs, a job on one GPU, in a closed loop and in an open one.
+//! The published experiment on a mixed cluster, repeated: 16 GPUs, three kinds of jobs, one GPU a job, in a closed and
+//! an open loop.
 //!
-//! It says which runs there are and what they come to as a page; who runs them, on how many cores, is the caller's.
+//! It lists the runs and makes a page of their results; the caller runs them, on as many cores as it likes.
 
 use warptape_events::journal::SchedulerConfig;
 
@@ -11,21 +12,23 @@ use crate::{BASELINES, Fleet, Options};
 
 /// Jobs in flight in the closed loop.
 pub const IN_FLIGHT: usize = 16;
-/// Mean time of a job on Volta, in seconds: the one number that is fitted, so that first come first served takes about what was printed.
+/// Mean time of a job on Volta, in seconds. It is the one fitted number, chosen so that first come first served takes
+/// about the printed time.
 pub const MEAN_S: f64 = 12.4;
-/// Loads of the open loop: about what first come first served does in the closed one, and one that it cannot keep up with.
+/// Loads of the open loop: about that of first come first served in the closed loop, and one that it cannot keep up
+/// with.
 pub const LOADS: [f64; 2] = [0.51, 0.85];
-/// Jobs of a run.
+/// Number of jobs of a run.
 pub const JOBS: usize = 20_000;
 
-/// A way to give jobs to GPUs.
+/// A way to assign jobs to GPUs.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
-    /// The policy that does it.
+    /// The policy's name.
     pub policy: &'static str,
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: &'static str,
-    /// What was printed of it: seconds of a job, jobs in an hour, and per cent of utilisation. None: we have no printed number.
+    /// Printed figures: seconds of a job, jobs in an hour, and percent of utilisation; `None` if none were printed.
     pub printed: Option<[f64; 3]>,
 }
 
@@ -33,7 +36,7 @@ const fn method(policy: &'static str, name: &'static str) -> Method {
     Method { policy, name, printed: None }
 }
 
-/// All methods, the one that was printed first.
+/// All methods; the printed one stands first.
 pub const METHODS: [Method; 16] = [
     Method { policy: "round-robin", name: "FCFS, blind queues by turns", printed: Some([25.8, 6.2, 58.1]) },
     method("blind-queues", "FCFS, blind queues by draws"),
@@ -56,13 +59,13 @@ pub const METHODS: [Method; 16] = [
 /// A loop of the experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
-    /// Load of the open loop; none: the closed loop.
+    /// Load of the open loop; `None` for the closed loop.
     pub load: Option<f64>,
-    /// What comes.
+    /// The jobs that arrive.
     pub workload: Workload,
 }
 
-/// The closed loop, and the open one at each load.
+/// Returns the closed loop, and the open loop at each load.
 pub fn scenes(jobs: usize) -> Vec<Scene> {
     let scene = |load: Option<f64>| {
         let mut workload = Workload::three_kinds(load.unwrap_or(0.0), jobs);
@@ -77,16 +80,16 @@ pub fn scenes(jobs: usize) -> Vec<Scene> {
 }
 
 impl Method {
-    /// True if its rows are of production as it is configured; the others are rules alone.
+    /// True if it runs with production's configuration; other methods run with the simulator's default.
     fn is_of_production(&self) -> bool {
         self.name.ends_with(OF_PRODUCTION)
     }
 }
 
-/// How the names of methods end that are production's.
+/// Ending of the names of methods that run with production's configuration.
 const OF_PRODUCTION: &str = "of production";
 
-/// How a method is run, where production is configured like this.
+/// Returns the options of a method's runs, given production's configuration.
 pub fn options(method: &Method, production: &SchedulerConfig) -> Options {
     match method.is_of_production() {
         true => Options::of_production(method.policy, production),
@@ -94,14 +97,14 @@ pub fn options(method: &Method, production: &SchedulerConfig) -> Options {
     }
 }
 
-/// What a method came to in a scene, a run a seed.
+/// The results of a method in a scene, one run per seed.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The scene, by its index.
+    /// Index of the scene.
     pub scene: usize,
-    /// The method, by its index.
+    /// Index of the method.
     pub method: usize,
-    /// Its runs.
+    /// One outcome per seed.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -109,20 +112,20 @@ fn of(outcomes: &[Outcome], figure: impl Fn(&Outcome) -> f64) -> Interval {
     interval(&outcomes.iter().map(figure).collect::<Vec<_>>())
 }
 
-/// Share of all lane time in which lanes worked.
+/// Returns the busy share of all lane time until the last arrival.
 fn utilisation(outcome: &Outcome, lanes: usize) -> f64 {
     outcome.busy_s.iter().sum::<f64>() / lanes as f64 / outcome.arrivals_s
 }
 
-/// HyperScore as printed, 100 × (1 + σ(β ln V + γ)^κ) with β = 5, γ = −ln 2 and κ = 2.1, of a value V from 0 to 1. As σ(5 ln V − ln 2) is
-/// V⁵ ÷ (V⁵ + 2), it is taken without a logarithm.
+/// Returns the HyperScore of a value V from 0 to 1 as printed. It is `100 × (1 + σ(β ln V + γ)^κ)` with β = 5, γ = −ln
+/// 2 and κ = 2.1. No logarithm is needed, because σ(5 ln V − ln 2) is V⁵ ÷ (V⁵ + 2).
 pub fn hyper_score(value: f64) -> f64 {
     let fifth = value * value * value * value * value;
     let sigma = fifth / (fifth + 2.0);
     100.0 * (1.0 + sigma * sigma * tenth_root(sigma))
 }
 
-/// The tenth root of a number from 0 to 1, by Newton's method on the fifth root of its square root.
+/// Returns the tenth root of a number from 0 to 1, by Newton's method for the fifth root of its square root.
 fn tenth_root(number: f64) -> f64 {
     let square = number.sqrt();
     let mut root = 1.0;
@@ -140,7 +143,7 @@ fn cell(Interval { mean, half }: Interval, digits: usize) -> String {
     format!("{mean:.digits$} ± {half:.digits$}")
 }
 
-/// The page: what was printed beside what is found, and why the printed table cannot be right as it stands.
+/// Returns the page: printed figures beside the simulated ones.
 pub fn page(
     fleet: &Fleet,
     scenes: &[Scene],
@@ -211,7 +214,7 @@ fn open_loop(fleet: &Fleet, index: usize, scene: &Scene, found: &[Found], ideals
     page
 }
 
-/// Whether jobs gather: more than a twentieth of those that come stay, beyond doubt.
+/// Says whether jobs pile up: growth is significant and above a twentieth of the arrival rate.
 fn growth(growth: Interval, rate: f64) -> String {
     match growth.mean - growth.half > 0.0 && growth.mean > rate / 20.0 {
         true => format!("without end: {} jobs/s stay", cell(growth, 2)),
@@ -224,7 +227,7 @@ fn named(method: &Method) -> String {
     format!("{}{mark}", method.name)
 }
 
-/// Of one scene and seed, the best mean completion time found and the bound, where there are such.
+/// Returns the best mean completion time and the bound of one scene and seed; `None` in a closed loop.
 pub fn ideal(fleet: &Fleet, scene: &Scene, seed: u64) -> Option<(f64, f64)> {
     figures::ideal(fleet, &scene.workload, Options::default().warmup, seed)
 }
@@ -234,7 +237,7 @@ mod tests {
     use super::*;
     use crate::run;
 
-    /// As good as production's: what it is configured with shows in the table alone.
+    /// Any configuration of production will do: the test reads tables alone.
     fn production() -> SchedulerConfig {
         crate::options::started(&Fleet::volta_turing_radeon(), &scenes(1)[0].workload, &Options::default())
             .scheduler
@@ -249,7 +252,7 @@ mod tests {
         assert!(scores.is_sorted() && scores.iter().all(|score| (100.0..110.0).contains(score)));
     }
 
-    /// The reading under which the printed row fits: jobs in 10 s, 16 in flight, blind queues.
+    /// The printed row fits if its figures are read as jobs in 10 s, with 16 in flight and blind queues.
     #[test]
     fn blind_queues_give_the_printed_row_and_a_single_queue_does_not() {
         let fleet = Fleet::volta_turing_radeon();
@@ -267,7 +270,7 @@ mod tests {
         assert!((mean_s / printed_s - 1.0).abs() < 0.03, "{mean_s} s");
         assert!((done / printed_done - 1.0).abs() < 0.03, "{done} in 10 s");
         assert!((percent - printed_percent).abs() < 1.5, "{percent} %");
-        // Little's law: what is in flight is throughput × time.
+        // Little's law: jobs in flight are throughput × time.
         assert!((mean_s * done / 10.0 / IN_FLIGHT as f64 - 1.0).abs() < 0.01, "{mean_s} {done}");
         // Sixteen jobs and one queue: no lane is ever idle.
         assert!(of(2).2 > 99.0);

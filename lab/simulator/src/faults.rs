@@ -1,21 +1,21 @@
-//! What goes wrong with lanes: when they are lost and back, and when they are slower.
+//! Faults of lanes: when they are lost and return, and when they are throttled.
 
 use warptape_events::journal::LaneId;
 
 use crate::draws::Draws;
 use crate::fleet::{Failure, Fleet, Outage};
 
-/// A time at which a lane is lost.
+/// The loss of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Loss {
-    /// Which failure of the fleet it is of.
+    /// Index of the fleet's failure that causes it.
     pub(crate) failure: usize,
     pub(crate) lane: LaneId,
-    /// The how many-th of this lane by this failure, from 0.
+    /// Number of this loss among those of its lane and failure, from 0.
     number: u64,
-    /// When, in nanoseconds from the begin of the run.
+    /// Time of the loss, in nanoseconds from the begin of the run.
     pub(crate) at_ns: i64,
-    /// When the lane is back, likewise; none: never.
+    /// Time at which the lane returns, in nanoseconds from the begin of the run; `None` if it never does.
     pub(crate) back_ns: Option<i64>,
 }
 
@@ -24,7 +24,7 @@ fn ns(seconds: f64) -> i64 {
     (seconds * 1e9).min(1e18) as i64
 }
 
-/// The first loss of each lane by each failure.
+/// Returns the first loss of each lane by each failure.
 pub(crate) fn first(fleet: &Fleet, seed: u64) -> Vec<Loss> {
     let mut losses = Vec::new();
     for (index, failure) in fleet.failures.iter().enumerate() {
@@ -35,7 +35,7 @@ pub(crate) fn first(fleet: &Fleet, seed: u64) -> Vec<Loss> {
     losses
 }
 
-/// The loss that follows another one, where lanes are lost again and again.
+/// Returns the loss that follows another; `None` unless losses are drawn.
 pub(crate) fn next(fleet: &Fleet, before: Loss, seed: u64) -> Option<Loss> {
     let failure = &fleet.failures[before.failure];
     let from_ns = before.back_ns.filter(|_| matches!(failure.outage, Outage::Drawn { .. }))?;
@@ -54,7 +54,7 @@ fn loss(failure: &Failure, index: usize, lane: LaneId, number: u64, from_ns: i64
     Loss { failure: index, lane, number, at_ns, back_ns }
 }
 
-/// How fast each lane is over time, as shares of its speed: the begin of each span and its share.
+/// Speed of each lane over time: the begin of each span, and its share of the lane's full speed.
 #[derive(Clone, Debug)]
 pub(crate) struct Slowness {
     spans: Vec<Vec<(i64, f64)>>,
@@ -77,7 +77,8 @@ impl Slowness {
         Self { spans: (0..fleet.lanes()).map(of_lane).collect() }
     }
 
-    /// What a lane takes from a time on for what takes it so long at its full speed, in nanoseconds.
+    /// Returns the time that a lane needs from `from_ns` on for work that takes `full_ns` at full speed, in
+    /// nanoseconds.
     pub(crate) fn takes_ns(&self, lane: LaneId, from_ns: i64, full_ns: i64) -> i64 {
         let spans = &self.spans[lane as usize];
         let mut index = spans.partition_point(|(begin_ns, _)| *begin_ns <= from_ns) - 1;
@@ -95,7 +96,7 @@ impl Slowness {
         }
     }
 
-    /// What a lane does from one time to another, in nanoseconds at its full speed.
+    /// Returns the work that a lane does between two times, in nanoseconds at full speed.
     pub(crate) fn done_ns(&self, lane: LaneId, from_ns: i64, to_ns: i64) -> i64 {
         let spans = &self.spans[lane as usize];
         let mut index = spans.partition_point(|(begin_ns, _)| *begin_ns <= from_ns) - 1;
@@ -126,10 +127,10 @@ mod tests {
             |lane, from_s: f64, full_s: f64| slowness.takes_ns(lane, ns(from_s), ns(full_s)) as f64 / 1e9;
         assert_eq!(takes_s(0, 1.5, 7.0), 7.0);
         assert_eq!(takes_s(1, 0.0, 1.0), 1.0);
-        // A second at full speed, one at a half, one at a quarter, one at a half, and the rest: 1 + 0.5 + 0.25 + 0.5 + 0.75.
+        // One second each at full, half, quarter and half speed, then the rest: 1 + 0.5 + 0.25 + 0.5 + 0.75.
         assert_eq!(takes_s(1, 0.0, 3.0), 4.75);
         assert_eq!(takes_s(1, 2.5, 0.125), 0.5);
-        // Whatever is done in the time that it takes is what was to be done.
+        // The work done in that time is the work asked for.
         for (from_s, full_s) in [(0.0, 0.5), (0.25, 3.0), (2.5, 0.125), (1.5, 7.0)] {
             let to_ns = ns(from_s) + slowness.takes_ns(1, ns(from_s), ns(full_s));
             assert_eq!(slowness.done_ns(1, ns(from_s), to_ns), ns(full_s), "{from_s} {full_s}");

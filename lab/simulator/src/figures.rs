@@ -1,55 +1,55 @@
-//! The figures of a policy over all seeds, and of what no policy is better than: a row of a table each.
+//! Figures of each policy over all seeds, and of the bounds: one table row each.
 
 use crate::clairvoyant;
 use crate::fleet::Fleet;
 use crate::outcome::{Interval, Outcome, Ticked, interval, jain};
 use crate::workload::{Process, Workload};
 
-/// What a figure is about. Figures of one kind stand in one table.
+/// The table that a figure belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum About {
-    /// How long tasks take.
+    /// Completion times of tasks.
     Completion,
-    /// How long ticks take, and what they take of lanes.
+    /// Latencies of ticks, and the lane time that they take.
     Ticks,
-    /// What is done, what is missed, and what is decided for it.
+    /// Tasks done and missed, and the decisions made.
     Work,
-    /// What lanes do.
+    /// Lane time by use.
     Lanes,
-    /// What lanes cost that can be started and stopped, and what that costs tasks.
+    /// Cost of lanes that can be started and stopped, and its effect on tasks.
     Cost,
 }
 
 impl About {
-    /// All of them, in the order of their tables.
+    /// All tables, in their order.
     pub const ALL: [Self; 5] = [Self::Completion, Self::Ticks, Self::Work, Self::Lanes, Self::Cost];
 }
 
-/// Figures of other tables that stand in that of costs once more: what tasks get for it.
+/// Figures of other tables that the table of costs repeats: the service that tasks get.
 pub const BESIDE_COST: [&str; 3] = ["missed_percent", "mean_s", "p99_s"];
 
-/// A figure of all seeds.
+/// A figure over all seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// Its name; its unit stands last.
     pub name: String,
-    /// What it is about.
+    /// Its table.
     pub about: About,
-    /// Its mean over seeds.
+    /// Mean over seeds with its interval.
     pub values: Interval,
 }
 
-/// What one policy comes to, or a schedule or bound that no policy makes, whose name is in brackets.
+/// The figures of one policy, or of a schedule or bound that is no policy and has its name in brackets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureRow {
     /// Its name.
     pub name: String,
-    /// Its figures; of bounds those that they bound.
+    /// Its figures; a bound has those that it limits.
     pub figures: Vec<Figure>,
 }
 
 impl FigureRow {
-    /// The figure of this name, if it has it.
+    /// Returns the figure of a name; `None` if the row lacks it.
     pub fn figure(&self, name: &str) -> Option<Interval> {
         self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.values)
     }
@@ -58,12 +58,12 @@ impl FigureRow {
 /// Classes of tasks, in the order of [`MeasuredTasks::missed_by_class`](crate::MeasuredTasks::missed_by_class).
 const CLASSES: [&str; 3] = ["critical", "interactive", "batch"];
 
-/// A value by a time, or 0 where none has passed.
+/// Returns a value divided by a time; 0 if no time has passed.
 fn by(value: f64, time_s: f64) -> f64 {
     if time_s > 0.0 { value / time_s } else { 0.0 }
 }
 
-/// The row of a policy.
+/// Returns the row of a policy.
 pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload) -> FigureRow {
     let of = |about: About, name: &str, figure: &dyn Fn(&Outcome) -> f64| {
         let values: Vec<f64> = outcomes.iter().map(figure).collect();
@@ -74,12 +74,12 @@ pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload)
     figures.extend(lanes(&of, fleet, outcomes));
     figures.extend(cost(&of, fleet, outcomes));
     figures.extend(ticks(&of, fleet, outcomes));
-    // Of a seed in which nothing was done, or no tick measured, nobody can say how long that took.
+    // A time has no value in a seed without a completed task or a measured tick.
     figures.retain(|figure| !figure.values.mean.is_nan());
     FigureRow { name: name.to_owned(), figures }
 }
 
-/// Makes a figure out of a figure of each seed.
+/// Makes a figure from a function of each seed's outcome.
 type Make<'a> = dyn Fn(About, &str, &dyn Fn(&Outcome) -> f64) -> Figure + 'a;
 
 fn completion(of: &Make<'_>) -> Vec<Figure> {
@@ -96,7 +96,7 @@ fn completion(of: &Make<'_>) -> Vec<Figure> {
 }
 
 fn work(of: &Make<'_>, capacity: f64, outcomes: &[Outcome]) -> Vec<Figure> {
-    // Until all is done: what is done after the last arrival was not done before it.
+    // The time includes the drain, because work done after the last arrival was not done before it.
     let by_time = |value: f64, outcome: &Outcome| by(value, outcome.measured_s + outcome.drain_s);
     let mut figures = vec![
         of(About::Work, "done_per_s", &|outcome| by_time(outcome.tasks.completions_s.len() as f64, outcome)),
@@ -136,7 +136,7 @@ fn lanes(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
         figures.push(of(About::Lanes, &name("busy_share"), &|outcome| {
             by(outcome.busy_s[index], lanes * outcome.arrivals_s)
         }));
-        // Of the time that `done_per_s` and `in_time_by_capacity` are of.
+        // Share of the same time as `done_per_s` and `in_time_by_capacity`.
         figures.push(of(About::Lanes, &name("busy_until_done_share"), &|outcome| {
             let busy_s = outcome.busy_s[index] + outcome.drain_busy_s[index];
             by(busy_s, lanes * (outcome.arrivals_s + outcome.drain_s))
@@ -150,7 +150,7 @@ fn lanes(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
     figures
 }
 
-/// What is paid beside what tasks get for it; nothing of a fleet whose lanes are always on.
+/// Returns the figures of cost; none if all lanes are always on.
 fn cost(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
     let Some(autoscale) = &fleet.autoscale else { return Vec::new() };
     let hours = |outcome: &Outcome| outcome.scaled.paid_s.iter().sum::<f64>() / 3_600.0;
@@ -185,7 +185,7 @@ fn cost(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
     figures
 }
 
-/// What became of ticks; nothing where none came.
+/// Returns the figures of ticks; none if a run had no ticks.
 fn ticks(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
     if outcomes.iter().any(|outcome| outcome.ticks.is_none()) {
         return Vec::new();
@@ -216,8 +216,8 @@ fn ticks(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
     ]
 }
 
-/// What one seed's arrivals allow: the best mean completion time found of schedules that know all sizes, and the bound that none is below, in
-/// seconds. Nothing in a closed loop, where what arrives depends on the schedule.
+/// Returns the best mean completion time of the schedules that know all sizes, and the lower bound, in seconds, for one
+/// seed's arrivals. `None` in a closed loop, where arrivals depend on the schedule.
 pub fn ideal(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> Option<(f64, f64)> {
     if matches!(workload.process, Process::Closed(_)) {
         return None;
@@ -227,7 +227,7 @@ pub fn ideal(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> Opti
     Some((best, clairvoyant::bound(fleet, workload, warmup, seed)))
 }
 
-/// The rows below the policies: what the schedules of [`ideal`] come to, and the capacity.
+/// Returns the rows below the policies: the schedules of [`ideal`], the bound, and the capacity.
 pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<FigureRow> {
     let row = |name: &str, about, figures: &[(&str, Interval)]| {
         let figure =
@@ -254,7 +254,8 @@ pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<
     rows
 }
 
-/// What ticks leave of the fleet's capacity for tasks, as a share of it, where lanes do of both what they are comparatively fast at; all of it without ticks.
+/// Returns the share of the fleet's capacity that ticks leave for tasks; 1 without ticks. Lanes do those of both that
+/// they are comparatively fast at.
 pub fn left_by_ticks(fleet: &Fleet, workload: &Workload) -> f64 {
     let mix = workload.mix();
     match &workload.ticks {
@@ -303,14 +304,15 @@ mod tests {
                 let all_s = class.lanes as f64 * outcome.arrivals_s;
                 assert!((0.0..=all_s * (1.0 + 1e-9)).contains(busy_s), "{name}: {busy_s} of {all_s}");
             }
-            // Turing does work at three speeds, so lanes take at least what was offered, and no more than at its least speed.
+            // Turing works at three speeds, so lanes are busy for about as long as the work offered, and no longer than
+            // at its least speed.
             let (busy_s, done_s): (f64, f64) = (outcome.busy_s.iter().sum(), outcome.tasks.offered_s);
             assert!(busy_s > 0.9 * done_s && busy_s < done_s / 0.447, "{name}: {busy_s} for {done_s}");
         }
     }
 
-    /// A recording that comes nearly at once: lanes are busy as long as tasks come, which is no time beside that until all is done. Lanes that are
-    /// alike and take no time beside the work do what they are busy for.
+    /// Tasks of a recording that arrive nearly at once: the time of arrivals is short against the time until all are
+    /// done. Equal lanes without overhead do as much work as they are busy for.
     #[test]
     fn what_is_done_is_what_lanes_are_busy_for() {
         let alike = Class::new("alike", 4, &[1.0; 3]);
@@ -325,12 +327,12 @@ mod tests {
             let figure = |name: &str| row.figure(name).unwrap().mean;
             let (busy, done) = (figure("busy_until_done_share_alike"), figure("in_time_by_capacity"));
             assert!((busy - done).abs() < 1e-6, "{policy}: {done} of capacity, busy {busy}");
-            // By turns some lanes get more work than others.
+            // Taking turns gives some lanes more work than others.
             assert_eq!(figure("busy_share_alike") > 1.05 * busy, policy == "round-robin", "{policy}: {busy}");
         }
     }
 
-    /// In a closed loop without pauses every lane always has something to do.
+    /// In a full closed loop without pauses every lane always has work.
     #[test]
     fn lanes_of_a_full_closed_loop_are_busy() {
         let closed = Process::Closed(Closed { senders: 64, think_s: 0.0 });

@@ -1,4 +1,4 @@
-//! Fleets: classes of lanes, how many there are, how fast each is at each kind of tasks, and when lanes are lost or slower.
+//! Fleets: classes of lanes with their numbers and speeds, and the faults of lanes.
 
 use std::ops::Range;
 
@@ -7,32 +7,32 @@ use warptape_prices::Capacity;
 
 use crate::ticks::TickSpeed;
 
-/// Halvings by which the share of ticks is found.
+/// Bisection steps for the share of ticks.
 const BISECTIONS: u32 = 40;
 
 /// Lanes that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Number of lanes.
     pub lanes: usize,
-    /// Work done in a second of a lane by kind, in seconds of the reference class.
+    /// Work that a lane does in a second by kind, in seconds of the reference class.
     pub speeds: Vec<f64>,
-    /// How fast a lane does ticks; none: it was not said.
+    /// Speed of a lane at ticks; `None` if not given.
     pub ticks: Option<TickSpeed>,
-    /// Whether its lanes are GPUs or processors.
+    /// Kind of its lanes: GPUs or processors.
     pub device: LaneKind,
-    /// Memory of each lane's device, in bytes; 0: not known.
+    /// Memory of each lane's device, in bytes; 0 if not known.
     pub memory_bytes: i64,
-    /// How its devices are connected with each other; none: not known.
+    /// Link between its devices; `None` if not known.
     pub link: Option<Link>,
-    /// NUMA node of the host that its devices are attached to; none: not known.
+    /// NUMA node of the host to which its devices are attached; `None` if not known.
     pub numa_node: Option<i32>,
 }
 
 impl Class {
-    /// GPUs of which nothing is known but how fast they are.
+    /// Returns a class of GPUs with known speeds and nothing else.
     pub fn new(name: &str, lanes: usize, speeds: &[f64]) -> Self {
         Self {
             name: name.to_owned(),
@@ -47,74 +47,74 @@ impl Class {
     }
 }
 
-/// When lanes are lost, and when they are back.
+/// When lanes are lost, and when they return.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outage {
-    /// All at once at a time.
+    /// All lanes at once, at a given time.
     At {
-        /// When, in seconds.
+        /// Time of the loss, in seconds.
         at_s: f64,
-        /// How long after that they are back, in seconds; none: never.
+        /// Time from the loss to the return, in seconds; `None` if they never return.
         back_after_s: Option<f64>,
     },
-    /// Each by itself, again and again, at times that are exponentially distributed.
+    /// Each lane by itself, again and again, after exponentially distributed times.
     Drawn {
-        /// Mean time that a lane works, in seconds.
+        /// Mean time between failures of a lane, in seconds.
         mtbf_s: f64,
-        /// Mean time that it is lost, in seconds.
+        /// Mean time to repair, in seconds.
         mttr_s: f64,
     },
 }
 
-/// Lanes that are lost.
+/// A failure of lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Their numbers.
+    /// Numbers of the lanes.
     pub lanes: Range<usize>,
-    /// When.
+    /// When they are lost.
     pub outage: Outage,
 }
 
-/// Lanes that are slower for a time.
+/// A time in which lanes are slower.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Throttling {
-    /// Their numbers.
+    /// Numbers of the lanes.
     pub lanes: Range<usize>,
-    /// From when on, in seconds.
+    /// Begin, in seconds.
     pub from_s: f64,
-    /// Until when, in seconds.
+    /// End, in seconds.
     pub until_s: f64,
-    /// Their speed meanwhile, as a share of what it is otherwise.
+    /// Their speed meanwhile, as a share of the normal speed.
     pub factor: f64,
 }
 
 /// How lanes are started and stopped, and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Autoscale {
-    /// When how many lanes are wanted; its policy is that of [`crate::Options::scaling`].
+    /// The configuration; [`crate::Options::scaling`] gives the policy in place of its own.
     pub config: AutoscaleConfig,
-    /// Price of a lane for an hour in which it is on, by class.
+    /// Price of a running lane per hour, by class.
     pub price_per_hour: Vec<f64>,
 }
 
 /// All lanes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
-    /// Lanes are numbered class by class.
+    /// Classes; lanes are numbered class by class.
     pub classes: Vec<Class>,
-    /// Time that a slice takes beside its units, in nanoseconds.
+    /// Time that a slice takes in addition to its units, in nanoseconds.
     pub slice_overhead_ns: i64,
-    /// When lanes are lost.
+    /// Losses of lanes.
     pub failures: Vec<Failure>,
-    /// When lanes are slower.
+    /// Times in which lanes are slower.
     pub throttling: Vec<Throttling>,
-    /// How lanes are started and stopped; none: all of them always are on.
+    /// How lanes are started and stopped; `None` if all are always on.
     pub autoscale: Option<Autoscale>,
 }
 
 impl Fleet {
-    /// The fleet of the published experiment: 8 Volta V100, 4 Turing and 4 Radeon VII, with speeds relative to Volta for
-    /// simulation, data processing and machine learning as they were measured (see docs/scheduling.md for the sources).
+    /// Returns the fleet of the published experiment: 8 Volta V100, 4 Turing and 4 Radeon VII. Speeds are relative to
+    /// Volta, as measured for simulation, data processing and machine learning (sources: docs/scheduling.md).
     pub fn volta_turing_radeon() -> Self {
         Self {
             classes: vec![
@@ -127,12 +127,12 @@ impl Fleet {
         }
     }
 
-    /// Number of lanes.
+    /// Returns the number of lanes.
     pub fn lanes(&self) -> usize {
         self.classes.iter().map(|class| class.lanes).sum()
     }
 
-    /// The class of a lane, by its index.
+    /// Returns the index of a lane's class.
     pub fn class_of(&self, lane: usize) -> usize {
         let mut first = 0;
         for (index, class) in self.classes.iter().enumerate() {
@@ -144,7 +144,7 @@ impl Fleet {
         panic!("lane {lane} is not of this fleet")
     }
 
-    /// Price of an hour of a lane for the work that it does in the mean over kinds; 0 where there are no prices.
+    /// Returns the price of an hour of a lane divided by its mean speed over kinds; 0 without prices.
     pub(crate) fn work_price(&self, lane: usize) -> f64 {
         let class = self.class_of(lane);
         let speeds = &self.classes[class].speeds;
@@ -152,15 +152,15 @@ impl Fleet {
         self.autoscale.as_ref().map_or(0.0, |autoscale| autoscale.price_per_hour[class] / mean)
     }
 
-    /// How fast a lane of a class does ticks.
+    /// Returns the speed at ticks of a lane of a class.
     ///
     /// # Panics
-    /// Where that was not said.
+    /// If the class has none.
     pub(crate) fn tick_speed(&self, class: usize) -> TickSpeed {
         self.classes[class].ticks.expect("a fleet that gets ticks says how fast its classes are at them")
     }
 
-    /// Whether a lane is lost at some time and does not come back.
+    /// True if a lane is lost at some time and never returns.
     pub(crate) fn is_lost_for_ever(&self, lane: usize) -> bool {
         self.failures.iter().any(|failure| {
             let ends = matches!(failure.outage, Outage::At { back_after_s: None, .. });
@@ -168,7 +168,8 @@ impl Fleet {
         })
     }
 
-    /// The lanes as the scheduler is told of them. A lane's weight is its mean speed, or where there are ticks its speed at them.
+    /// Returns the lanes as the scheduler is told of them. A lane's weight is its speed at ticks if there are ticks,
+    /// and otherwise its mean speed.
     pub(crate) fn specs(&self, has_ticks: bool) -> Vec<LaneSpec> {
         let classes: Vec<usize> = (0..self.lanes()).map(|lane| self.class_of(lane)).collect();
         let spec = |lane: usize| {
@@ -198,36 +199,37 @@ impl Fleet {
         (0..self.lanes()).map(spec).collect()
     }
 
-    /// Work of a mix of kinds that all lanes together can do in a second, in seconds of the reference class; the mix is of shares that add up to 1.
+    /// Returns the work of a mix that all lanes together do in a second, in seconds of the reference class. The mix is
+    /// the share of each kind; shares add up to 1.
     ///
     /// # Panics
-    /// Where a kind can be done by nobody.
+    /// If no lane can do one of the kinds.
     pub fn capacity(&self, mix: &[f64]) -> f64 {
         self.solution(mix).work_per_s
     }
 
-    /// Ticks in a second that a lane of the class that is fastest at them does.
+    /// Returns the ticks per second of a lane of the class that is fastest at them.
     fn fastest_ticks_per_s(&self) -> f64 {
         (0..self.classes.len()).map(|class| self.tick_speed(class).rows_per_s).fold(0.0, f64::max)
     }
 
-    /// Ticks in a second that all lanes together do if they do nothing else, without the time that batches take beside their rows.
+    /// Returns the ticks per second of all lanes together if they do nothing else, without the overhead of batches.
     ///
     /// # Panics
-    /// Where it was not said how fast classes are at ticks.
+    /// If a class has no speed at ticks.
     pub fn ticks_per_s(&self) -> f64 {
         let of_class = |index: usize| self.classes[index].lanes as f64 * self.tick_speed(index).rows_per_s;
         (0..self.classes.len()).map(of_class).sum()
     }
 
-    /// Work of a mix of kinds that all lanes together can do in a second beside so many ticks, without the time that batches take beside their rows;
-    /// 0 where ticks alone are too much.
+    /// Returns the work of a mix that all lanes do in a second beside `ticks_per_s` ticks, without batch overhead; 0 if
+    /// ticks alone are too much.
     ///
-    /// It is the capacity problem with ticks as one more kind, whose share of the work is found by bisection: the more of the work is ticks, the more
-    /// ticks are done.
+    /// It solves the capacity problem with ticks as one more kind. Bisection finds their share of the work, since more
+    /// of it means more ticks done.
     ///
     /// # Panics
-    /// Where a kind can be done by nobody, or it was not said how fast classes are at ticks.
+    /// If no lane can do one of the kinds, or a class has no speed at ticks.
     pub fn capacity_beside(&self, mix: &[f64], ticks_per_s: f64) -> f64 {
         if ticks_per_s >= self.ticks_per_s() {
             return 0.0;
@@ -253,18 +255,20 @@ impl Fleet {
         work_per_s
     }
 
-    /// The prices of the capacity problem for a mix of kinds: what a second of the reference class's work is worth by kind.
+    /// Returns the prices of the capacity problem of a mix: the worth of a second of the reference class's work, by
+    /// kind.
     ///
     /// # Panics
-    /// Where a kind can be done by nobody.
+    /// If no lane can do one of the kinds.
     pub fn prices(&self, mix: &[f64]) -> Vec<f64> {
         self.solution(mix).prices
     }
 
-    /// Time that each class gives to each kind in the capacity problem for a mix of kinds, by class, in lanes.
+    /// Returns the allocation of the capacity problem of a mix: the lanes of each class that work on each kind, by
+    /// class and kind.
     ///
     /// # Panics
-    /// Where a kind can be done by nobody.
+    /// If no lane can do one of the kinds.
     pub(crate) fn allocation(&self, mix: &[f64]) -> Vec<Vec<f64>> {
         self.solution(mix).allocation
     }

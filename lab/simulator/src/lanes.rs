@@ -1,32 +1,32 @@
-//! What lanes are at: the slice that each works on, how long it takes, and whether the lane is lost.
+//! The slice at work on each lane, its service time, and whether the lane is lost.
 
 use warptape_events::journal::{LaneId, TaskId};
 
 use crate::fleet::Fleet;
 
-/// A slice that a lane works on.
+/// A slice at work on a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Running {
     pub(crate) slice: i64,
     pub(crate) task: TaskId,
-    /// Units of the task's work in it.
+    /// Units of work in the slice.
     pub(crate) units: i64,
-    /// When it began, later by the time for which it made way for others.
+    /// Time at which it began, moved forward by each time in which it yielded to another slice.
     pub(crate) from_ns: i64,
-    /// What it takes, where the lane does nothing beside it.
+    /// Service time if the lane does nothing else, in nanoseconds.
     pub(crate) service_ns: i64,
-    /// Whether its time counts for its tenant: all tenants had tasks when it began.
+    /// True if its time counts for its tenant, because all tenants had tasks when it began.
     pub(crate) is_shared: bool,
 }
 
-/// What one lane is at.
+/// The state of one lane.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     class: usize,
     running: Option<Running>,
-    /// What that makes wait: a slice of a critical task has the lane, and the one that it has passed yields to it.
+    /// A slice that yields to `running`, which is of a critical task.
     passed: Option<Running>,
-    /// Since when it is lost.
+    /// Time of the loss; `None` unless the lane is lost.
     lost_ns: Option<i64>,
 }
 
@@ -50,21 +50,22 @@ impl Lanes {
         self.lanes.len()
     }
 
-    /// A lane begins a slice.
+    /// Begins a slice on a lane; a slice at work there yields to it.
     pub(crate) fn begin(&mut self, lane: LaneId, running: Running) {
         let of = &mut self.lanes[lane as usize];
         assert!(of.passed.is_none(), "a slice of lane {lane} passes one other");
         of.passed = of.running.replace(running);
     }
 
-    /// A lane ends this slice, having done nothing beside it; nothing where it was lost since, or the slice has made way for another.
+    /// Ends a slice at its planned end on a lane that does nothing else. `None` if the lane was lost since, or the
+    /// slice yielded to another.
     pub(crate) fn end(&mut self, at_ns: i64, lane: LaneId, slice: i64) -> Option<Running> {
         let running = self.lanes[lane as usize].running?;
         let is_it = running.slice == slice && running.from_ns + running.service_ns == at_ns;
         if is_it { self.take(at_ns, lane) } else { None }
     }
 
-    /// Takes what a lane works on. What that had passed goes on.
+    /// Takes the slice at work from a lane; the slice that yielded to it continues.
     pub(crate) fn take(&mut self, at_ns: i64, lane: LaneId) -> Option<Running> {
         let of = &mut self.lanes[lane as usize];
         let passed = of.passed.take();
@@ -75,12 +76,12 @@ impl Lanes {
         Some(running)
     }
 
-    /// What a lane works on.
+    /// Returns the slice at work on a lane.
     pub(crate) fn running(&self, lane: LaneId) -> Option<Running> {
         self.lanes[lane as usize].running
     }
 
-    /// Whether a lane works on a slice.
+    /// True if a lane works on a slice.
     pub(crate) fn is_busy(&self, lane: LaneId) -> bool {
         self.lanes[lane as usize].running.is_some()
     }
@@ -89,12 +90,12 @@ impl Lanes {
         self.lanes[lane as usize].lost_ns.is_some()
     }
 
-    /// A lane is lost from a time on.
+    /// Marks a lane as lost from a time on.
     pub(crate) fn lose(&mut self, lane: LaneId, at_ns: i64) {
         self.lanes[lane as usize].lost_ns = Some(at_ns);
     }
 
-    /// A lane is no longer lost: since when it was.
+    /// Ends the loss of a lane, and returns its begin; `None` if it was not lost.
     pub(crate) fn come_back(&mut self, lane: LaneId) -> Option<i64> {
         self.lanes[lane as usize].lost_ns.take()
     }

@@ -1,5 +1,5 @@
-//! A fleet in virtual time that runs the real scheduler: tasks arrive, lanes take as long as their speeds say, and the scheduler decides
-//! as it does in production.
+//! A fleet in virtual time that runs the real scheduler. Tasks arrive, lanes take the time that their speeds give, and
+//! the scheduler decides as in production.
 //!
 //! ```text
 //!   Workload ──► arrivals ────────┐                       ┌──► Outcome: completion times, misses, fairness, busy time ──► figures
@@ -7,8 +7,9 @@
 //!                                       └─ AskPrices ──► warptape_prices ──► Priced
 //! ```
 //!
-//! All policies meet the same arrivals: each task's time, kind, size and tenant is drawn from the seed by its number. It owns the model of lanes
-//! and arrivals, and the baselines that cannot run in production; no policy of production is made again here.
+//! All policies meet the same arrivals: each task's time, kind, size and tenant is drawn from the seed by its number.
+//! The crate owns the model of lanes and arrivals, and the baselines that cannot run in production. It reimplements no
+//! policy of production.
 
 mod agenda;
 mod baseline;

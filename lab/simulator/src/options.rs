@@ -1,4 +1,4 @@
-//! How a run is configured, and what the scheduler is told of it.
+//! The configuration of a run, and the first input that tells it to the scheduler.
 
 use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight, Trained};
 use warptape_scheduler::{PLACEMENT_POLICIES, RULES, current_task_policy};
@@ -7,36 +7,36 @@ use crate::fleet::Fleet;
 use crate::run::Scaling;
 use crate::workload::Workload;
 
-/// How the scheduler is configured in a run.
+/// The configuration of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The task policy, of the scheduler's or of [`crate::BASELINES`].
+    /// Task policy, one of the scheduler's or of [`crate::BASELINES`].
     pub policy: String,
-    /// The network that the policy names, where it is `dqn:HASH`; it must be one for the fleet's number of lanes.
+    /// Network of a policy `dqn:HASH`, made for the fleet's number of lanes; `None` for other policies.
     pub network: Option<Trained>,
     /// How tasks are split.
     pub split: SplitPolicy,
-    /// Wanted time of a slice, in nanoseconds.
+    /// Target service time of a slice, in nanoseconds.
     pub slice_ns: i64,
     /// Service after which tasks of a tenant take turns, in nanoseconds; 0: never.
     pub quantum_ns: i64,
-    /// Time between looks at prices, in nanoseconds.
+    /// Interval between solutions of the prices, in nanoseconds.
     pub price_interval_ns: i64,
-    /// Share of the tasks, from the first on, that are not measured: the fleet is empty when they come.
+    /// Share of the tasks, from the first on, that are not measured, because the fleet is still filling up.
     pub warmup: f64,
-    /// Whether the outcome has what each lane did.
+    /// True if the outcome lists every slice that lanes did.
     pub records: bool,
-    /// Who says how many lanes are on, of a fleet whose lanes can be started and stopped. Under a baseline all of them are.
+    /// Policy that sets the number of running lanes, for a fleet with autoscaling. Under a baseline all lanes run.
     pub scaling: Scaling,
-    /// The placement policy of the groups of ticks.
+    /// Placement policy of the groups of ticks.
     pub placement: String,
-    /// What production is configured with, if the run is to be one of production: its split, quantum, price interval and all else, but for
-    /// what these options and the workload say, limits of what is known at a time, and breakers, which are off.
+    /// Configuration of production, if the run is to use it, with its split, quantum, price interval and the rest.
+    /// These options and the workload override it; limits on known tasks are raised, and breakers are off.
     pub production: Option<Box<SchedulerConfig>>,
 }
 
 impl Options {
-    /// A run as production is configured.
+    /// Returns the options of a run under production's configuration.
     pub fn of_production(policy: impl Into<String>, production: &SchedulerConfig) -> Self {
         let slice_ns = production.risk.slice_ns;
         let production = Some(Box::new(production.clone()));
@@ -45,7 +45,7 @@ impl Options {
 }
 
 impl Default for Options {
-    /// Today's dynamic split, tasks of a tenant one after the other.
+    /// Today's dynamic split, with the tasks of a tenant one after the other.
     fn default() -> Self {
         Self {
             policy: "fair".to_owned(),
@@ -63,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// The first input of a run.
+/// Returns the first input of a run.
 pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> Started {
     let weights = workload.tenants.iter();
     let weights = weights.map(|tenant| TenantWeight { tenant: tenant.name.clone(), weight: tenant.weight });
@@ -100,7 +100,7 @@ pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> 
     }
 }
 
-/// The rules of tasks alone, as experiments and training compare them: no reserve, no ageing, no stealing.
+/// Returns a configuration of task rules alone for experiments and training: no reserve, no ageing, no stealing.
 fn bare(options: &Options) -> SchedulerConfig {
     SchedulerConfig {
         placement_policy: options.placement.clone(),
@@ -125,7 +125,7 @@ fn bare(options: &Options) -> SchedulerConfig {
     }
 }
 
-/// What matters to ticks, and to tasks beside them, as production has it where nothing else is configured.
+/// Adds production's default settings of ticks, and of tasks beside them.
 fn beside_ticks(scheduler: SchedulerConfig) -> SchedulerConfig {
     SchedulerConfig {
         lane_credit_rows: 262_144,

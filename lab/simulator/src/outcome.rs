@@ -1,59 +1,60 @@
-//! What a run came to, and intervals over runs.
+//! Outcomes of runs, and confidence intervals over runs.
 
 use std::fmt;
 
-/// Parts of the time in which tasks arrive.
+/// Parts into which the time of arrivals is divided.
 pub const PARTS: usize = 10;
 
-/// What a run came to. Times are in seconds.
+/// The outcome of a run. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// What became of the tasks that are measured.
+    /// Results of the measured tasks.
     pub tasks: MeasuredTasks,
-    /// Number of tasks that were there, in the mean over time, for each of [`PARTS`] equal parts of the time from the first arrival to the last.
+    /// Mean number of tasks in the system in each of [`PARTS`] equal parts of the time until the last arrival; empty in
+    /// a closed loop.
     pub present: Vec<f64>,
-    /// Lane time by class, from the begin of the run to the last arrival, in which lanes worked.
+    /// Busy lane time by class, from the begin of the run to the last arrival.
     pub busy_s: Vec<f64>,
-    /// Likewise, from the last arrival until all was done.
+    /// Busy lane time by class, from the last arrival until all was done.
     pub drain_busy_s: Vec<f64>,
-    /// Lane time by class, from the begin of the run to the last arrival, in which lanes were lost.
+    /// Lost lane time by class, from the begin of the run to the last arrival.
     pub lost_s: Vec<f64>,
-    /// From the begin of the run to the last arrival.
+    /// Time from the begin of the run to the last arrival.
     pub arrivals_s: f64,
-    /// From the first arrival that is measured to the last.
+    /// Time from the first measured arrival to the last arrival.
     pub measured_s: f64,
-    /// From the last arrival until all was done.
+    /// Time from the last arrival until all was done.
     pub drain_s: f64,
-    /// Lane time that each tenant had while all of them had tasks, by its weight.
+    /// Lane time of each tenant divided by its weight, of slices that began while all tenants had tasks.
     pub service_by_weight: Vec<f64>,
     /// Numbers of steps, decisions and slices.
     pub counts: Counts,
-    /// What lanes were paid for, and what the policy that says so knew.
+    /// Lane time paid for, and the autoscaling policy's windows.
     pub scaled: Scaled,
-    /// What became of ticks, where some came.
+    /// Results of ticks; `None` if none came.
     pub ticks: Option<Ticked>,
-    /// What each lane did, in the order in which it ended; where [`crate::Options::records`] says so.
+    /// Slices of all lanes, in the order of their ends; empty unless [`crate::Options::records`] is set.
     pub ran: Vec<Ran>,
 }
 
-/// What became of the tasks that are measured.
+/// Results of the measured tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredTasks {
     /// Completion times, ascending: from arrival to the end of the last slice.
     pub completions_s: Vec<f64>,
-    /// Tasks that were refused.
+    /// Number of tasks that were refused.
     pub rejected: usize,
-    /// Tasks that met their deadline first.
+    /// Number of tasks whose deadline passed before they were done.
     pub expired: usize,
-    /// Tasks that nothing became of, because no lane was left.
+    /// Number of tasks that never ended because no lane was left.
     pub unfinished: usize,
-    /// Tasks by how urgent they are: critical, interactive, batch.
+    /// Number of tasks that ended, by class: critical, interactive, batch.
     pub ended_by_class: [usize; 3],
-    /// Those of them that were not done in time.
+    /// Number of those that were not done in time, by class.
     pub missed_by_class: [usize; 3],
     /// Their work, in seconds of the reference class.
     pub offered_s: f64,
-    /// Work of those that were done in time, likewise.
+    /// Work of those done in time, in seconds of the reference class.
     pub in_time_s: f64,
 }
 
@@ -68,84 +69,85 @@ pub struct Counts {
     pub slices: u64,
     /// Tasks that joined the queue of one lane as a whole.
     pub assigned: u64,
-    /// Slices that a lane took of the share of another one.
+    /// Slices that a lane stole from another's share.
     pub stolen: u64,
-    /// Slices that a lane had when it was lost, so that others did them again.
+    /// Slices that were lost with their lane and done again.
     pub redone: u64,
 }
 
-/// What was on of a fleet.
+/// The running lanes of a fleet under autoscaling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scaled {
-    /// Lane time by class, from the begin of the run to the last arrival, in which lanes started, were on, or finished what they had.
+    /// Paid lane time by class, from the begin of the run to the last arrival: lanes that start, run, or finish their
+    /// slice.
     pub paid_s: Vec<f64>,
-    /// Lanes that were started.
+    /// Number of starts of lanes.
     pub starts: u64,
-    /// Windows in which it was judged how many are wanted.
+    /// Number of windows after which the policy set the number of lanes.
     pub windows: u64,
-    /// Those in which the load that they are wanted for was forecast.
+    /// Number of windows in which the policy used a forecast of the load.
     pub forecast_windows: u64,
-    /// Those in which what arrived was an anomaly.
+    /// Number of windows whose arrivals were an anomaly.
     pub anomalies: u64,
-    /// Those in which the forecast's error was known, and the sum of this error in them, by the mean load.
+    /// Number of windows in which the forecast's error was known.
     pub error_windows: u64,
-    /// The sum of that error.
+    /// Sum of that error over them, as shares of the mean load.
     pub error_sum: f64,
 }
 
-/// What became of ticks.
+/// Results of ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ticked {
-    /// Ticks that were done.
+    /// Number of ticks done.
     pub rows: i64,
-    /// Batches that lanes got.
+    /// Number of batches dispatched.
     pub batches: u64,
-    /// Groups that a lane gave back, to go to another one.
+    /// Number of groups that lanes released to move to another one.
     pub moves: u64,
-    /// Time in which partitions were paused, all of them together, in seconds.
+    /// Total time in which partitions were paused, in seconds.
     pub paused_s: f64,
-    /// Mean time from a tick's arrival to the end of its batch, in milliseconds, of ticks that came after the first task that is measured; not a
-    /// number where there are none.
+    /// Mean time from a tick's arrival to the end of its batch, in milliseconds; not a number if none was measured.
+    /// Ticks are measured from the first measured task's arrival on.
     pub mean_ms: f64,
-    /// The median, likewise.
+    /// Median of that time, in milliseconds.
     pub p50_ms: f64,
-    /// The 99th percentile, likewise.
+    /// 99th percentile of that time, in milliseconds.
     pub p99_ms: f64,
-    /// Lane time by class, from the begin of the run to the last arrival, that batches had.
+    /// Lane time of batches by class, in seconds, from the begin of the run to the last arrival.
     pub busy_s: Vec<f64>,
 }
 
 /// A slice as a lane worked on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// The lane, by its number.
+    /// Number of the lane.
     pub lane: usize,
-    /// The task, by its number.
+    /// Number of the task.
     pub task: usize,
-    /// Kind of the task, by its index.
+    /// Index of the task's kind.
     pub kind: usize,
-    /// When it began, in nanoseconds from the begin of the run.
+    /// Begin, in nanoseconds from the begin of the run.
     pub from_ns: i64,
-    /// When it ended, likewise.
+    /// End, in nanoseconds from the begin of the run.
     pub to_ns: i64,
-    /// Whether it ended because the lane was lost.
+    /// True if it ended because the lane was lost.
     pub is_lost: bool,
 }
 
 impl Outcome {
-    /// Mean completion time; not a number where nothing was done.
+    /// Returns the mean completion time; not a number if no task was done.
     pub fn mean_s(&self) -> f64 {
         self.tasks.completions_s.iter().sum::<f64>() / self.tasks.completions_s.len() as f64
     }
 
-    /// Share of the measured tasks that were not done in time.
+    /// Returns the share of measured tasks that were not done in time.
     pub fn missed(&self) -> f64 {
         let missed = self.tasks.rejected + self.tasks.expired + self.tasks.unfinished;
         missed as f64 / (missed + self.tasks.completions_s.len()).max(1) as f64
     }
 
-    /// Tasks by which what is there grows in a second: the slope of the line through [`Outcome::present`] with the least squares, without the first part,
-    /// in which an empty fleet fills.
+    /// Returns the growth of the number of tasks in the system, per second. It is the slope of the least-squares line
+    /// through [`Outcome::present`], without the first part, in which an empty fleet fills.
     pub fn growth_per_s(&self) -> f64 {
         let parts: Vec<(f64, f64)> =
             (0..).zip(&self.present).skip(1).map(|(part, tasks)| (f64::from(part), *tasks)).collect();
@@ -157,14 +159,14 @@ impl Outcome {
         with / squares / (self.arrivals_s / PARTS as f64)
     }
 
-    /// A quantile of completion times, from 0 to 1.
+    /// Returns a quantile of completion times, from 0 to 1.
     pub fn quantile_s(&self, quantile: f64) -> f64 {
         let last = self.tasks.completions_s.len() - 1;
         self.tasks.completions_s[((quantile * last as f64).round() as usize).min(last)]
     }
 }
 
-/// Jain's index of fairness: 1 where all have the same, 1 by their number where one has everything.
+/// Returns Jain's index of fairness: 1 if all shares are equal, 1 ÷ their number if one has everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -180,19 +182,19 @@ pub struct Interval {
     pub half: f64,
 }
 
-/// What a ratio of a policy's mean completion time to a rival's says, by its interval.
+/// The verdict on a policy by the interval of the ratio of its mean completion time to a rival's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is below 1.
+    /// The interval is below 1.
     Win,
-    /// It has 1 in it.
+    /// The interval contains 1.
     Tie,
-    /// It is above 1.
+    /// The interval is above 1.
     Loss,
 }
 
 impl Interval {
-    /// What it says as a ratio of completion times.
+    /// Returns the verdict on a ratio of completion times.
     pub fn verdict(self) -> Verdict {
         match self {
             Self { mean, half } if mean + half < 1.0 => Verdict::Win,
@@ -218,7 +220,7 @@ const T_95: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The mean of figures of independent runs with its 95 % interval; without width for one run.
+/// Returns the mean over independent runs with its 95 % interval; the width is 0 for one run.
 pub fn interval(figures: &[f64]) -> Interval {
     let runs = figures.len() as f64;
     let mean = figures.iter().sum::<f64>() / runs;

@@ -1,23 +1,23 @@
-//! Rows of ticks on their way: which wait for which group, which are in which batch, and how long they took.
+//! Rows of ticks in transit: queued for their group or in a batch, and their latencies.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use hdrhistogram::Histogram;
 use warptape_events::journal::{Arrived, Dispatch, GroupArrival, LaneId, PartitionId};
 
-/// Bytes of a row on its way to a lane.
+/// Bytes of a row in transit to a lane.
 pub(crate) const ROW_BYTES: i64 = 64;
-/// Latencies beyond a day count as one.
+/// Latencies beyond a day count as a day.
 const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
-/// Rows that came at one time.
+/// Rows that came at the same time.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     since_ns: i64,
     rows: i64,
 }
 
-/// A batch on its way.
+/// A batch in flight.
 #[derive(Debug)]
 struct Flight {
     lane: LaneId,
@@ -28,16 +28,16 @@ struct Flight {
 /// All rows of a run.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    /// Groups of a partition.
+    /// Number of groups of a partition.
     groups: usize,
-    /// By group, those of a partition side by side.
+    /// Queued rows by group, with the groups of a partition side by side.
     waiting: Vec<VecDeque<Chunk>>,
     flights: BTreeMap<i64, Flight>,
-    /// Rows that have come, also to the source alone, and are not done.
+    /// Number of rows that came, including those still at the source, and are not done.
     open: i64,
-    /// Rows that are done.
+    /// Number of rows done.
     done: i64,
-    /// What came before is not measured.
+    /// Rows that came before this time are not measured.
     measured_from_ns: i64,
     latency_ns: Histogram<u64>,
     latency_sum_ns: i128,
@@ -58,17 +58,17 @@ impl Rows {
         }
     }
 
-    /// What comes from a time on is measured.
+    /// Measures rows that come at or after a time.
     pub(crate) fn measure_from(&mut self, at_ns: i64) {
         self.measured_from_ns = self.measured_from_ns.min(at_ns);
     }
 
-    /// Rows have come to the source.
+    /// Counts rows that came to the source.
     pub(crate) fn come(&mut self, rows: i64) {
         self.open += rows;
     }
 
-    /// Whether rows that came are not done.
+    /// True if rows that came are not done.
     pub(crate) fn are_open(&self) -> bool {
         self.open > 0
     }
@@ -77,7 +77,7 @@ impl Rows {
         self.done
     }
 
-    /// Rows of a partition reach the host that came to the source at a time.
+    /// Queues rows of a partition that came to the source at `since_ns`.
     pub(crate) fn arrive(&mut self, arrived: &Arrived, since_ns: i64) {
         for &GroupArrival { group, rows, .. } in &arrived.groups {
             let of = self.index(arrived.partition, group);
@@ -85,7 +85,7 @@ impl Rows {
         }
     }
 
-    /// A batch leaves with the rows of its groups that have waited longest.
+    /// Puts the longest-waiting rows of the batch's groups in flight.
     pub(crate) fn dispatch(&mut self, dispatch: &Dispatch) {
         let mut parts = Vec::with_capacity(dispatch.takes.len());
         for take in &dispatch.takes {
@@ -105,7 +105,7 @@ impl Rows {
         self.flights.insert(dispatch.batch, Flight { lane: dispatch.lane, parts });
     }
 
-    /// A batch is done.
+    /// Completes a batch.
     pub(crate) fn complete(&mut self, at_ns: i64, batch: i64) {
         let flight = self.flights.remove(&batch).expect("a lane ends batches that it was given");
         for chunk in flight.parts.into_iter().flat_map(|(_, chunks)| chunks) {
@@ -119,7 +119,7 @@ impl Rows {
         }
     }
 
-    /// Rows that a lane had come again, before all that wait; by partition.
+    /// Puts the rows of a lost lane back before all queued ones, and returns them by partition.
     pub(crate) fn lose(&mut self, lane: LaneId) -> BTreeMap<PartitionId, Vec<GroupArrival>> {
         let mut lost: BTreeMap<usize, i64> = BTreeMap::new();
         let of_lane = self.flights.extract_if(.., |_, flight| flight.lane == lane);
@@ -139,7 +139,7 @@ impl Rows {
         again
     }
 
-    /// Mean latency of what is measured, and its quantiles, in milliseconds; not numbers where nothing is.
+    /// Returns the mean latency of measured rows and its quantiles, in milliseconds; not numbers if none was measured.
     pub(crate) fn latencies_ms(&self, quantiles: [f64; 2]) -> (f64, [f64; 2]) {
         if self.latency_ns.is_empty() {
             return (f64::NAN, [f64::NAN; 2]);
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(again[&1], [GroupArrival { group: 3, rows: 7, bytes: 7 * ROW_BYTES }]);
         rows.dispatch(&dispatch(2, 0, &[(3, 6)]));
         rows.complete(11_000_000, 2);
-        // Two are not measured, and four took 10 ms.
+        // Two rows are not measured, and four took 10 ms.
         let (mean_ms, [p50_ms, p99_ms]) = rows.latencies_ms([0.5, 0.99]);
         assert_eq!((mean_ms, rows.done()), (10.0, 6));
         assert!((p50_ms / 10.0 - 1.0).abs() < 2e-3 && (p99_ms / 10.0 - 1.0).abs() < 2e-3);

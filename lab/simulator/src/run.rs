@@ -1,4 +1,4 @@
-//! One run: events in order of their time, the scheduler in between.
+//! One run: events in the order of their times, with the scheduler between them.
 
 mod scaling;
 mod ticks;
@@ -24,7 +24,7 @@ use ticks::TickRun;
 
 /// Time at which the run begins.
 const BEGIN_NS: i64 = 1;
-/// What finding prices takes.
+/// Time that it takes to solve for prices, in nanoseconds.
 const PRICING_NS: i64 = 1_000_000;
 
 #[derive(Clone, Debug)]
@@ -42,19 +42,19 @@ enum Event {
     GivenBack { partition: PartitionId, group: GroupIndex, lane: LaneId, epoch: i64, life: u64 },
 }
 
-/// What is run.
+/// The fleet, workload and configuration of a run.
 struct Model<'a> {
     fleet: &'a Fleet,
     workload: &'a Workload,
     seed: u64,
-    /// By number; in a closed loop a task has its time when it arrives.
+    /// Arrivals by task number. In a closed loop a task's time is set when it arrives.
     arrivals: Vec<Arrival>,
     options: &'a Options,
     /// Number of the first task that is measured.
     warmup: usize,
 }
 
-/// Who decides.
+/// The one that decides: the scheduler, or a baseline in its place.
 enum Decider<'a> {
     /// The scheduler of production.
     Scheduler(Box<Scheduler>),
@@ -63,7 +63,7 @@ enum Decider<'a> {
 }
 
 impl Decider<'_> {
-    /// When the scheduler is woken next. A baseline has timers of its own.
+    /// Returns the scheduler's next wake. A baseline's timers are events.
     fn wake_at_ns(&self) -> Option<i64> {
         match self {
             Self::Scheduler(scheduler) => scheduler.wake_at_ns(),
@@ -79,55 +79,58 @@ struct Run<'a> {
     lanes: Lanes,
     slowness: Slowness,
     plant: Plant,
-    /// Ticks that come beside tasks, if any do.
+    /// Ticks beside tasks; `None` without ticks.
     ticks: Option<TickRun<'a>>,
-    /// Lanes that are not lost, or come back.
+    /// Number of lanes that are not lost for good.
     lanes_left: usize,
     events: Agenda<Event>,
     tasks: Tasks,
     outcome: Outcome,
-    /// Time up to which the tasks that are there are counted.
+    /// Time up to which present tasks are counted.
     counted_ns: i64,
-    /// Is told each step.
+    /// Called with each step.
     observer: Observer<'a>,
     /// Chooses lanes in place of the policy.
     pilot: Option<&'a mut dyn Pilot>,
 }
 
-/// Tasks that came so far.
+/// The tasks that came so far.
 struct Tasks {
-    /// Those that were sent, and of these those that have arrived.
+    /// Numbers of tasks sent, and of those that arrived.
     sent: usize,
     arrived: usize,
-    /// When the last one arrives; in a closed loop the last one so far.
+    /// Time of the last arrival; in a closed loop, of the last one so far.
     last_arrival_ns: i64,
-    /// Those that were admitted and have not ended.
+    /// Tasks that were admitted and have not ended.
     open: BTreeSet<TaskId>,
-    /// The number of these by tenant.
+    /// Number of open tasks by tenant.
     open_by_tenant: Vec<i64>,
 }
 
-/// Who chooses lanes in place of a policy that pushes: a network that is trained, or held against policies. It sees what learned policies see in production, by the same code.
+/// Chooses lanes in place of a policy that pushes: a network in training, or one that is compared with policies. It
+/// sees what learned policies see in production, through the same code.
 pub trait Pilot {
-    /// The number of the lane whose queue a task joins; none: the policy chooses. A lane that is excluded is not taken.
+    /// Returns the number of the lane whose queue a task joins; `None` leaves the choice to the policy. The scheduler
+    /// passes over a lane that may not take the task.
     fn choose(&mut self, at_ns: i64, id: TaskId, task: &TaskState, lanes: &[LaneState]) -> Option<usize>;
 
-    /// A task was done at a time.
+    /// Called when a task is done.
     fn finished(&mut self, _at_ns: i64, _id: TaskId) {}
 }
 
-/// Is told each step of a run: its time, its input, and what was decided.
+/// Called with each step of a run: its time, its input, and its decisions.
 pub type Observer<'a> = &'a mut dyn FnMut(i64, &Input, &[Decision]);
 
 /// Runs a workload on a fleet under a policy.
 ///
 /// # Panics
-/// If the scheduler refuses its configuration or an input: the policy is not known, its network is not for these lanes, or this crate has a defect.
+/// If the scheduler refuses its configuration or an input. The policy is then unknown, its network does not fit the
+/// lanes, or this crate has a defect.
 pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> Outcome {
     run_observed(fleet, workload, options, seed, &mut |_, _, _| {})
 }
 
-/// Likewise, and tells each step, as a journal would have it.
+/// Runs a workload like [`run`], and passes each step to an observer, as a journal would hold it.
 ///
 /// # Panics
 /// As [`run`].
@@ -141,8 +144,8 @@ pub fn run_observed(
     run_to_the_end(Run::new(fleet, workload, options, seed, observer))
 }
 
-/// Likewise, and a pilot chooses the lane of each task that arrives; the policy of the options must be one that pushes, and utilisation
-/// is seen where it is `score-utilization`, because nobody else asks for it.
+/// Runs a workload like [`run`] with a pilot that chooses the lane of each task. The policy of the options must push
+/// tasks. Choose `score-utilization` if the pilot needs the lanes' utilisation, because no other policy computes it.
 ///
 /// # Panics
 /// As [`run`].
@@ -284,7 +287,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Has one more task arrive at a time, if there is one.
+    /// Schedules the arrival of one more task, if there is one.
     fn send(&mut self, at_ns: i64) {
         if self.tasks.sent < self.model.arrivals.len() {
             self.tasks.sent += 1;
@@ -292,7 +295,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A task is done or refused: in a closed loop its sender goes on.
+    /// Lets the sender of a task that ended go on, in a closed loop.
     fn send_after(&mut self, at_ns: i64, task: TaskId) {
         if let Some(senders) = self.model.workload.senders() {
             let think_s = self.model.workload.think_s(self.model.seed, senders as u64 + task as u64);
@@ -300,7 +303,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts the tasks that were there until now, as shares of the parts of time.
+    /// Adds the present tasks since the last count to the mean of each part of the time.
     fn count_present(&mut self, at_ns: i64) {
         if self.outcome.present.is_empty() {
             return;
@@ -310,7 +313,7 @@ impl<'a> Run<'a> {
         while self.counted_ns < until_ns {
             let part = (((self.counted_ns - BEGIN_NS) as f64 / part_ns) as usize).min(PARTS - 1);
             let end_ns = BEGIN_NS + ((part + 1) as f64 * part_ns) as i64;
-            // The last part has what rounding leaves.
+            // The last part has the remainder from rounding.
             let end_ns =
                 if part + 1 == PARTS { until_ns } else { end_ns.clamp(self.counted_ns + 1, until_ns) };
             let passed = (end_ns - self.counted_ns) as f64 / part_ns;
@@ -331,7 +334,7 @@ impl<'a> Run<'a> {
         let input = match event {
             Event::Woke => Input::Woke(Woke {}),
             Event::SliceDone { lane, slice, service_ns } => {
-                // What a lane had when it was lost comes to no end.
+                // A slice that was lost with its lane does not end here.
                 let Some(running) = self.lanes.end(at_ns, lane, slice) else { return };
                 self.account(lane, running, at_ns, false);
                 self.end_later(lane);
@@ -388,7 +391,7 @@ impl<'a> Run<'a> {
         let Model { workload, arrivals, .. } = &self.model;
         let arrival = &arrivals[task];
         let kind = &workload.kinds[arrival.kind];
-        // What lanes may not share is one unit.
+        // An indivisible task is one unit.
         let (units, unit_cost) = if kind.divisible { (arrival.units, 1) } else { (1, arrival.units) };
         TaskArrived {
             task: task as TaskId,
@@ -430,7 +433,7 @@ impl<'a> Run<'a> {
         for decision in decisions {
             self.execute(at_ns, decision);
         }
-        // What arrives now is decided about behind what was decided before.
+        // Rows that arrive now are decided about after the decisions above.
         resumed.into_iter().for_each(|partition| self.resume(at_ns, partition));
     }
 
@@ -479,11 +482,11 @@ impl<'a> Run<'a> {
             Decision::Dispatch(dispatch) => self.dispatch(at_ns, &dispatch),
             Decision::Pause(pause) => self.pause(at_ns, pause.partition),
             Decision::Release(release) if self.ticks.is_some() => self.release(at_ns, &release),
-            // Groups have no rows, so that a lane lets go of one at once.
+            // Without ticks a group has no rows, so its lane releases it at once.
             Decision::Release(Release { partition, group, lane, epoch, .. }) => {
                 self.step(at_ns, &Input::Released(Released { partition, group, lane, epoch }));
             }
-            // Nothing follows from the others here.
+            // Other decisions have no effect here.
             _ => {}
         }
     }
@@ -496,7 +499,7 @@ impl<'a> Run<'a> {
         task as usize
     }
 
-    /// A lane is lost, and what it had is for the others, unless it is lost already.
+    /// Loses a lane and gives its tasks to others, unless it is lost already.
     fn lose(&mut self, at_ns: i64, loss: Loss) {
         let Loss { lane, back_ns, .. } = loss;
         if let Some(next) = faults::next(self.model.fleet, loss, self.model.seed) {
@@ -528,14 +531,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts the time for which a lane was lost, if it was.
+    /// Adds the time for which a lane was lost, if it was.
     fn account_lost(&mut self, lane: LaneId, at_ns: i64) {
         if let Some(lost_ns) = self.lanes.come_back(lane) {
             self.outcome.lost_s[self.lanes.class(lane)] += self.counted_s(lost_ns, at_ns);
         }
     }
 
-    /// Counts a task that is measured by its class.
+    /// Counts the end of a measured task by its class.
     fn ended(&mut self, task: TaskId, is_missed: bool) {
         if self.is_measured(task) {
             let class = self.model.arrivals[task as usize].class as usize;
@@ -569,14 +572,15 @@ impl<'a> Run<'a> {
         self.end_later(slice.lane);
     }
 
-    /// What a lane works on ends in time, if nothing comes that it makes way for.
+    /// Schedules the end of the slice at work on a lane. The event is stale if the slice yields to another meanwhile.
     fn end_later(&mut self, lane: LaneId) {
         if let Some(Running { slice, from_ns, service_ns, .. }) = self.lanes.running(lane) {
             self.events.push(from_ns + service_ns, Event::SliceDone { lane, slice, service_ns });
         }
     }
 
-    /// The part of a time that lies before the last arrival, in seconds. In a closed loop the last one is not known before it has come.
+    /// Returns the part of a time before the last arrival, in seconds. The last arrival of a closed loop is not known
+    /// before it comes.
     fn counted_s(&self, from_ns: i64, to_ns: i64) -> f64 {
         let is_known =
             self.model.workload.senders().is_none() || self.tasks.arrived == self.model.arrivals.len();
@@ -584,11 +588,11 @@ impl<'a> Run<'a> {
         seconds((until_ns - from_ns).max(0))
     }
 
-    /// Counts the time that a lane worked on a slice.
+    /// Adds the time that a lane worked on a slice.
     fn account(&mut self, lane: LaneId, running: Running, at_ns: i64, is_lost: bool) {
         let Running { task, from_ns, is_shared, .. } = running;
         let passed_s = match &mut self.ticks {
-            // What a lane works beside ticks is counted as it works.
+            // Beside ticks, a slice's time is counted as the lane works.
             Some(ticks) => ticks.slice_s(lane),
             None => {
                 let passed_s = self.counted_s(from_ns, at_ns);
@@ -610,7 +614,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts what lanes are at when the run ends, and tasks that nothing will become of.
+    /// Counts the slices at work when the run ends, and the tasks that never end.
     fn close(&mut self, at_ns: i64) {
         for lane in 0..self.lanes.number() as LaneId {
             self.work(at_ns, lane);

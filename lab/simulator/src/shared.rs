@@ -5,8 +5,9 @@
 //!   one slice:          ▁▁▁▁▁▁▁▁███▁▁▁▁██████▁▁▁▁▁▁      1/11 otherwise. Whoever is alone has all of it.
 //! ```
 //!
-//! The parts are those of two threads that want one core: those of critical tasks have the priority of ticks, and others ten less, of which
-//! Linux makes a tenth. That slices on GPUs, which have a stream of less priority, get the same is assumed.
+//! The shares are those of two threads that compete for one core. Critical tasks have the priority of ticks. Other
+//! tasks have a nice value greater by ten, which gives them about a tenth of the weight on Linux. The model assumes the
+//! same shares for slices on GPUs, which run in a stream of lower priority.
 
 use std::collections::VecDeque;
 
@@ -16,20 +17,20 @@ use crate::faults::Slowness;
 
 /// Parts of a lane.
 const PARTS: i64 = 22;
-/// Those of a slice beside a batch.
+/// Parts of a slice beside a batch.
 const CRITICAL_PARTS: i64 = 11;
 const OTHER_PARTS: i64 = 2;
 
-/// What a lane does in order, beside its slice.
+/// An order of a lane; orders are done one after the other, beside its slice.
 #[derive(Clone, Debug)]
 pub(crate) enum Order {
-    /// A batch, with what is left of it in nanoseconds of the whole lane.
+    /// A batch, with its remaining time on the whole lane in nanoseconds.
     Batch { batch: i64, left_ns: i64 },
-    /// A group is given back once what was before is done.
+    /// A group to give back once earlier orders are done.
     GiveBack(Released),
 }
 
-/// What ends.
+/// The end of a batch or slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ends {
     /// The first batch.
@@ -43,34 +44,34 @@ pub(crate) enum Ends {
 struct Slice {
     left_ns: i64,
     parts: i64,
-    /// Lane time that it has had.
+    /// Lane time received so far, in nanoseconds.
     had_ns: i64,
 }
 
 /// Lane time that has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// In which there was a batch or a slice.
+    /// Time with a batch or a slice, in nanoseconds.
     pub(crate) busy_ns: i64,
-    /// Of it what the slice had.
+    /// The slice's part of it, in nanoseconds.
     pub(crate) slice_ns: i64,
 }
 
-/// What one lane is at.
+/// The state of one lane.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedLane {
     lane: LaneId,
     orders: VecDeque<Order>,
     slice: Option<Slice>,
-    /// A slice that yields to that one, which has passed it.
+    /// A slice that yields to `slice`.
     passed: Option<Slice>,
-    /// Up to when the lane has worked on them, from the begin of the run.
+    /// Time up to which the lane has worked, in nanoseconds from the begin of the run.
     at_ns: i64,
-    /// When the first batch began.
+    /// Time at which the first batch began.
     began_ns: i64,
-    /// Rises with each change: what was known of ends before holds no longer.
+    /// Increases with each change; ends scheduled under an older value are void.
     pub(crate) turn: u64,
-    /// Rises with each loss.
+    /// Increases with each loss.
     pub(crate) life: u64,
 }
 
@@ -88,7 +89,7 @@ impl SharedLane {
         }
     }
 
-    /// Parts of the lane that the slice has.
+    /// Returns the parts of the lane that the slice has.
     fn slice_parts(&self) -> i64 {
         match (&self.slice, self.orders.is_empty()) {
             (None, _) => 0,
@@ -115,7 +116,7 @@ impl SharedLane {
         Passed { busy_ns, slice_ns: busy_ns * parts / PARTS }
     }
 
-    /// What ends next, and when, if nothing else comes.
+    /// Returns the time and kind of the next end, if nothing else comes; `None` on an idle lane.
     pub(crate) fn next_end(&self, slowness: &Slowness) -> Option<(i64, Ends)> {
         let parts = self.slice_parts();
         let after = |left_ns: i64, parts: i64| {
@@ -130,7 +131,7 @@ impl SharedLane {
         batch.into_iter().chain(slice).min()
     }
 
-    /// A batch follows, or a group is to be given back. The lane has worked until now.
+    /// Appends an order. The lane must have worked until now.
     pub(crate) fn follow(&mut self, order: Order) {
         if self.orders.is_empty() {
             self.began_ns = self.at_ns;
@@ -138,26 +139,26 @@ impl SharedLane {
         self.orders.push_back(order);
     }
 
-    /// A slice begins. The lane has worked until now.
+    /// Begins a slice. The lane must have worked until now.
     pub(crate) fn begin_slice(&mut self, left_ns: i64, is_critical: bool) {
         let parts = if is_critical { CRITICAL_PARTS } else { OTHER_PARTS };
         self.passed = self.slice.replace(Slice { left_ns, parts, had_ns: 0 });
     }
 
-    /// The slice ends: what it had of the lane.
+    /// Ends the slice, and returns its lane time in nanoseconds.
     pub(crate) fn end_slice(&mut self) -> i64 {
         let passed = self.passed.take();
         std::mem::replace(&mut self.slice, passed).map_or(0, |slice| slice.had_ns)
     }
 
-    /// The first batch ends: its number, and the time since it began.
+    /// Ends the first batch, and returns its number and the time since it began.
     pub(crate) fn end_batch(&mut self) -> Option<(i64, i64)> {
         let Some(Order::Batch { batch, .. }) = self.orders.pop_front() else { return None };
         let began_ns = std::mem::replace(&mut self.began_ns, self.at_ns);
         Some((batch, self.at_ns - began_ns))
     }
 
-    /// Groups that the lane has come to in its order, and gives back.
+    /// Returns the groups to give back that stand before the first batch.
     pub(crate) fn given_back(&mut self) -> Vec<Released> {
         let mut groups = Vec::new();
         while let Some(Order::GiveBack(_)) = self.orders.front() {
@@ -168,7 +169,7 @@ impl SharedLane {
         groups
     }
 
-    /// The lane is lost with all that it has.
+    /// Loses the lane with all its orders and slices.
     pub(crate) fn lose(&mut self) {
         self.orders.clear();
         (self.slice, self.passed) = (None, None);
@@ -183,7 +184,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Lets a lane go on to the next end: when that is, and what ends.
+    /// Advances a lane to its next end, and returns its time, its kind, and the time taken.
     fn go_on(lane: &mut SharedLane, slowness: &Slowness) -> (i64, Ends, i64) {
         let (at_ns, ends) = lane.next_end(slowness).expect("something is under way");
         lane.work(at_ns, slowness);
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn a_slice_has_a_part_of_the_lane_beside_batches_and_all_of_it_alone() {
         let slowness = Slowness::new(&Fleet::volta_turing_radeon());
-        // A batch of 11 ms beside a slice of 6 ms: a critical one has half of the lane, another one an eleventh.
+        // A batch of 11 ms beside a slice of 6 ms: a critical slice has half of the lane, another one an eleventh.
         for (is_critical, ends) in [
             (true, [(12 * MS, Ends::Slice, 6 * MS), (17 * MS, Ends::Batch, 17 * MS)]),
             (false, [(12_100_000, Ends::Batch, 12_100_000), (17 * MS, Ends::Slice, 6 * MS)]),

@@ -1,7 +1,7 @@
-//! Ticks of a workload: how many rows come for which groups of symbols in each interval.
+//! Ticks of a workload: the rows that come for each group of symbols in each interval.
 //!
-//! Symbols have shares of the ticks by Zipf's law, and a symbol's name says its partition and its group, as in production. Which symbol a tick is of
-//! is drawn by its number, so that all policies meet the same rows.
+//! Symbols have shares of the ticks by Zipf's law, and a symbol's name gives its partition and group, as in production.
+//! A tick's symbol is drawn by the tick's number, so that all policies meet the same rows.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -9,33 +9,33 @@ use crate::draws::Draws;
 use crate::workload::Diurnal;
 
 const NS_PER_S: f64 = 1e9;
-/// Seed of the hash that names a symbol's partition, so that it tells nothing of its group.
+/// Seed of the hash that gives a symbol's partition, which makes it independent of the group.
 const PARTITION_SEED: u64 = 1;
-/// Binary digits of the fraction of an exponent that count.
+/// Binary digits of an exponent's fraction that are used.
 const FRACTION_BITS: u32 = 32;
 
-/// How fast a lane does ticks.
+/// Speed of a lane at ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TickSpeed {
-    /// Rows in a second.
+    /// Rows per second.
     pub rows_per_s: f64,
-    /// Time that a batch takes beside its rows, in nanoseconds.
+    /// Time that a batch takes in addition to its rows, in nanoseconds.
     pub batch_overhead_ns: i64,
 }
 
 impl TickSpeed {
-    /// What a batch of so many rows takes, in nanoseconds.
+    /// Returns the time of a batch of `rows` rows, in nanoseconds.
     pub fn batch_ns(self, rows: i64) -> i64 {
         self.batch_overhead_ns + ((rows as f64 / self.rows_per_s * NS_PER_S) as i64).max(1)
     }
 }
 
-/// Times in which more ticks come.
+/// Bursts of ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surges {
     /// Share of the time that is in bursts; below 1.
     pub share: f64,
-    /// The rate in a burst, by the mean rate; times the share it is at most 1.
+    /// Rate in a burst, relative to the mean rate; times the share at most 1.
     pub factor: f64,
     /// Mean length of a burst, exponentially distributed, in seconds.
     pub mean_s: f64,
@@ -44,7 +44,7 @@ pub struct Surges {
 /// How the rate of ticks changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// It does not.
+    /// It is constant.
     Constant,
     /// Bursts come at random.
     Bursty(Surges),
@@ -55,24 +55,25 @@ pub enum Pace {
 /// Ticks that come beside tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ticks {
-    /// Ticks in a second, in the mean.
+    /// Mean number of ticks per second.
     pub rate: f64,
     /// How the rate changes.
     pub pace: Pace,
     /// Number of symbols.
     pub symbols: usize,
-    /// Exponent of Zipf's law: the `n`th symbol has ticks in proportion to `n` to the power of minus this; 0: all alike.
+    /// Exponent of Zipf's law: the `n`th symbol's share is proportional to `n` to the power of minus this; 0: equal
+    /// shares.
     pub skew: f64,
-    /// Partitions of the source.
+    /// Number of partitions of the source.
     pub partitions: usize,
-    /// Groups of a partition.
+    /// Number of groups of a partition.
     pub groups: usize,
-    /// Time between two looks at the source: what came meanwhile arrives together, in nanoseconds.
+    /// Interval between polls of the source, in nanoseconds; ticks of an interval arrive together.
     pub interval_ns: i64,
 }
 
 impl Ticks {
-    /// Share of each group in the ticks, those of a partition side by side.
+    /// Returns the share of each group in the ticks, with the groups of a partition side by side.
     pub fn shares(&self) -> Vec<f64> {
         let mut shares = vec![0.0; self.partitions * self.groups];
         for symbol in 1..=self.symbols {
@@ -88,7 +89,7 @@ impl Ticks {
     }
 }
 
-/// A power by products and square roots alone, which are the same everywhere.
+/// Returns a power by products and square roots alone, which give the same bits on every machine.
 fn power(base: f64, exponent: f64) -> f64 {
     let whole = exponent.floor();
     let mut product = (0..whole as u32).fold(1.0, |product, _| product * base);
@@ -102,19 +103,19 @@ fn power(base: f64, exponent: f64) -> f64 {
     product
 }
 
-/// Where ticks come from in a run.
+/// The source of ticks of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Source<'a> {
     ticks: &'a Ticks,
-    /// Shares of groups, each with those before.
+    /// Cumulative shares of the groups.
     shares: Vec<f64>,
     symbols: Draws,
     lengths: Draws,
-    /// Ticks that are drawn.
+    /// Number of ticks drawn.
     drawn: u64,
-    /// The part of a tick that has come.
+    /// Fraction of the next tick that is due.
     due: f64,
-    /// Number of the span, where bursts (those with odd numbers) and the times between take turns, and when it ends.
+    /// Number of the present span, and its end. Bursts have odd numbers, and the spans between them even ones.
     span: u64,
     span_end_s: f64,
 }
@@ -140,7 +141,8 @@ impl<'a> Source<'a> {
         source
     }
 
-    /// Rows of each group in the interval that begins at a time from the begin of the run, those of a partition side by side. Intervals follow each other.
+    /// Returns the rows of each group in the interval that begins at `from_ns`, with the groups of a partition side by
+    /// side. Calls are for consecutive intervals.
     pub(crate) fn next(&mut self, from_ns: i64) -> Vec<i64> {
         let rate = self.ticks.rate * self.pace(from_ns as f64 / NS_PER_S);
         self.due += rate * self.ticks.interval_ns as f64 / NS_PER_S;
@@ -151,13 +153,13 @@ impl<'a> Source<'a> {
             let draw = self.symbols.uniform(self.drawn);
             self.drawn += 1;
             let group = self.shares.partition_point(|share| *share <= draw);
-            // Rounding may leave the last share a little below 1.
+            // Rounding may leave the last cumulative share a little below 1.
             rows[group.min(self.shares.len() - 1)] += 1;
         }
         rows
     }
 
-    /// The rate at a time, by the mean rate.
+    /// Returns the rate at a time, relative to the mean rate.
     fn pace(&mut self, at_s: f64) -> f64 {
         match self.ticks.pace {
             Pace::Constant => 1.0,
@@ -178,7 +180,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Length of the present span, in seconds.
+    /// Returns the length of the present span, in seconds.
     fn span_s(&self) -> f64 {
         let Pace::Bursty(Surges { share, mean_s, .. }) = self.ticks.pace else { return 0.0 };
         let mean_s = if self.span % 2 == 1 { mean_s } else { mean_s * (1.0 - share) / share };
@@ -202,7 +204,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Rows of each group, and ticks of each interval, in so many seconds.
+    /// Returns the rows of each group, and the ticks of each interval, over `seconds`.
     fn come(ticks: &Ticks, seconds: i64) -> (Vec<i64>, Vec<i64>) {
         let (mut source, mut groups, mut intervals) =
             (Source::new(ticks, 3), vec![0; ticks.partitions * ticks.groups], Vec::new());
@@ -252,7 +254,7 @@ pub(crate) mod tests {
         let (_, intervals) = come(&Ticks { pace: Pace::Bursty(surges), ..ticks() }, 200);
         let in_bursts = intervals.iter().filter(|rows| **rows == 100).count() as f64 / 200_000.0;
         let mean = intervals.iter().sum::<i64>() as f64 / 200_000.0;
-        // 400 bursts in the mean, and as many times between: a share within five standard deviations.
+        // About 400 bursts, and as many spans between: the share is within five standard deviations.
         assert!((in_bursts - 0.1).abs() < 0.035, "{in_bursts} of the time");
         assert!((mean / 20.0 - 1.0).abs() < 0.15, "{mean} ticks in an interval");
     }

@@ -1,4 +1,4 @@
-//! Workloads: which tasks arrive when.
+//! Workloads: the tasks that arrive, and when.
 
 use warptape_events::journal::TaskClass;
 
@@ -9,15 +9,15 @@ use crate::ticks::Ticks;
 /// A kind of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskKind {
-    /// What it is called; the scheduler's rate key.
+    /// Its name, which is the scheduler's rate key.
     pub name: String,
     /// Its share of the work; shares add up to 1.
     pub share: f64,
     /// Mean size of a task, in seconds of a lane of the reference class.
     pub mean_s: f64,
-    /// How sizes are distributed.
+    /// Distribution of sizes.
     pub sizes: Sizes,
-    /// Whether lanes may share a task; otherwise one lane does all of it.
+    /// True if lanes may share a task; otherwise one lane does all of it.
     pub divisible: bool,
     /// Its class.
     pub class: TaskClass,
@@ -26,13 +26,13 @@ pub struct TaskKind {
 /// Distribution of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// Exponential.
+    /// Exponential, with the kind's mean.
     Exponential,
-    /// All of them the mean.
+    /// The kind's mean, always.
     Fixed,
 }
 
-/// Who sends tasks.
+/// A sender of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tenant {
     /// Its name.
@@ -43,34 +43,34 @@ pub struct Tenant {
     pub share: f64,
 }
 
-/// Times between arrivals that are not exponential: with a probability they are shorter, otherwise longer, so that tasks come in bursts.
+/// Times between arrivals that are shorter with some probability and otherwise longer, so that tasks come in bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
     /// Probability that a task follows the last one closely.
     pub probability: f64,
-    /// Mean time to a task that does, as a share of the mean time between tasks; below 1.
+    /// Mean time to such a task, as a share of the mean time between tasks; below 1.
     pub spacing: f64,
 }
 
-/// Rates that change in the course of a period: above the mean in its first half, and as far below in its second.
+/// Rates that change over a period: above the mean in its first half, and as far below in its second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diurnal {
     /// The period, in seconds.
     pub period_s: f64,
-    /// By how much of the mean the rate is above it; below 1.
+    /// Deviation of the rate from the mean, as a share of the mean; below 1.
     pub swing: f64,
 }
 
-/// A closed loop: whoever has sent a task waits until it is done, thinks, and sends the next one.
+/// A closed loop: each sender waits until its task is done, thinks, and sends the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Closed {
-    /// How many there are.
+    /// Number of senders.
     pub senders: usize,
-    /// Mean time that one thinks, exponentially distributed; 0: all of them always wait for a task.
+    /// Mean think time, exponentially distributed, in seconds; 0: every sender always waits for a task.
     pub think_s: f64,
 }
 
-/// When tasks arrive.
+/// The process by which tasks arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Process {
     /// Times between tasks are exponential.
@@ -81,43 +81,44 @@ pub enum Process {
     Diurnal(Diurnal),
     /// A task comes when another one is done.
     Closed(Closed),
-    /// Tasks of a recording, by their times.
+    /// Tasks of a recording, at their times.
     Recorded(Vec<Arrival>),
 }
 
-/// What arrives.
+/// The tasks and ticks that arrive in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Kinds of tasks.
     pub kinds: Vec<TaskKind>,
-    /// Who sends them.
+    /// Senders of tasks.
     pub tenants: Vec<Tenant>,
-    /// Work that arrives, as a share of what the fleet can do of this mix; where tasks come at random.
+    /// Work that arrives, as a share of the fleet's capacity for this mix; used if tasks come at random.
     pub load: f64,
-    /// Tasks of a run.
+    /// Number of tasks of a run.
     pub tasks: usize,
-    /// When they come.
+    /// The process by which they arrive.
     pub process: Process,
-    /// Time from a task's arrival to its deadline, in multiples of the mean size of its kind, and with it a second of room for the largest; none: no deadlines.
+    /// Time from a task's arrival to its deadline less one second, in multiples of its kind's mean size; `None`: no
+    /// deadlines.
     pub deadline_factor: Option<f64>,
-    /// Units that a second of the reference class is divided into.
+    /// Number of units in a second of the reference class.
     pub units_per_s: f64,
-    /// Ticks that come beside tasks, until the last task has come. Baselines know none, and run without.
+    /// Ticks that come beside tasks until the last task has come; `None`: tasks alone. Baselines ignore them.
     pub ticks: Option<Ticks>,
 }
 
-/// One task as it arrives.
+/// A task's arrival.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
     /// Time from the begin of the run, in nanoseconds.
     pub at_ns: i64,
-    /// Kind, by its index.
+    /// Index of the kind.
     pub kind: usize,
     /// Its class.
     pub class: TaskClass,
-    /// Tenant, by its index.
+    /// Index of the tenant.
     pub tenant: usize,
-    /// Units of work, one at least.
+    /// Units of work; at least one.
     pub units: i64,
     /// Deadline, in nanoseconds from the begin of the run.
     pub deadline_ns: Option<i64>,
@@ -126,8 +127,8 @@ pub struct Arrival {
 const NS_PER_S: f64 = 1e9;
 
 impl Workload {
-    /// The published experiment's three kinds in equal shares of the work, one tenant, Poisson arrivals; tasks take a fifth of a second on
-    /// Volta in the mean.
+    /// Returns the published experiment's three kinds in equal shares of the work, with one tenant and Poisson
+    /// arrivals. A task takes a fifth of a second on Volta on average.
     pub fn three_kinds(load: f64, tasks: usize) -> Self {
         let kind = |name: &str| TaskKind {
             name: name.to_owned(),
@@ -149,23 +150,25 @@ impl Workload {
         }
     }
 
-    /// The share of each kind in the work.
+    /// Returns the share of each kind in the work.
     pub fn mix(&self) -> Vec<f64> {
         self.kinds.iter().map(|kind| kind.share).collect()
     }
 
-    /// Tasks in a second.
+    /// Returns the tasks per second.
     pub fn rate(&self, fleet: &Fleet) -> f64 {
         let work_per_s = self.load * fleet.capacity(&self.mix());
         work_per_s * self.tasks_by_work()
     }
 
-    /// Tasks in a second of the reference class's work: a kind's share of tasks is its share of work by the size of its tasks.
+    /// Returns the tasks in a second of the reference class's work. A kind's share of the tasks is its share of the
+    /// work divided by its mean size.
     pub(crate) fn tasks_by_work(&self) -> f64 {
         self.kinds.iter().map(|kind| kind.share / kind.mean_s).sum()
     }
 
-    /// All arrivals of a run. In a closed loop those that are there at first have times, and all others the time 0.
+    /// Returns all arrivals of a run. In a closed loop the first task of each sender has its time, and all others have
+    /// 0.
     pub fn arrivals(&self, fleet: &Fleet, seed: u64) -> Vec<Arrival> {
         let rate = match &self.process {
             Process::Recorded(arrivals) => return arrivals.clone(),
@@ -214,7 +217,7 @@ impl Workload {
         (0..self.tasks as u64).map(arrival).collect()
     }
 
-    /// How long the sender of a task thinks before it sends it, in seconds.
+    /// Returns the think time before a task is sent, in seconds.
     pub(crate) fn think_s(&self, seed: u64, task: u64) -> f64 {
         match self.process {
             Process::Closed(Closed { think_s, .. }) => think_s * Draws::new(seed, "think").exponential(task),
@@ -222,7 +225,7 @@ impl Workload {
         }
     }
 
-    /// Senders of a closed loop; none where tasks come by themselves.
+    /// Returns the number of senders of a closed loop; `None` for other processes.
     pub(crate) fn senders(&self) -> Option<usize> {
         match self.process {
             Process::Closed(Closed { senders, .. }) => Some(senders),
@@ -232,7 +235,7 @@ impl Workload {
 }
 
 impl Diurnal {
-    /// When it is that as much has come as comes in so long at the mean rate.
+    /// Returns the time at which as many tasks have come as come in `mean_s` at the mean rate, in seconds.
     fn time_s(self, mean_s: f64) -> f64 {
         let Self { period_s, swing } = self;
         let periods = (mean_s / period_s).floor();
@@ -245,7 +248,7 @@ impl Diurnal {
     }
 }
 
-/// The index that a uniform draw falls to, of shares that may add up to anything.
+/// Returns the index at which a uniform draw falls, in proportion to shares that may have any sum.
 fn choose(shares: &[f64], draw: f64) -> usize {
     let mut left = draw * shares.iter().sum::<f64>();
     let found = shares.iter().position(|share| {

@@ -1,24 +1,24 @@
-//! Transitions that are learnt from.
+//! Transitions to learn from.
 
 use crate::model::{Method, State};
 use crate::numbers::Numbers;
 
-/// What followed a choice.
+/// A choice and its consequence.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Transition {
     pub(crate) state: State,
     pub(crate) lane: usize,
     pub(crate) reward: f32,
-    /// The state when the next task arrived.
+    /// The state at the next task's arrival.
     pub(crate) next: State,
 }
 
-/// The newest transitions, of so many at most.
+/// The newest transitions, at most `most` of them.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     most: usize,
     transitions: Vec<Transition>,
-    /// Where the next one goes.
+    /// Index of the next transition to replace.
     at: usize,
 }
 
@@ -40,7 +40,7 @@ impl Buffer {
         self.at = (self.at + 1) % self.most;
     }
 
-    /// A batch: drawn of all, or, as published, of the newest.
+    /// Draws a batch from all transitions, or, as published, from the newest.
     pub(crate) fn sample(
         &self,
         kind: Method,

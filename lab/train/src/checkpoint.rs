@@ -1,5 +1,5 @@
-//! The file that training goes on from: weights, moments of the optimiser, how far it is, the validations, and the best network. The replay buffer is not in it: it is
-//! filled anew before learning goes on.
+//! The checkpoint's file: weights, moments of the optimiser, progress, validations, and the best network. It omits the
+//! replay buffer, which is refilled before learning resumes.
 //!
 //! ```text
 //!   "WTTC"  version 2  kind  seed  what is trained on, as a hash  episodes  updates  powers of β  tensors…  validations…  best network
@@ -19,7 +19,7 @@ use crate::train::Validation;
 
 const MAGIC: &[u8; 5] = b"WTTC\x02";
 
-/// What training goes on from.
+/// The state from which training resumes.
 pub(crate) struct Checkpoint {
     pub(crate) episodes: u64,
     pub(crate) target: Layers,
@@ -56,13 +56,13 @@ pub(crate) fn write(
         bytes.extend(ratio.to_le_bytes());
     }
     bytes.extend(checkpoint.best.to_bytes());
-    // Whoever is stopped while it writes leaves the file of before.
+    // Renaming keeps the previous file intact if the process is stopped while it writes.
     let new = path.with_extension("new");
     let failed = |error| TrainError::File { path: path.to_owned(), error };
     fs::write(&new, bytes).and_then(|()| fs::rename(&new, path)).map_err(failed)
 }
 
-/// Longest checkpoint: more than any network and its optimiser take.
+/// Longest checkpoint, above the size of any network and its optimiser.
 const BYTES_MAX: u64 = 4 << 30;
 
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {

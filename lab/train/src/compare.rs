@@ -1,4 +1,4 @@
-//! A learned policy against rules on scenes that it has not seen.
+//! A learned policy compared with rules, on scenes that it has not seen.
 
 use warptape_network::Network;
 use warptape_simulator::{Interval, Options, interval};
@@ -6,9 +6,10 @@ use warptape_simulator::{Interval, Options, interval};
 use crate::episode::{Greedy, options, run};
 use crate::scenes::{LOAD, Scene};
 
-/// Rules that learned policies are held against. `fair` is the dynamic split: a free lane takes of whatever task is first.
+/// Rules that learned policies are compared with. `fair` is the dynamic split: a free lane takes a slice of the first
+/// task.
 pub const RULES: [&str; 3] = ["fair", "lp-price", "earliest-completion"];
-/// Seeds from this one on are for comparisons alone.
+/// First seed of comparisons; no other run has these seeds.
 const SEED: u64 = 1 << 40;
 
 /// A learned policy and a rule on one scene.
@@ -20,13 +21,14 @@ pub struct Comparison {
     pub rule: &'static str,
     /// Mean completion time of the learned policy, in seconds.
     pub learned_s: Interval,
-    /// That of the rule.
+    /// Mean completion time of the rule, in seconds.
     pub rule_s: Interval,
-    /// The one by the other, paired by seed.
+    /// Ratio of the learned policy's time to the rule's, paired by seed.
     pub ratio: Interval,
 }
 
-/// Runs a number of seeds of what is named, in whatever order, and gives what came of them in the order of their seeds.
+/// Runs a function over several seeds, in any order, and returns the results in the order of the seeds. Its first
+/// argument names the work.
 pub type OverSeeds<'a> = &'a mut dyn FnMut(&str, &(dyn Fn(u64) -> f64 + Sync)) -> Vec<f64>;
 
 /// Compares a network with each rule on each scene, on the same arrivals.
@@ -53,7 +55,7 @@ pub fn compare(network: &Network, scenes: &[Scene], over_seeds: OverSeeds<'_>) -
     comparisons
 }
 
-/// The comparisons as a table.
+/// Returns the comparisons as a table.
 pub fn table(comparisons: &[Comparison]) -> String {
     let mut text = format!(
         "| held-out arrivals, load {LOAD} | learned | rule | its mean | learned by rule | |\n|---|---|---|---|---|---|\n"

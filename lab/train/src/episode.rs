@@ -9,15 +9,16 @@ use crate::numbers::Numbers;
 use crate::scenes::Scene;
 
 const NS_PER_S: f64 = 1e9;
-/// Rewards are in so many mean sizes of tasks.
+/// Unit of rewards, in mean sizes of tasks.
 const REWARD_SIZES: f64 = 10.0;
 
-/// Options of a run whose lanes a pilot chooses. Of the policies that push, the scheduler counts how busy lanes are under this one, as it does for learned policies.
+/// Returns the options of a run with a pilot. Only this pushing policy has the scheduler measure how busy lanes are, as
+/// it does for learned policies.
 pub(crate) fn options() -> Options {
     Options { policy: "score-utilization".to_owned(), slice_ns: 4_000_000, ..Options::default() }
 }
 
-/// A network that chooses, and nothing else: what production would do.
+/// A network that always chooses its best lane, as in production.
 #[derive(Clone, Debug)]
 pub struct Greedy<'a> {
     /// The network.
@@ -30,17 +31,17 @@ impl Pilot for Greedy<'_> {
     }
 }
 
-/// A choice, and what became of the task.
+/// A choice, and the end of its task.
 struct Choice {
     at_ns: i64,
     state: State,
     lane: usize,
-    /// Share of lanes that had nothing to do once the task had its lane.
+    /// Share of the lanes that were idle once the task had its lane.
     idle: f64,
     done_ns: Option<i64>,
 }
 
-/// Chooses the network's lane, or with a probability one that is drawn, and keeps what it saw.
+/// Chooses the network's lane, or with probability `epsilon` a random one, and records states and choices.
 pub(crate) struct Explorer<'a> {
     pub(crate) kind: Method,
     pub(crate) network: &'a Network,
@@ -77,7 +78,8 @@ impl<'a> Explorer<'a> {
         Self { kind, network, epsilon, numbers, choices: Vec::new() }
     }
 
-    /// Transitions between one arrival and the next, of tasks of a mean size. The reward is −(completion time + λ × time for which lanes were idle until then, by lane).
+    /// Returns the transitions from each arrival to the next. The reward is −(completion time + λ × idle share of lanes
+    /// × time to the next arrival), scaled by the mean size of tasks.
     pub(crate) fn transitions(self, lambda: f64, mean_s: f64) -> Vec<Transition> {
         let mut choices = self.choices.into_iter().flatten().peekable();
         let mut transitions = Vec::new();

@@ -1,10 +1,10 @@
-//! Why nothing was trained.
+//! Errors of training.
 
 use std::path::PathBuf;
 
 use warptape_network::NetworkError;
 
-/// Why nothing was trained.
+/// An error of training.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// An option is out of range.
@@ -12,9 +12,9 @@ pub enum TrainError {
     Option {
         /// The option.
         name: &'static str,
-        /// What it is.
+        /// The value found.
         found: String,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
     /// The fleet has too few or too many lanes.
@@ -22,22 +22,22 @@ pub enum TrainError {
         "the fleet has {lanes} lanes, and networks are trained for 2 to 64: with one lane there is nothing to choose"
     )]
     Lanes {
-        /// The number.
+        /// Number of lanes.
         lanes: usize,
     },
-    /// Arrivals are not drawn.
+    /// The workload's arrivals are not random.
     #[error(
         "arrivals of a training are drawn anew for each episode, and those of recordings and closed loops are not: give a workload with Poisson, bursty or \
          diurnal arrivals"
     )]
     Arrivals,
-    /// There is a checkpoint already.
+    /// A checkpoint exists already.
     #[error("{path} is of a training that was begun: go on with it (--resume), or remove it")]
     Begun {
         /// The file.
         path: PathBuf,
     },
-    /// There is no checkpoint to go on from.
+    /// The checkpoint to resume from does not exist.
     #[error("there is no {path} to go on from: begin without --resume")]
     NotBegun {
         /// The file.
@@ -48,7 +48,7 @@ pub enum TrainError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// A file is no checkpoint of this training.
@@ -58,10 +58,10 @@ pub enum TrainError {
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         why: &'static str,
     },
-    /// What was learnt does not fit a network.
+    /// The trained weights do not fit a network.
     #[error("what was learnt does not fit an integer network: {0}")]
     Network(#[from] NetworkError),
     /// Arithmetic on tensors failed, which is a defect of this crate.

@@ -7,8 +7,8 @@
 //!                        └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! It owns what learning needs (floats, tensors, gradients); the scheduler never depends on it. What acts in episodes is the integer network, by the code
-//! and on the features of production, so that what is learnt from is what will run.
+//! The crate owns the means of learning: floats, tensors and gradients. The scheduler never depends on it. Integer
+//! networks act in episodes, with production's code and features, so training meets the behaviour that will run.
 
 mod adam;
 mod buffer;

@@ -1,4 +1,4 @@
-//! The float networks, of the shapes that the integer networks have.
+//! The float networks, with the shapes of the integer networks.
 
 use candle_core::{D, Device, Result, Tensor, Var};
 use warptape_network::{
@@ -14,26 +14,26 @@ const CONTEXT: usize = 16;
 const CHANNELS: usize = 8;
 const HIDDEN: usize = 64;
 const WEIGHTS: u64 = 2;
-/// Added to the value of a lane that may not be chosen, so that it is never the greatest.
+/// Added to the value of an excluded lane, so that it is never the greatest.
 const EXCLUDED: f64 = -1e9;
 
-/// Which network is trained, and how.
+/// Kind of network and training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// As published: one output for each lane, learning from the newest transitions, without masks and without a target network.
+    /// As published: one output per lane, the newest transitions, no masks, and no target network.
     Paper,
-    /// Features of each lane, masks, dueling, double DQN with a target network, learning from a replay buffer.
+    /// Features of each lane, masks, dueling, and double DQN with a target network and a replay buffer.
     Improved,
 }
 
-/// What a network was asked, as integers; the float network divides them by [`ONE`].
+/// The input of a network as integers; the float network divides them by [`ONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    /// By lane: what the first layer sees of it.
+    /// Inputs of the first layer, by lane.
     lanes: Vec<i16>,
-    /// What comes in behind the first layer.
+    /// Inputs that join behind the first layer.
     beside: Vec<i16>,
-    /// Lanes that may be chosen, a bit each.
+    /// Lanes that may be chosen, one bit each.
     able: u64,
 }
 
@@ -68,20 +68,20 @@ impl State {
     }
 }
 
-/// Weights (outputs × inputs) and biases of each layer, in the order of the integer network's.
+/// Weights (outputs × inputs) and biases of each layer, in the integer network's order.
 pub(crate) type Layers = Vec<(Tensor, Tensor)>;
 
-/// The variables that are learnt.
+/// The trained variables.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) kind: Method,
-    /// Lanes of the fleet.
+    /// Number of the fleet's lanes.
     pub(crate) lanes: usize,
     pub(crate) vars: Vec<Var>,
 }
 
 impl Model {
-    /// Weights are drawn, uniform with the variance of 2 by the number of inputs; biases are 0.
+    /// Returns a model with random weights, uniform with a variance of 2 ÷ the number of inputs, and biases of 0.
     pub(crate) fn new(kind: Method, lanes: usize, seed: u64) -> Result<Self> {
         let mut numbers = Numbers::new(seed, WEIGHTS, 0);
         let mut vars = Vec::new();
@@ -101,7 +101,7 @@ impl Model {
         self.vars.chunks_exact(2).map(pair).collect()
     }
 
-    /// A copy that does not change when the variables do.
+    /// Returns a copy that later changes of the variables do not affect.
     pub(crate) fn frozen(&self) -> Result<Layers> {
         let pair =
             |pair: &[Var]| Ok((pair[0].as_tensor().copy()?.detach(), pair[1].as_tensor().copy()?.detach()));
@@ -128,7 +128,7 @@ pub(crate) fn shapes(kind: Method, lanes: usize) -> Vec<(usize, usize)> {
 
 /// States as tensors.
 pub(crate) struct Batch {
-    /// Numbers of states, and of lanes of each.
+    /// Number of states, and number of lanes of each.
     size: (usize, usize),
     lanes: Tensor,
     beside: Tensor,
@@ -137,7 +137,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// States of so many lanes each.
+    /// Returns a batch of states with `of` lanes each.
     pub(crate) fn new<'a>(of: usize, states: impl Iterator<Item = &'a State> + Clone) -> Result<Self> {
         let floats = |values: &[i16]| -> Vec<f32> {
             values.iter().map(|value| f32::from(*value) / ONE as f32).collect()
@@ -158,7 +158,7 @@ impl Batch {
         })
     }
 
-    /// Values of all lanes, by state and lane.
+    /// Returns the values of all lanes, by state and lane.
     pub(crate) fn values(&self, kind: Method, layers: &Layers) -> Result<Tensor> {
         let dense = |layer: usize, inputs: &Tensor| {
             let (weights, biases) = &layers[layer];
@@ -182,13 +182,13 @@ impl Batch {
         advantages.broadcast_add(&(value - common)?)
     }
 
-    /// Likewise, so that lanes that may not be chosen are never the greatest.
+    /// Returns the values with those of excluded lanes lowered, so that they are never the greatest.
     pub(crate) fn masked(&self, values: &Tensor) -> Result<Tensor> {
         values + self.mask.affine(-EXCLUDED, EXCLUDED)?
     }
 }
 
-/// The greatest of each row.
+/// Returns the index of the greatest value of each row.
 pub(crate) fn greatest(values: &Tensor) -> Result<Tensor> {
     values.argmax_keepdim(D::Minus1)
 }

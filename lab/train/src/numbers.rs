@@ -1,4 +1,4 @@
-//! Pseudorandom numbers from a seed: SplitMix64. Nothing else in this crate is random.
+//! Pseudorandom numbers from a seed by SplitMix64, the only randomness of this crate.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
@@ -6,7 +6,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// A stream of its own for each purpose and counter.
+    /// Returns an independent stream for each purpose and counter.
     pub(crate) fn new(seed: u64, purpose: u64, counter: u64) -> Self {
         let mut numbers = Self { state: seed };
         for word in [purpose, counter] {
@@ -22,7 +22,7 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// Uniform in [0, 1).
+    /// Returns a uniform number in [0, 1).
     pub(crate) fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -1,4 +1,4 @@
-//! The integer network of what was learnt.
+//! The integer network made from a trained float network.
 
 use candle_core::{Result as TensorResult, Tensor};
 use warptape_network::{Architecture, Improved, Layer, Network, ONE, Paper, SHIFT_MAX, WeightsRow};
@@ -6,17 +6,17 @@ use warptape_network::{Architecture, Improved, Layer, Network, ONE, Paper, SHIFT
 use crate::error::TrainError;
 use crate::model::{Layers, Method};
 
-/// Biases within this leave room for the weights' sum.
+/// Greatest bias that leaves room for the weights' sum.
 const BIAS_MAX: f64 = (1u32 << 29) as f64;
 
-/// The row whose shift is the largest under which its weights fit 8 bits, and its bias 30.
+/// Returns a row with the largest shift under which its weights fit in 8 bits, and its bias in 30.
 fn row(weights: &[f32], bias: f32) -> WeightsRow {
     let most = weights.iter().fold(0f32, |most, weight| most.max(weight.abs()));
     let scaled = |value: f32, shift: u8| f64::from(value) * f64::from(1u32 << shift);
     let fits =
         |shift: &u8| scaled(most, *shift) <= 127.0 && scaled(bias.abs(), *shift) * f64::from(ONE) <= BIAS_MAX;
     let shift = (0..=SHIFT_MAX).rev().find(fits).unwrap_or(0);
-    // What is too large for any shift ends at the bounds.
+    // Values too large for any shift are clamped to the bounds.
     let weights = weights.iter().map(|weight| scaled(*weight, shift).round().clamp(-127.0, 127.0) as i8);
     let bias = (scaled(bias, shift) * f64::from(ONE)).round().clamp(-BIAS_MAX, BIAS_MAX) as i32;
     WeightsRow { bias, shift, weights: weights.collect() }

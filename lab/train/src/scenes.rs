@@ -1,4 +1,4 @@
-//! Fleets and arrivals: those that are drawn to learn from, those that networks are chosen by, and those that are held out for comparisons.
+//! Fleets and arrivals: random ones for training, fixed ones for validation, and held-out ones for comparisons.
 
 use std::ops::RangeInclusive;
 
@@ -7,33 +7,33 @@ use warptape_simulator::{Burst, Failure, Fleet, Outage, Process, Throttling, Wor
 use crate::error::TrainError;
 use crate::numbers::Numbers;
 
-/// Fleets that can be learnt for. With one lane there is nothing to choose; states name lanes by the bits of a word.
+/// Number of lanes that training supports. One lane leaves no choice, and states have one bit per lane in a word.
 pub const LANES: RangeInclusive<usize> = 2..=64;
 /// Load of scenes for comparisons.
 pub const LOAD: f64 = 0.85;
 const BURSTY: Process = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
 const OTHER_BURSTS: Process = Process::Bursty(Burst { probability: 0.9, spacing: 0.05 });
 const DRAWN: u64 = 1;
-/// When a lane is lost or throttled in comparisons, as a share of the time in which tasks arrive, and how fast it is then.
+/// Time of a lane's loss or throttling in comparisons, as a share of the time of arrivals, and its speed from then on.
 const FAULT_AT: f64 = 0.2;
 const THROTTLED: f64 = 0.4;
 
-/// A fleet and what arrives.
+/// A fleet and its workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The fleet.
     pub fleet: Fleet,
-    /// What arrives.
+    /// The workload.
     pub workload: Workload,
 }
 
 impl Scene {
-    /// The fleet and the workload that all scenes of a training are made of.
+    /// Returns the fleet and the workload from which all scenes of a training are made.
     ///
     /// # Errors
-    /// If the fleet has too few or too many lanes, or arrivals cannot be drawn.
+    /// If the fleet has too few or too many lanes, or the arrivals are not random.
     pub fn given(fleet: Fleet, workload: Workload) -> Result<Self, TrainError> {
         let lanes = fleet.lanes();
         if !LANES.contains(&lanes) {
@@ -45,19 +45,19 @@ impl Scene {
         Ok(Self { name: "as given".to_owned(), fleet, workload })
     }
 
-    /// A scene of whole tasks, which lanes may not share.
+    /// Returns a scene of indivisible tasks.
     fn of(&self, name: &str, load: f64, process: Process, tasks: usize) -> Self {
         let mut workload = Workload { load, process, tasks, ..self.workload.clone() };
         workload.kinds.iter_mut().for_each(|kind| kind.divisible = false);
         Self { name: name.to_owned(), fleet: self.fleet.clone(), workload }
     }
 
-    /// The time in which tasks arrive, in seconds.
+    /// Returns the expected time of all arrivals, in seconds.
     fn span_s(&self) -> f64 {
         self.workload.tasks as f64 / self.workload.rate(&self.fleet)
     }
 
-    /// Mean size of tasks on the reference class, in seconds.
+    /// Returns the mean size of tasks on the reference class, in seconds.
     pub(crate) fn mean_s(&self) -> f64 {
         let kinds = &self.workload.kinds;
         let work: f64 = kinds.iter().map(|kind| kind.share).sum();
@@ -76,19 +76,19 @@ impl Scene {
         self
     }
 
-    /// Whether faults may be added: the fleet has none of its own.
+    /// True if the fleet has no faults of its own, so that some may be added.
     fn is_sound(&self) -> bool {
         self.fleet.failures.is_empty() && self.fleet.throttling.is_empty()
     }
 
-    /// The arrivals as given, and others beside them.
+    /// Returns the given process of arrivals and another one.
     fn processes(&self) -> [Process; 2] {
         let other = if self.workload.process == Process::Poisson { BURSTY } else { Process::Poisson };
         [self.workload.process.clone(), other]
     }
 }
 
-/// The scene of an episode: its load, bursts, speeds and faults are drawn.
+/// Returns the scene of an episode, with random load, process of arrivals, speeds and faults.
 pub(crate) fn drawn(given: &Scene, seed: u64, episode: u64, tasks: usize) -> Scene {
     let mut numbers = Numbers::new(seed, DRAWN, episode);
     let load = numbers.between(0.5, 0.95);
@@ -107,7 +107,7 @@ pub(crate) fn drawn(given: &Scene, seed: u64, episode: u64, tasks: usize) -> Sce
     }
 }
 
-/// Scenes by which the best network of a training is chosen.
+/// Returns the scenes that select the best network of a training.
 pub(crate) fn validation(given: &Scene, tasks: usize) -> Vec<Scene> {
     let [as_given, other] = given.processes();
     [(0.7, as_given.clone()), (0.85, as_given.clone()), (0.85, other), (0.93, as_given)]
@@ -115,8 +115,8 @@ pub(crate) fn validation(given: &Scene, tasks: usize) -> Vec<Scene> {
         .into()
 }
 
-/// Scenes that no training saw, with so many tasks each: other seeds at first, then other bursts, other speeds, a lane that is lost and one that is throttled, and tasks that lanes may
-/// share where the workload has such.
+/// Returns scenes that no training saw, with `tasks` tasks each. First come other seeds, then other bursts, exchanged
+/// speeds, a lost lane and a throttled one. The last have divisible tasks, if the workload does.
 pub fn held_out(given: &Scene, tasks: usize) -> Vec<Scene> {
     let [as_given, other] = given.processes();
     let of = |name: &str, process: &Process| given.of(name, LOAD, process.clone(), tasks);

@@ -17,33 +17,33 @@ use crate::numbers::Numbers;
 use crate::quantise::quantise;
 use crate::scenes::{self, Scene};
 
-/// Transitions of the replay buffer, and of those that the published variant learns from.
+/// Transitions of the replay buffer, and the newest ones that the published variant learns from.
 const BUFFER: usize = 50_000;
 const NEWEST: usize = 512;
-/// Transitions before learning begins.
+/// Number of transitions before learning begins.
 const BEGIN: usize = 2_000;
-/// Updates between copies to the target network.
+/// Number of updates between copies to the target network.
 const TARGET_UPDATES: u64 = 500;
-/// Seeds of validations; those of episodes are below, those of comparisons above.
+/// First seed of validations; seeds of episodes are lower, and those of comparisons higher.
 const VALIDATION_SEED: u64 = 1 << 32;
 const VALIDATION_TASKS: usize = 1_000;
 const EXPLORING: u64 = 3;
 const SAMPLING: u64 = 4;
-/// States on which the float and the integer network are compared.
+/// Number of tasks in the comparison of the float and the integer network.
 const COMPARED: usize = 2_000;
 
-/// What is trained, and for how long.
+/// Options of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainOptions {
-    /// The fleet, and what arrives.
+    /// The fleet and its workload.
     pub given: Scene,
-    /// Which network.
+    /// Kind of network and training.
     pub kind: Method,
-    /// The same seed gives the same network on the same machine, where training was not resumed.
+    /// Seed. It determines the network on one machine, unless training was resumed.
     pub seed: u64,
-    /// Episodes from the first one on, those of a checkpoint counted.
+    /// Number of episodes, including those of a checkpoint.
     pub episodes: u64,
-    /// Tasks of an episode.
+    /// Number of tasks of an episode.
     pub tasks: usize,
     /// Weight λ of idle time in the reward, in (0, 1).
     pub lambda: f64,
@@ -51,22 +51,22 @@ pub struct TrainOptions {
     pub gamma: f64,
     /// Step size of Adam.
     pub learning_rate: f64,
-    /// Transitions of an update.
+    /// Number of transitions of an update.
     pub batch: usize,
-    /// Tasks for one update.
+    /// Number of tasks per update.
     pub tasks_by_update: usize,
-    /// Probability of a lane that is drawn: at first, and from a half of the episodes on; linear in between.
+    /// Probability of a random lane: at first, and from half of the episodes on; linear in between.
     pub epsilon: [f64; 2],
-    /// Episodes between validations, at which a checkpoint is written as well.
+    /// Number of episodes between validations, each of which writes a checkpoint.
     pub validate_every: u64,
-    /// The file of the checkpoint.
+    /// The checkpoint's file; `None`: no checkpoint is written.
     pub checkpoint: Option<PathBuf>,
-    /// Whether training goes on from the checkpoint, which is there then; otherwise there must be none.
+    /// True if training resumes from the checkpoint, which must exist; otherwise it must not.
     pub resume: bool,
 }
 
 impl TrainOptions {
-    /// What docs/scheduling.md has figures of.
+    /// Returns the options of the figures in docs/scheduling.md.
     pub fn new(given: Scene, kind: Method) -> Self {
         Self {
             given,
@@ -110,7 +110,8 @@ impl TrainOptions {
         }
     }
 
-    /// A hash of what a training is of beside its kind and its seed. It may go on for more episodes than it was begun for.
+    /// Returns a hash of all options that a resumed training must share, apart from its kind and seed. The number of
+    /// episodes may grow.
     fn trained_on(&self) -> u64 {
         let Self { given, tasks, lambda, gamma, learning_rate, batch, tasks_by_update, epsilon, .. } = self;
         let Self { validate_every, .. } = self;
@@ -125,42 +126,43 @@ impl TrainOptions {
     }
 }
 
-/// How a network does on the validation scenes.
+/// A network's result on the validation scenes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Validation {
-    /// Episodes so far.
+    /// Number of episodes so far.
     pub episode: u64,
-    /// Mean completion time by that of earliest completion, mean over scenes.
+    /// Ratio of its mean completion time to that of earliest completion, averaged over scenes.
     pub ratio: f64,
 }
 
-/// How far training is, told after each episode.
+/// Progress of a training, reported after each episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingProgress {
-    /// Episodes so far, and those to do.
+    /// Number of episodes so far.
     pub episode: u64,
-    /// See above.
+    /// Number of episodes in all.
     pub episodes: u64,
-    /// Updates so far.
+    /// Number of updates so far.
     pub updates: u64,
     /// Mean loss of the episode's updates; 0 before the first.
     pub loss: f64,
-    /// Probability of a lane that is drawn.
+    /// Probability of a random lane.
     pub epsilon: f64,
-    /// The validation, where there was one after this episode.
+    /// The validation after this episode, if there was one.
     pub validation: Option<Validation>,
 }
 
-/// What was trained.
+/// The result of a training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trained {
     /// The network with the best validation.
     pub network: Network,
     /// All validations.
     pub validations: Vec<Validation>,
-    /// Share of states on which the last float network and its integer network choose another lane.
+    /// Share of states in which the last float network and its integer network choose different lanes.
     pub disagreement: f64,
-    /// By how much the value of the integer network's choice is below the greatest, as the float network has it, in the mean over all states, by the mean spread of values between lanes.
+    /// Mean loss of value by the integer network's choices, in the float network's values, divided by the mean spread
+    /// of values between lanes.
     pub regret: f64,
 }
 
@@ -176,10 +178,12 @@ struct Training<'a> {
     best: Network,
 }
 
-/// Trains a network. `told` hears of each episode and says whether to go on; where it does not, what there is so far is the result.
+/// Trains a network. `told` hears of each episode, and returns whether to continue; if not, the result so far is
+/// returned.
 ///
 /// # Errors
-/// Options out of range, a checkpoint that is of another training or cannot be read or written, or a defect.
+/// If options are out of range, the checkpoint belongs to another training or cannot be read or written, or on a
+/// defect.
 pub fn train(
     options: &TrainOptions,
     told: &mut dyn FnMut(&TrainingProgress) -> bool,
@@ -209,11 +213,12 @@ pub fn train(
     training.finish()
 }
 
-/// Does the arithmetic of a training on one thread: more make such small matrices slower, above all on a busy machine.
+/// Runs the arithmetic of a training on one thread, because more threads slow such small matrices, above all on a busy
+/// machine.
 pub fn on_one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         Ok(pool) => pool.install(work),
-        // It is as right with more threads.
+        // More threads give the same result.
         Err(_) => work(),
     }
 }
@@ -243,7 +248,7 @@ impl<'a> Training<'a> {
         Ok((Self { options, model, adam, target, buffer, rules_s, validation, validations, best }, begin))
     }
 
-    /// Runs an episode and learns from it and those before; the mean loss.
+    /// Runs an episode, learns from it and earlier ones, and returns the mean loss.
     fn learn_from(&mut self, episode: u64) -> Result<f64, TrainError> {
         let TrainOptions { kind, seed, tasks, lambda, .. } = *self.options;
         let given = &self.options.given;
@@ -277,9 +282,9 @@ impl<'a> Training<'a> {
         let layers = self.model.layers();
         let online = next.values(kind, &layers)?.detach();
         let after = match kind {
-            // The published variant takes the greatest value of the network itself.
+            // The published variant takes the network's own greatest value.
             Method::Paper => online.max_keepdim(1)?,
-            // Double DQN: one network chooses, the other one values.
+            // Double DQN: one network chooses the lane, the other gives its value.
             Method::Improved => {
                 let lane = greatest(&next.masked(&online)?)?;
                 next.values(kind, &self.target)?.detach().gather(&lane, 1)?
@@ -291,7 +296,7 @@ impl<'a> Training<'a> {
         let missed = (states.values(kind, &layers)?.gather(&lanes, 1)? - wanted)?;
         let loss = match kind {
             Method::Paper => missed.sqr()?.mean_all()?,
-            // Huber's, so that one long completion does not outweigh a batch.
+            // Huber's loss, so that one long completion does not outweigh a batch.
             Method::Improved => {
                 let size = missed.abs()?;
                 let inner = size.minimum(1f32)?;
@@ -336,7 +341,7 @@ impl<'a> Training<'a> {
         Ok(Trained { network: self.best, validations: self.validations, disagreement, regret })
     }
 
-    /// How often the integer network chooses otherwise than the float one, and what that costs.
+    /// Returns how often the integer network deviates from the float one, and the cost of it, as in [`Trained`].
     fn quantisation(&self) -> Result<(f64, f64), TrainError> {
         let kind = self.options.kind;
         let network = quantise(kind, &self.model.layers())?;
@@ -358,7 +363,7 @@ impl<'a> Training<'a> {
     }
 }
 
-/// What the integer network was asked, and chose.
+/// The states that the integer network saw, and its choices.
 struct Seen<'a> {
     kind: Method,
     network: &'a Network,

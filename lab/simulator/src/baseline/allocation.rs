@@ -1,8 +1,8 @@
-//! Allocations: how classes of lanes divide their time among kinds, and which kind is furthest behind.
+//! Allocations: how classes of lanes divide their time among kinds, and which kind is furthest behind its share.
 //!
-//! As in Gavel (Narayanan et al., OSDI 2020) a linear program says how much of its time each class gives to each kind, and a lane that is free takes the
-//! kind with the greatest quotient of what it is to get from the class and what it got. Unlike Gavel the speeds are the true ones, jobs do
-//! not share a lane, and what a lane takes is a slice.
+//! A linear program gives the share of its time that each class spends on each kind, as in Gavel (Narayanan et al.,
+//! OSDI 2020). A free lane takes the kind with the greatest quotient of its share and the time it received. Unlike in
+//! Gavel the speeds are the true ones, jobs do not share a lane, and a lane takes a slice at a time.
 
 use super::tasks::Tasks;
 use crate::fleet::Fleet;
@@ -11,34 +11,36 @@ use crate::workload::Workload;
 /// The shortest round, in nanoseconds.
 const ROUND_NS_MIN: f64 = 1e9;
 
-/// How classes divide their time.
+/// The division of classes' time among kinds.
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
-    /// Time that each class gives to each kind, by class.
+    /// Time that each class is to give to each kind, in lanes, by class and kind.
     time: Vec<Vec<f64>>,
-    /// Time that it gave, in nanoseconds; what was before counts for half in each round.
+    /// Time that each class gave to each kind, in nanoseconds; halved at the begin of each round.
     received_ns: Vec<Vec<f64>>,
     round_ns: i64,
     next_ns: i64,
 }
 
 impl Allocation {
-    /// That of the capacity problem of a mix.
+    /// Returns the allocation that solves the capacity problem of a mix, and never changes.
     pub(super) fn of_mix(fleet: &Fleet, mix: &[f64]) -> Self {
         let time = fleet.allocation(mix);
         let received_ns = time.iter().map(|times| vec![0.0; times.len()]).collect();
         Self { time, received_ns, round_ns: i64::MAX, next_ns: i64::MAX }
     }
 
-    /// One that is found anew in every round. A round is as long as a mean task and a second at least.
+    /// Returns an allocation that is solved again in every round. A round lasts as long as a mean task, and a second at
+    /// least.
     pub(super) fn in_rounds(fleet: &Fleet, workload: &Workload) -> Self {
         let mean_s = 1.0 / workload.tasks_by_work();
         let round_ns = (mean_s * 1e9).max(ROUND_NS_MIN) as i64;
         Self { round_ns, next_ns: 0, ..Self::of_mix(fleet, &workload.mix()) }
     }
 
-    /// Begins a round where it is time: the allocation under which the least of all tasks' speeds, each by what it had if all tasks shared all
-    /// lanes equally, is the greatest. That is the capacity problem of a mix in which a kind counts with its tasks × its speed on all lanes.
+    /// Begins a round if its time has come, and solves for max-min fairness. A task's speed counts relative to its
+    /// speed under an equal division of all lanes. This is the capacity problem of a mix that weights each kind by its
+    /// tasks × its speed on all lanes.
     pub(super) fn begin_round(&mut self, at_ns: i64, fleet: &Fleet, workload: &Workload, tasks: &Tasks) {
         if at_ns < self.next_ns || tasks.number() == 0 {
             return;
@@ -56,15 +58,17 @@ impl Allocation {
         self.received_ns.iter_mut().flatten().for_each(|received_ns| *received_ns /= 2.0);
     }
 
-    /// A class has given time to a kind.
+    /// Records time that a class gave to a kind.
     pub(super) fn received(&mut self, class: usize, kind: usize, service_ns: i64) {
         self.received_ns[class][kind] += service_ns as f64;
     }
 
-    /// The kind that a class owes most, of those that are open; kinds to which it is to give nothing come last. Of equals the first.
+    /// Returns the open kind to which a class owes most; the first of equals. Kinds without a share of the class come
+    /// last.
     pub(super) fn next_kind(&self, class: usize, is_open: impl Fn(usize) -> bool) -> Option<usize> {
         let (time, received_ns) = (&self.time[class], &self.received_ns[class]);
-        // An interior point is not quite at the bounds; a thousandth of a lane is nothing.
+        // The interior-point solver does not quite reach the bounds, so a share below a thousandth of a lane counts as
+        // none.
         let owed = |kind: &usize| match time[*kind] > 1e-3 {
             true => time[*kind] / (received_ns[*kind] + 1.0),
             false => 0.0,

@@ -1,22 +1,22 @@
-//! Bidding: one agent per class of lanes, and no view of the whole.
+//! Bidding: one agent per class of lanes, without a view of the whole.
 //!
 //! ```text
 //!   a task arrives ──► each agent bids: when would my best lane be done with it? ──► the lowest bid ──► its agent's best lane
 //! ```
 //!
-//! An agent knows its own lanes: the tasks in their queues, and what a unit of cost of each kind took on them lately. It knows neither other
-//! agents' lanes nor anything that was not measured on its own. A kind that its lanes have never done costs nothing in its bid, so that it
-//! becomes known.
+//! An agent knows its own lanes: their queues, and their recent time per unit of cost of each kind. It knows neither
+//! other agents' lanes nor anything that it did not measure itself. A kind that its lanes never did costs nothing in
+//! its bid, so that it gets measured.
 
 use super::{Baseline, Rule};
 
-/// With each slice, what was before counts for 1/8 less.
+/// Each slice reduces the weight of all earlier ones by 1/8.
 const SMOOTHING: f64 = 8.0;
 
-/// What the agent of one class has learnt.
+/// The measurements of one class's agent.
 #[derive(Clone, Debug)]
 pub(super) struct Agent {
-    /// Time and cost of the last slices by kind, those before counting ever less, in nanoseconds and units of cost.
+    /// Time in nanoseconds and cost of past slices by kind, with exponentially falling weights.
     measured: Vec<(f64, f64)>,
 }
 
@@ -25,21 +25,21 @@ impl Agent {
         Self { measured: vec![(0.0, 0.0); kinds] }
     }
 
-    /// One of its lanes took so long for so much cost of a kind.
+    /// Records the time that one of its lanes took for a cost of a kind.
     pub(super) fn learn(&mut self, kind: usize, cost: i64, service_ns: i64) {
         let (known_ns, known_cost) = &mut self.measured[kind];
         let kept = 1.0 - 1.0 / SMOOTHING;
         (*known_ns, *known_cost) = (*known_ns * kept + service_ns as f64, *known_cost * kept + cost as f64);
     }
 
-    /// What so much cost of a kind takes on one of its lanes, in nanoseconds; 0 while unknown.
+    /// Returns the expected time of a cost of a kind on one of its lanes, in nanoseconds; 0 while unknown.
     fn takes_ns(&self, kind: usize, cost: i64) -> f64 {
         let (known_ns, known_cost) = self.measured[kind];
         if known_cost > 0.0 { known_ns / known_cost * cost as f64 } else { 0.0 }
     }
 }
 
-/// What an agent offers: the lane, when it would be done in nanoseconds from now, and the tasks before.
+/// An agent's offer: the lane, its completion time in nanoseconds from now, and the number of tasks queued before.
 #[derive(Clone, Copy, Debug)]
 struct Bid {
     lane: usize,
@@ -48,7 +48,7 @@ struct Bid {
 }
 
 impl Bid {
-    /// The lower one; of equals the one with fewer tasks before, then the own one.
+    /// Returns the lower bid: the earlier completion, then fewer tasks before, then `self`.
     fn lower(self, other: Self) -> Self {
         let order = other.done_ns.total_cmp(&self.done_ns).then(other.tasks.cmp(&self.tasks));
         if order.is_lt() { other } else { self }
@@ -56,7 +56,7 @@ impl Bid {
 }
 
 impl Baseline<'_> {
-    /// The lane of the agent with the lowest bid, among the lanes that are ready; agents without a ready lane do not bid.
+    /// Returns the lane of the lowest bid. Agents bid for their ready lanes alone.
     pub(super) fn lowest_bidder(
         &self,
         agents: &[Agent],
@@ -71,7 +71,7 @@ impl Baseline<'_> {
         agents.iter().enumerate().filter_map(bid).reduce(Bid::lower).map(|bid| bid.lane)
     }
 
-    /// What an agent offers on one of its lanes.
+    /// Returns an agent's bid for one of its lanes.
     fn bid(&self, agent: &Agent, lane: usize, kind: usize, cost: i64) -> Bid {
         let queue = &self.lanes[lane].queue;
         let takes_ns = |task: &i64| agent.takes_ns(self.tasks.kind(*task), self.tasks.rest(*task));
@@ -79,7 +79,7 @@ impl Baseline<'_> {
         Bid { lane, done_ns: before_ns + agent.takes_ns(kind, cost), tasks: queue.len() }
     }
 
-    /// A lane of a class took so long for so much cost of a kind: its agent learns it, where there are agents.
+    /// Has the agent of a class learn the time that a cost of a kind took, if the rule has agents.
     pub(super) fn learn(&mut self, class: usize, kind: usize, cost: i64, service_ns: i64) {
         if let Rule::Bidding(agents) = &mut self.rule {
             agents[class].learn(kind, cost, service_ns);

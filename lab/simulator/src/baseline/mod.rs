@@ -1,7 +1,7 @@
-//! Baselines of the simulator alone: they decide in place of the scheduler, and say it in the same decisions.
+//! Baselines of the simulator alone: they take the scheduler's place, and express their choices as its decisions.
 //!
-//! They cannot run in production: most know what nobody does there (how fast each lane is at each kind, which mix comes), and all of them
-//! pass over classes, tenants and turns. They are there so that a policy of production can be held against them.
+//! They cannot run in production. Most know things that production does not, such as true speeds or the mix to come,
+//! and all ignore classes, tenants and turns. Policies of production are compared with them.
 //!
 //! ```text
 //!   push    a task arrives ──► whose queue does it join, as a whole?    blind-queues, static-affinity, completion-by-means, completion-by-sizes, bidding
@@ -37,21 +37,23 @@ pub const BASELINES: [&str; 8] = [
 /// The rule of a baseline.
 #[derive(Clone, Debug)]
 enum Rule {
-    /// A task joins the queue of a lane that is drawn, whatever it and the lanes are.
+    /// A task joins the queue of a random lane, whatever its kind.
     BlindQueues(Draws),
-    /// Each kind has one class of lanes, by the best table of that sort; a task joins the shortest queue there.
+    /// Each kind belongs to one class of lanes, by the table with the greatest throughput; a task joins that class's
+    /// shortest queue.
     StaticAffinity(Vec<usize>),
-    /// A task joins the lane that is done with it first if all tasks have the mean size of their kind.
+    /// A task joins the lane that would finish it first if every task had the mean size of its kind.
     CompletionByMeans,
-    /// A task joins the lane that is done with it first, by true sizes.
+    /// A task joins the lane that would finish it first, by true sizes.
     CompletionBySizes,
-    /// Lanes give their time to kinds so that the task that is worst off is best off (Gavel's max-min fairness), decided anew in rounds.
+    /// Lanes divide their time so that the worst-off task is as well off as possible (Gavel's max-min fairness), solved
+    /// again in rounds.
     MaxMin(Allocation),
-    /// Lanes give their time to kinds as the capacity problem of the true mix has it.
+    /// Lanes divide their time as the capacity problem of the true mix says.
     LpAllocation(Allocation),
-    /// A lane takes the task with the greatest price × speed ÷ true rest.
+    /// A lane takes the task with the greatest price × speed ÷ true remaining work.
     ShortestRest(Vec<f64>),
-    /// An agent of each class bids for a task, by what it has learnt of its own lanes alone; the lowest bidder gets it.
+    /// An agent of each class bids for a task by what it measured on its own lanes; the lowest bidder gets it.
     Bidding(Vec<Agent>),
 }
 
@@ -60,9 +62,9 @@ enum Rule {
 struct Lane {
     class: usize,
     is_ready: bool,
-    /// What it works on: the slice, its task, its units, and when it began.
+    /// The slice at work, its task, its units, and the time at which it began.
     running: Option<(i64, TaskId, (i64, i64), i64)>,
-    /// Tasks that are its own, in order.
+    /// Tasks assigned to the lane, in order.
     queue: Vec<TaskId>,
 }
 
@@ -79,7 +81,7 @@ pub(crate) struct Baseline<'a> {
 }
 
 impl<'a> Baseline<'a> {
-    /// The baseline of a name, if there is one.
+    /// Returns the baseline of a name; `None` if there is none.
     pub(crate) fn new(
         name: &str,
         fleet: &'a Fleet,
@@ -128,7 +130,7 @@ impl<'a> Baseline<'a> {
                 let waiting = self.tasks.without_lane();
                 waiting.into_iter().for_each(|task| self.push(task));
             }
-            // The rest is about ticks, prices and operators.
+            // Other inputs are about ticks, prices and operators.
             _ => {}
         }
         while let Some((task, deadline_ns, slices_running)) = self.tasks.overdue(at_ns) {
@@ -153,7 +155,7 @@ impl<'a> Baseline<'a> {
         self.push(arrived.task);
     }
 
-    /// Has a task join a queue, if the rule is one that pushes and a lane is ready.
+    /// Has a task join a queue, if the rule pushes tasks and a lane is ready.
     fn push(&mut self, task: TaskId) {
         let lanes: Vec<usize> = (0..self.lanes.len()).filter(|lane| self.lanes[*lane].is_ready).collect();
         if let Some(lane) = self.choose_lane(task, &lanes) {
@@ -168,7 +170,7 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// What a lost lane had is for others.
+    /// Gives a lost lane's tasks to other lanes.
     fn lose(&mut self, lane: usize) {
         let lost = &mut self.lanes[lane];
         lost.is_ready = false;
@@ -187,7 +189,7 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// Gives every lane that is free a slice, where there is one for it.
+    /// Gives each free lane a slice, if there is one for it.
     fn fill(&mut self, at_ns: i64, decisions: &mut Vec<Decision>) {
         if let Rule::MaxMin(allocation) = &mut self.rule {
             allocation.begin_round(at_ns, self.fleet, self.workload, &self.tasks);
@@ -208,7 +210,7 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// The task that a free lane takes.
+    /// Returns the task that a free lane takes.
     fn choose_task(&self, lane: usize) -> Option<TaskId> {
         let (class, speeds) = {
             let class = self.lanes[lane].class;

@@ -1,4 +1,4 @@
-//! Baselines by which a task joins the queue of one lane.
+//! Baselines that push tasks: each task joins the queue of one lane.
 
 use warptape_events::journal::TaskId;
 
@@ -6,18 +6,18 @@ use super::{Baseline, Rule};
 use crate::fleet::Fleet;
 
 impl Baseline<'_> {
-    /// The lane that a task goes to, of those that are ready; none where there is none, or where lanes take tasks themselves.
+    /// Returns the ready lane for a task; `None` if there is none, or if lanes pull tasks under this rule.
     pub(super) fn choose_lane(&self, task: TaskId, ready: &[usize]) -> Option<usize> {
         let kind = self.tasks.kind(task);
         match &self.rule {
             Rule::BlindQueues(draws) => {
-                // A task whose lane is lost is drawn for again, among those that are left.
+                // A task whose lane is lost is drawn again, among the ready lanes.
                 let drawn = (draws.uniform(task as u64) * ready.len() as f64) as usize;
                 ready.get(drawn).copied()
             }
             Rule::StaticAffinity(table) => {
                 let is_own = |lane: &&usize| self.lanes[**lane].class == table[kind];
-                // While all lanes of its class are lost a task has none.
+                // A task has no lane while all lanes of its class are lost.
                 ready.iter().filter(is_own).min_by_key(|lane| self.lanes[**lane].queue.len()).copied()
             }
             Rule::CompletionByMeans | Rule::CompletionBySizes => {
@@ -29,12 +29,13 @@ impl Baseline<'_> {
         }
     }
 
-    /// What a lane takes for all that is in its queue.
+    /// Returns the time that a lane needs for its queue, in seconds.
     fn backlog_s(&self, lane: usize) -> f64 {
         self.lanes[lane].queue.iter().map(|task| self.takes_s(lane, *task)).sum()
     }
 
-    /// What a lane takes for the rest of a task, as far as the rule knows sizes.
+    /// Returns the time that a lane needs for the rest of a task, in seconds. The size is the true one under
+    /// `CompletionBySizes`, else the mean of the task's kind.
     fn takes_s(&self, lane: usize, task: TaskId) -> f64 {
         let kind = self.tasks.kind(task);
         let work_s = match self.rule {
@@ -45,11 +46,11 @@ impl Baseline<'_> {
     }
 }
 
-/// Tables that are tried at most.
+/// Greatest number of tables tried.
 const TABLES_MAX: usize = 1 << 16;
 
-/// The class of each kind by the table that keeps up with most of the mix, of all that give each kind to one class; where there are too many tables,
-/// each kind has the class that is fastest at it.
+/// Returns a class for each kind: the table with the greatest throughput for the mix. With more than `TABLES_MAX`
+/// tables, each kind gets the class that is fastest at it.
 pub(super) fn best_table(fleet: &Fleet, mix: &[f64]) -> Vec<usize> {
     let classes = fleet.classes.len();
     let fastest = |kind: usize| {
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn the_best_table_keeps_up_with_most() {
-        // Data processing on Radeon and the rest on Volta: 4 × 0.97 for a third of the work is less than 8 for two thirds.
+        // Data processing on Radeon and the rest on Volta: 4 × 0.97 for a third of the work is less than 8 for two
+        // thirds.
         assert_eq!(best_table(&Fleet::volta_turing_radeon(), &[1.0 / 3.0; 3]), [0, 2, 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! The tasks that a baseline knows: what of each is open, running and left.
+//! The tasks known to a baseline, with their open, running and remaining units.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ struct Task {
     kind: usize,
     unit_cost: i64,
     deadline_ns: Option<i64>,
-    /// Units that no lane has begun, the next last.
+    /// Ranges of units that no lane has begun; the last range is taken next.
     open: Vec<(i64, i64)>,
-    /// Units that are not done.
+    /// Number of units that are not done.
     rest: i64,
     slices_running: i32,
     service_ns: i64,
-    /// The lane that it is given to, where the rule gives tasks to lanes.
+    /// The lane that has the task; `None` before one is chosen, or if lanes pull tasks under the rule.
     lane: Option<usize>,
 }
 
-/// All of them.
+/// All tasks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tasks {
     tasks: BTreeMap<TaskId, Task>,
-    /// Tasks with open units by kind.
+    /// Tasks with open units, by kind.
     open: Vec<BTreeSet<TaskId>>,
     deadlines: BTreeSet<(i64, TaskId)>,
 }
@@ -48,13 +48,13 @@ impl Tasks {
         self.tasks[&task].kind
     }
 
-    /// Cost of what is left of a task.
+    /// Returns the cost of a task's remaining units.
     pub(super) fn rest(&self, task: TaskId) -> i64 {
         let Task { rest, unit_cost, .. } = self.tasks[&task];
         rest * unit_cost
     }
 
-    /// Tasks of each kind that are there.
+    /// Returns the number of tasks by kind.
     pub(super) fn by_kind(&self, kinds: usize) -> Vec<f64> {
         let mut number = vec![0.0; kinds];
         self.tasks.values().for_each(|task| number[task.kind] += 1.0);
@@ -73,7 +73,7 @@ impl Tasks {
         self.tasks.iter().filter(|(_, task)| task.lane.is_none()).map(|(id, _)| *id).collect()
     }
 
-    /// A lane begins so many units of a task with open ones.
+    /// Begins at most `most` units of a task with open ones, and returns their range.
     pub(super) fn begin(&mut self, id: TaskId, most: i64) -> (i64, i64) {
         let task = self.known(id);
         let (from, to) = task.open.pop().expect("the task has open units");
@@ -89,7 +89,7 @@ impl Tasks {
         (from, end)
     }
 
-    /// A slice is done: the kind of its task and what it cost, if the task is still there.
+    /// Completes a slice. Returns the kind of its task and the slice's cost; `None` if the task is gone.
     pub(super) fn done(
         &mut self,
         task: TaskId,
@@ -103,7 +103,7 @@ impl Tasks {
         Some((task.kind, (to - from) * task.unit_cost))
     }
 
-    /// A slice came to nothing: its units are open again.
+    /// Reopens the units of a slice that was lost.
     pub(super) fn reopen(&mut self, id: TaskId, units: (i64, i64)) {
         if let Some(task) = self.tasks.get_mut(&id) {
             task.open.push(units);
@@ -117,7 +117,7 @@ impl Tasks {
         self.tasks.get(&task).is_some_and(|task| task.rest == 0)
     }
 
-    /// Forgets a task, and says whose it was.
+    /// Forgets a task, and returns its lane.
     pub(super) fn forget(&mut self, id: TaskId) -> Option<usize> {
         let task = self.tasks.remove(&id).expect("the task is known");
         self.open[task.kind].remove(&id);
@@ -127,7 +127,7 @@ impl Tasks {
         task.lane
     }
 
-    /// A task whose deadline has passed, with the deadline and the slices that run of it.
+    /// Returns a task whose deadline has passed, with the deadline and the number of its running slices.
     pub(super) fn overdue(&self, at_ns: i64) -> Option<(TaskId, i64, i32)> {
         let &(deadline_ns, task) = self.deadlines.first().filter(|(deadline_ns, _)| *deadline_ns <= at_ns)?;
         Some((task, deadline_ns, self.tasks[&task].slices_running))
@@ -137,17 +137,18 @@ impl Tasks {
         self.open.get(kind).is_some_and(|open| !open.is_empty())
     }
 
-    /// The oldest task of a kind with open units.
+    /// Returns the oldest task of a kind with open units.
     pub(super) fn oldest(&self, kind: usize) -> Option<TaskId> {
         self.open.get(kind)?.first().copied()
     }
 
-    /// That of a kind that lanes have worked on least.
+    /// Returns the task of a kind with open units that received the least lane time.
     pub(super) fn least_served(&self, kind: usize) -> Option<TaskId> {
         self.open.get(kind)?.iter().min_by_key(|id| self.tasks[id].service_ns).copied()
     }
 
-    /// The task with open units that has the greatest value by its kind and the cost of its rest; of equals the oldest.
+    /// Returns the task with open units of the greatest value, by its kind and the cost of its rest; the oldest of
+    /// equals.
     pub(super) fn greatest(&self, value: impl Fn(usize, f64) -> f64) -> Option<TaskId> {
         let mut best: Option<(f64, TaskId)> = None;
         for (kind, open) in self.open.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How lanes are started and stopped, as files say it.
+//! The autoscaling section of a fleet's file.
 
 use std::collections::BTreeMap;
 
@@ -9,42 +9,43 @@ use warptape_scheduler::autoscale::SEASON_WINDOWS_MAX;
 use super::{FileError, number};
 use crate::fleet::{Autoscale, Class};
 
-/// Longest time of a window, of a start, of a hold: a day.
+/// Longest window, start or hold, in seconds: a day.
 const TIME_S_MAX: f64 = 86_400.0;
 
 /// How lanes are started and stopped, as a file says it; times are in seconds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AutoscaleFile {
-    /// Fewest lanes that are on; 1 where nothing is said.
+    /// Fewest lanes that run; 1 by default.
     pub lanes_min: Option<i32>,
-    /// Most lanes that are on; all where nothing is said.
+    /// Most lanes that run; all by default.
     pub lanes_max: Option<i32>,
-    /// Length of a window, after which it is judged how many are wanted.
+    /// Length of a window; the number of lanes is set at its end.
     pub window_s: Option<f64>,
     /// Time from the wish for a lane until it works.
     pub start_s: Option<f64>,
-    /// Wanted share of lane time in which lanes work.
+    /// Target share of lane time in which lanes work.
     pub utilization_percent: Option<i32>,
-    /// Fewer lanes are wanted only if they would work so many percent of their time less than that.
+    /// Margin below the target, in percentage points: lanes are stopped only if the rest would still be below target
+    /// less margin.
     pub hysteresis_percent: Option<i32>,
-    /// Time for which fewer lanes must have done before fewer are wanted.
+    /// Time for which fewer lanes must have sufficed before some are stopped.
     pub hold_s: Option<f64>,
-    /// Time in which waiting work is to be worked off.
+    /// Time in which waiting work is to be cleared.
     pub clear_s: Option<f64>,
-    /// Length of a season of what arrives; none: it is found.
+    /// Length of a season of arrivals; found from the data by default.
     pub season_s: Option<f64>,
-    /// Forecasts whose mean error is above so many percent of the mean load are not gone by.
+    /// Greatest mean error of forecasts that are used, in percent of the mean load.
     pub error_percent_max: Option<i32>,
-    /// What arrives is an anomaly if it is further from its forecast than so many robust standard deviations; 0: nothing is.
+    /// Distance from the forecast above which arrivals are an anomaly, in robust standard deviations; 0: never.
     pub anomaly_deviations: Option<i32>,
-    /// Price of a lane for an hour in which it is on, by class; a class that is not named costs nothing.
+    /// Price of a running lane per hour, by class; 0 for classes that are not named.
     #[serde(default)]
     pub price_per_hour: BTreeMap<String, f64>,
 }
 
 impl AutoscaleFile {
-    /// What it says of a fleet of these classes.
+    /// Checks the section, and returns it for a fleet of these classes.
     pub(super) fn autoscale(&self, classes: &[Class]) -> Result<Autoscale, FileError> {
         let default = AutoscaleConfig::default();
         let lanes: usize = classes.iter().map(|class| class.lanes).sum();

@@ -1,4 +1,4 @@
-//! Fleets as files say them.
+//! Files that describe fleets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,18 +18,18 @@ const GIB: f64 = (1u64 << 30) as f64;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetFile {
-    /// Time that a slice takes beside its units, in microseconds.
+    /// Time that a slice takes in addition to its units, in microseconds.
     #[serde(default)]
     pub slice_overhead_us: f64,
     /// Classes of lanes.
     pub classes: Vec<ClassFile>,
-    /// When lanes are lost.
+    /// Losses of lanes.
     #[serde(default)]
     pub failures: Vec<FailureFile>,
-    /// When lanes are slower than they are otherwise.
+    /// Times in which lanes are slower.
     #[serde(default)]
     pub throttling: Vec<ThrottlingFile>,
-    /// How lanes are started and stopped; none: all of them always are on.
+    /// How lanes are started and stopped; all are always on by default.
     pub autoscale: Option<AutoscaleFile>,
 }
 
@@ -43,18 +43,18 @@ pub struct ClassFile {
     pub lanes: usize,
     /// Speeds by kind, relative to a lane that takes a task's size in seconds.
     pub speeds: BTreeMap<String, f64>,
-    /// Ticks that a lane does in a second; none: it gets no ticks.
+    /// Ticks per second of a lane; lanes without it get no ticks.
     pub ticks_per_s: Option<f64>,
-    /// Time that a batch of ticks takes beside them, in microseconds.
+    /// Time that a batch of ticks takes in addition to its rows, in microseconds.
     #[serde(default)]
     pub batch_overhead_us: f64,
-    /// `gpu` or `cpu`; a GPU where nothing is said.
+    /// `gpu` or `cpu`; `gpu` by default.
     pub device: Option<String>,
-    /// Memory of each lane's device, in GiB; none: not known.
+    /// Memory of each lane's device, in GiB; `None` if not known.
     pub memory_gib: Option<f64>,
-    /// `nvlink` or `pcie`: how the devices of the class are connected with each other; none: not known.
+    /// Link between the devices of the class, `nvlink` or `pcie`; `None` if not known.
     pub link: Option<String>,
-    /// NUMA node of the host that the devices are attached to; none: not known.
+    /// NUMA node of the host to which the devices are attached; `None` if not known.
     pub numa_node: Option<i32>,
 }
 
@@ -64,36 +64,36 @@ pub struct ClassFile {
 pub struct FailureFile {
     /// The class whose lanes are lost.
     pub class: String,
-    /// One lane of the class, from 0; none: all of them.
+    /// One lane of the class, from 0; `None` for all of them.
     pub lane: Option<usize>,
-    /// When they are lost, in seconds.
+    /// Time of the loss, in seconds.
     pub at_s: Option<f64>,
-    /// How long after that they are back, in seconds; none: never.
+    /// Time from the loss to the return, in seconds; `None` if they never return.
     pub back_after_s: Option<f64>,
-    /// Mean time that each lane works before it is lost, exponentially distributed, in seconds.
+    /// Mean time between failures of each lane, exponentially distributed, in seconds.
     pub mtbf_s: Option<f64>,
-    /// Mean time until it is back, likewise.
+    /// Mean time to repair, exponentially distributed, in seconds.
     pub mttr_s: Option<f64>,
 }
 
-/// Throttling as a file says it.
+/// A time of lower speed as a file says it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThrottlingFile {
     /// The class whose lanes are slower.
     pub class: String,
-    /// One lane of the class, from 0; none: all of them.
+    /// One lane of the class, from 0; `None` for all of them.
     pub lane: Option<usize>,
-    /// From when on, in seconds.
+    /// Begin, in seconds.
     pub from_s: f64,
-    /// Until when, in seconds.
+    /// End, in seconds.
     pub until_s: f64,
-    /// Their speed meanwhile, as a share of what it is otherwise.
+    /// Their speed meanwhile, as a share of the normal speed.
     pub factor: f64,
 }
 
 impl FleetFile {
-    /// The fleet, with speeds for these kinds, in their order.
+    /// Checks the file, and returns the fleet with speeds for these kinds, in their order.
     pub fn fleet<'a>(&self, kinds: impl Iterator<Item = &'a str> + Clone) -> Result<Fleet, FileError> {
         let lanes: usize = self.classes.iter().map(|class| class.lanes).sum();
         number("lanes of all classes", lanes as f64, (1..=LANES_MAX).contains(&lanes), "from 1 to 64")?;
@@ -130,7 +130,7 @@ impl FleetFile {
         }
     }
 
-    /// Lanes of a class, or one of them, by their numbers in the fleet.
+    /// Returns the numbers of a class's lanes in the fleet, or that of one of them.
     fn lanes(&self, field: &str, name: &str, lane: Option<usize>) -> Result<Range<usize>, FileError> {
         let mut first = 0;
         for class in &self.classes {

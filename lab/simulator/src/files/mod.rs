@@ -1,4 +1,4 @@
-//! Fleets, workloads and recordings as files say them, checked: what is wrong is an error that names it.
+//! Files of fleets, workloads and recordings, checked; errors name the field at fault.
 
 mod autoscale;
 mod fleet;
@@ -15,30 +15,30 @@ pub use ticks::{TicksFile, check_ticks};
 pub use trace::{TRACE_COLUMNS, trace};
 pub use workload::{KindFile, TenantFile, WorkloadFile};
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FileError {
-    /// A number is not one that can be simulated.
+    /// A number is out of its range.
     #[error("{field} is {found}; it must be {allowed}")]
     Number {
         /// The field.
         field: String,
-        /// What it says.
+        /// The value found.
         found: f64,
-        /// What it may be.
+        /// The allowed range.
         allowed: &'static str,
     },
-    /// A word is not one of those that are known.
+    /// A word is unknown.
     #[error("{field} is {found:?}; it must be one of: {allowed}")]
     Word {
         /// The field.
         field: String,
-        /// What it says.
+        /// The word found.
         found: String,
-        /// What it may be.
+        /// The allowed words.
         allowed: &'static str,
     },
-    /// A list has nothing in it.
+    /// A list is empty.
     #[error("{0} is empty; there must be one at least")]
     Empty(&'static str),
     /// No lane of the fleet can do a kind.
@@ -49,14 +49,14 @@ pub enum FileError {
         /// The kinds that the fleet knows.
         known: String,
     },
-    /// A failure or throttling names no class of the fleet.
+    /// A failure, throttling or price names an unknown class.
     #[error("{field} names the class {found:?}; the fleet has: {known}")]
     Class {
-        /// What names it.
+        /// The field that names it.
         field: String,
-        /// What it says.
+        /// The name found.
         found: String,
-        /// The classes that there are.
+        /// The fleet's classes.
         known: String,
     },
     /// A failure is neither at a time nor drawn.
@@ -67,10 +67,10 @@ pub enum FileError {
         /// Its class.
         class: String,
     },
-    /// No lane is left in the end.
+    /// The failures leave no lane.
     #[error("failures leave no lane in the end; have one come back with back_after_s at least")]
     AllLost,
-    /// A class does not say how fast it is at ticks.
+    /// A class lacks its speed at ticks.
     #[error(
         "the class {class} has no ticks_per_s, and the workload has [ticks]; say how many ticks a lane of it does in a second"
     )]
@@ -78,24 +78,24 @@ pub enum FileError {
         /// The class.
         class: String,
     },
-    /// Lanes that get ticks cannot be started and stopped.
+    /// A fleet with autoscaling gets ticks.
     #[error(
-        "the fleet has [autoscale] and the workload has [ticks]; lanes that are started and stopped are simulated with tasks alone: leave one of the two out"
+        "the fleet has [autoscale] and the workload has [ticks]; autoscaling is simulated with tasks alone: leave one of the two out"
     )]
     TicksAutoscaled,
     /// A line of a recording cannot be read.
     #[error("line {line}: {reason}")]
     Line {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Units that a second of work is divided into.
+/// Number of units in a second of work.
 const UNITS_PER_S: f64 = 2_000.0;
-/// The longest task: a day.
+/// Longest task, in seconds: a day.
 const SIZE_S_MAX: f64 = 86_400.0;
 
 fn number(

@@ -1,4 +1,4 @@
-//! What files say, and what is said of those that are wrong.
+//! Tests of good files, and of the errors that bad ones give.
 
 use super::workload::{exponential, interactive};
 use super::*;

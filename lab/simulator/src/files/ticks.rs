@@ -1,4 +1,4 @@
-//! Ticks as files say them.
+//! The ticks section of a workload's file.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::fleet::Fleet;
 use crate::ticks::{Pace, Surges, Ticks};
 use crate::workload::{Diurnal, Workload};
 
-/// Most ticks in a second: each of them is drawn.
+/// Greatest number of ticks per second, because each of them is drawn.
 const RATE_MAX: f64 = 1e7;
 const SYMBOLS_MAX: usize = 1_000_000;
 const PARTITIONS_MAX: usize = 64;
@@ -19,33 +19,33 @@ const SKEW_MAX: f64 = 4.0;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TicksFile {
-    /// Ticks in a second, in the mean.
+    /// Mean number of ticks per second.
     pub rate: f64,
     /// `constant`, `bursty` or `diurnal`.
     #[serde(default = "constant")]
     pub arrivals: String,
     /// For `bursty`: share of the time that is in bursts.
     pub burst_share: Option<f64>,
-    /// For `bursty`: the rate in a burst, by the mean rate.
+    /// For `bursty`: rate in a burst, relative to the mean rate.
     pub burst_factor: Option<f64>,
     /// For `bursty`: mean length of a burst, in seconds.
     pub burst_s: Option<f64>,
     /// For `diurnal`: the period, in seconds.
     pub period_s: Option<f64>,
-    /// For `diurnal`: by how much of the mean the rate changes.
+    /// For `diurnal`: deviation of the rate from the mean, as a share of the mean.
     pub swing: Option<f64>,
     /// Number of symbols.
     pub symbols: usize,
-    /// Exponent of Zipf's law, by which symbols have ticks.
+    /// Exponent of Zipf's law for the symbols' shares of ticks.
     #[serde(default)]
     pub skew: f64,
-    /// Partitions of the source.
+    /// Number of partitions of the source.
     #[serde(default = "one")]
     pub partitions: usize,
-    /// Symbol groups of each partition.
+    /// Number of symbol groups of each partition.
     #[serde(default = "groups")]
     pub groups: usize,
-    /// Time between two looks at the source, in microseconds.
+    /// Interval between polls of the source, in microseconds.
     #[serde(default = "interval_us")]
     pub interval_us: f64,
 }
@@ -58,7 +58,7 @@ fn one() -> usize {
     1
 }
 
-/// As production has it where nothing else is configured.
+/// Production's default.
 fn groups() -> usize {
     16
 }
@@ -90,7 +90,7 @@ impl TicksFile {
         Ok(Ticks { rate, pace, symbols, skew, partitions, groups, interval_ns })
     }
 
-    /// The pace is looked at once in each interval, so that what changes more often would not show.
+    /// Returns the pace. It is evaluated once in each interval, so faster changes would not show, and are refused.
     fn pace(&self, interval_s: f64) -> Result<Pace, FileError> {
         let of = |name: &str, value: Option<f64>, is_allowed: &dyn Fn(f64) -> bool, allowed| {
             let value = value.unwrap_or(f64::NAN);
@@ -135,7 +135,7 @@ impl TicksFile {
     }
 }
 
-/// Whether a fleet can get the ticks of a workload, if it has some.
+/// Checks that a fleet can take the ticks of a workload, if it has some.
 pub fn check_ticks(fleet: &Fleet, workload: &Workload) -> Result<(), FileError> {
     if workload.ticks.is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Recordings: which tasks came when.
+//! Recordings: the tasks of a run with their times.
 
 use super::{FileError, UNITS_PER_S, class_of, is_positive};
 use crate::workload::{Arrival, Process, Sizes, TaskKind, Tenant, Workload};
@@ -6,8 +6,8 @@ use crate::workload::{Arrival, Process, Sizes, TaskKind, Tenant, Workload};
 /// Columns of a recording.
 pub const TRACE_COLUMNS: &str = "time_s,kind,size_s,class,tenant,deadline_s";
 
-/// A recording: a header of [`TRACE_COLUMNS`], and a task a line. Times are from the begin of the recording and do not run backwards; a deadline is a
-/// time as well, and may be empty. The load is what it is.
+/// Reads a recording: a header of [`TRACE_COLUMNS`], and one task per line. Times count from the begin of the
+/// recording, and never decrease; a deadline is a time too, and may be empty. The load follows from the recording.
 pub fn trace(text: &str) -> Result<Workload, FileError> {
     let mut lines = (1..).zip(text.lines());
     let at = |line, reason: String| FileError::Line { line, reason };

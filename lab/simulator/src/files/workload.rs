@@ -1,42 +1,43 @@
-//! Workloads as files say them.
+//! Files that describe workloads.
 
 use serde::Deserialize;
 
 use super::{FileError, SIZE_S_MAX, TicksFile, UNITS_PER_S, class_of, is_positive, number};
 use crate::workload::{Burst, Closed, Diurnal, Process, Sizes, TaskKind, Tenant, Workload};
 
-/// Most tasks of a run.
+/// Greatest number of tasks of a run.
 const TASKS_MAX: usize = 10_000_000;
 
 /// A workload as a file says it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadFile {
-    /// Tasks of a run.
+    /// Number of tasks of a run.
     pub tasks: usize,
     /// `poisson`, `bursty`, `diurnal` or `closed`.
     #[serde(default = "poisson")]
     pub arrivals: String,
-    /// For `bursty`: probability that a task follows the one before closely.
+    /// For `bursty`: probability that a task follows the last one closely.
     pub burst_probability: Option<f64>,
-    /// For `bursty`: mean time to a task that does, as a share of the mean time between tasks.
+    /// For `bursty`: mean time to such a task, as a share of the mean time between tasks.
     pub burst_spacing: Option<f64>,
     /// For `diurnal`: the period, in seconds.
     pub period_s: Option<f64>,
-    /// For `diurnal`: by how much of the mean the rate changes.
+    /// For `diurnal`: deviation of the rate from the mean, as a share of the mean.
     pub swing: Option<f64>,
-    /// For `closed`: how many send tasks.
+    /// For `closed`: number of senders.
     pub senders: Option<usize>,
-    /// For `closed`: mean time before a sender sends its next task, in seconds.
+    /// For `closed`: mean think time of a sender, in seconds.
     pub think_s: Option<f64>,
-    /// Time to a task's deadline in multiples of the mean size of its kind, beside a second; none: no deadlines.
+    /// Time from a task's arrival to its deadline less one second, in multiples of its kind's mean size; `None`: no
+    /// deadlines.
     pub deadline_factor: Option<f64>,
     /// Kinds of tasks.
     pub kinds: Vec<KindFile>,
-    /// Tenants; none: all tasks are of one.
+    /// Tenants; one tenant has all tasks by default.
     #[serde(default)]
     pub tenants: Vec<TenantFile>,
-    /// Ticks that come beside tasks; none: tasks alone.
+    /// Ticks that come beside tasks; `None`: tasks alone.
     pub ticks: Option<TicksFile>,
 }
 
@@ -56,7 +57,7 @@ pub struct KindFile {
     /// `critical`, `interactive` or `batch`.
     #[serde(default = "interactive")]
     pub class: String,
-    /// Whether lanes may share a task.
+    /// True if lanes may share a task; otherwise one lane does all of it.
     #[serde(default = "divisible")]
     pub divisible: bool,
 }
@@ -90,7 +91,7 @@ fn divisible() -> bool {
 }
 
 impl WorkloadFile {
-    /// The workload at a load.
+    /// Checks the file, and returns the workload at a load.
     pub fn workload(&self, load: f64) -> Result<Workload, FileError> {
         if self.kinds.is_empty() {
             return Err(FileError::Empty("kinds"));

@@ -1,4 +1,4 @@
-//! Lanes that are started and stopped: which are on, what they are paid for, and what the policy sees of a window.
+//! Lanes that are started and stopped: their states, their paid time, and what the policy sees of a window.
 //!
 //! ```text
 //!        wish is higher                  start-up delay              wish is lower               it has finished its slice
@@ -6,9 +6,10 @@
 //!                        (paid)      LaneReady, Undrain  (paid)    DrainLane       (paid)              LaneLost
 //! ```
 //!
-//! A lane is stopped as an operator would: it is drained, finishes what it has, and goes. The scheduler is told of it by the inputs of production. Lanes
-//! are started in the order of what their work costs, the cheapest first, and stopped in the reverse order. A machine is paid from its start on. One
-//! that has failed is paid as well, and is not in service; while a lane is off it does not fail.
+//! A lane is stopped as an operator would stop it: it is drained, finishes its slice, and goes. The scheduler learns of
+//! it by the inputs of production. Lanes start in the order of the price of their work, cheapest first, and stop in the
+//! reverse order. A lane is paid from its start on. A lost lane is paid as well, but is not in service. A lane that is
+//! off does not fail.
 
 use warptape_events::journal::*;
 use warptape_scheduler::autoscale::{Autoscaler, Figures, Wish};
@@ -17,10 +18,10 @@ use super::{BEGIN_NS, Event, Run};
 use crate::fleet::Fleet;
 use crate::workload::Workload;
 
-/// Who says how many lanes are on.
+/// The policy that sets the number of running lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scaling {
-    /// Nobody: all of them always are.
+    /// No policy: all lanes always run.
     #[default]
     None,
     /// The scheduler's reactive policy.
@@ -30,10 +31,10 @@ pub enum Scaling {
 }
 
 impl Scaling {
-    /// All of them, in the order of tables.
+    /// All policies, in the order of tables.
     pub const ALL: [Self; 3] = [Self::None, Self::Reactive, Self::Predictive];
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -54,26 +55,26 @@ impl Scaling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Power {
     Off,
-    /// It works from this start on, if it is not stopped before: the how many-th of the run.
+    /// Starts, with the number of the start in the run. A start that was cancelled meanwhile has no effect.
     Starting(u64),
     On,
     Stopping,
 }
 
-/// Which lanes are on, and what has come since the last window.
+/// The state of each lane, and what came since the last window.
 #[derive(Debug)]
 pub(super) struct Plant {
     scaler: Option<Autoscaler>,
     power: Vec<Power>,
-    /// Since when each lane is paid.
+    /// Time from which each lane is paid; `None` while it is off.
     paid_ns: Vec<Option<i64>>,
     /// Lanes in the order in which they are started.
     order: Vec<usize>,
-    /// Work that a lane does in a second by kind, in the mean over the fleet.
+    /// Work that a lane does in a second by kind, averaged over the fleet's lanes.
     speeds: Vec<f64>,
-    /// Units of each task that no lane has begun, by its number; nothing where nobody looks.
+    /// Units of each task that no lane has begun, by its number; empty without a policy.
     open: Vec<i64>,
-    /// Their sum by kind.
+    /// Sum of open units by kind.
     open_by_kind: Vec<i64>,
     busy_ns: i64,
     arrived_ns: f64,
@@ -82,7 +83,7 @@ pub(super) struct Plant {
 }
 
 impl Plant {
-    /// All lanes are on.
+    /// Returns a plant whose lanes are all on.
     pub(super) fn new(fleet: &Fleet, workload: &Workload, scaling: Scaling, tasks: usize) -> Self {
         let lanes = fleet.lanes();
         let scaler = scaling.policy().zip(fleet.autoscale.as_ref()).map(|(policy, autoscale)| {
@@ -109,17 +110,17 @@ impl Plant {
         }
     }
 
-    /// Whether a lane is on, or finishes what it has: otherwise it cannot be lost.
+    /// True if a lane is on or finishes its slice. Other lanes cannot be lost.
     pub(super) fn is_there(&self, lane: LaneId) -> bool {
         matches!(self.power[lane as usize], Power::On | Power::Stopping)
     }
 
-    /// Lane time of the work of units of a kind, in nanoseconds.
+    /// Returns the lane time of units of a kind, in nanoseconds.
     fn lane_ns(&self, workload: &Workload, kind: usize, units: i64) -> f64 {
         units as f64 / workload.units_per_s / self.speeds[kind] * 1e9
     }
 
-    /// A task waits, with so many units of a kind.
+    /// Adds a task that waits, with its units.
     pub(super) fn arrive(&mut self, workload: &Workload, task: usize, kind: usize, units: i64) {
         if self.scaler.is_some() {
             self.arrived_ns += self.lane_ns(workload, kind, units);
@@ -127,7 +128,7 @@ impl Plant {
         }
     }
 
-    /// Units of a task wait, or if there are fewer than none, no longer.
+    /// Adds units of a task to those that wait; a negative number removes some.
     pub(super) fn wait(&mut self, task: usize, kind: usize, units: i64) {
         if self.scaler.is_some() {
             self.open[task] += units;
@@ -135,21 +136,21 @@ impl Plant {
         }
     }
 
-    /// A task is forgotten.
+    /// Forgets a task.
     pub(super) fn forget(&mut self, task: usize, kind: usize) {
         if self.scaler.is_some() {
             self.open_by_kind[kind] -= std::mem::take(&mut self.open[task]);
         }
     }
 
-    /// A lane has worked for so long.
+    /// Adds lane time that was worked.
     pub(super) fn worked(&mut self, service_ns: i64) {
         self.busy_ns += service_ns;
     }
 }
 
 impl Run<'_> {
-    /// Begins the first window, and stops what is more than the most lanes.
+    /// Begins the first window, and stops lanes above the initial number.
     pub(super) fn begin_scaling(&mut self) {
         let Some(scaler) = &self.plant.scaler else { return };
         let (window_ns, lanes) = (scaler.config().window_ns, scaler.lanes());
@@ -157,7 +158,7 @@ impl Run<'_> {
         self.scale_to(BEGIN_NS, lanes as usize);
     }
 
-    /// Ends a window: the policy says how many lanes are wanted.
+    /// Ends a window: the policy sets the number of lanes.
     pub(super) fn end_window(&mut self, at_ns: i64) {
         let lanes = self.in_service().len() as i32;
         let plant = &mut self.plant;
@@ -190,20 +191,20 @@ impl Run<'_> {
         scaled.forecast_windows += u64::from(wish.is_by_forecast);
     }
 
-    /// Lanes that are on and not lost.
+    /// Returns the lanes that are on and not lost.
     fn in_service(&self) -> Vec<usize> {
         let is_in =
             |lane: &usize| self.plant.power[*lane] == Power::On && !self.lanes.is_lost(*lane as LaneId);
         (0..self.lanes.number()).filter(is_in).collect()
     }
 
-    /// Starts and stops lanes, so that so many are in service once all have started.
+    /// Starts or stops lanes so that `wanted` of them are in service once all have started.
     fn scale_to(&mut self, at_ns: i64, wanted: usize) {
         let is_starting = |power: &&Power| matches!(power, Power::Starting(_));
         let starting = self.plant.power.iter().filter(is_starting).count();
         let mut number = self.in_service().len() + starting;
         let order = self.plant.order.clone();
-        // What is drained is back at once.
+        // A draining lane is back in service at once.
         for &lane in &order {
             let is_back = self.plant.power[lane] == Power::Stopping && !self.lanes.is_lost(lane as LaneId);
             if number < wanted && is_back {
@@ -226,7 +227,7 @@ impl Run<'_> {
         }
         for &lane in order.iter().rev() {
             let is_in = self.plant.power[lane] == Power::On && !self.lanes.is_lost(lane as LaneId);
-            // The last one stays: the scheduler would refuse.
+            // The last lane stays, because the scheduler would refuse to drain it.
             if number > wanted && is_in && self.in_service().len() > 1 {
                 self.plant.power[lane] = Power::Stopping;
                 self.command(at_ns, ControlCommand::DrainLane(DrainLane { lane: lane as LaneId }));
@@ -246,7 +247,7 @@ impl Run<'_> {
         self.events.push(at_ns + start_ns, Event::LaneStarted { lane: lane as LaneId, start });
     }
 
-    /// A lane has started, unless it was stopped meanwhile.
+    /// Puts a lane into service at the end of its start, unless it was stopped meanwhile.
     pub(super) fn lane_started(&mut self, at_ns: i64, lane: LaneId, start: u64) {
         if self.plant.power[lane as usize] != Power::Starting(start) {
             return;
@@ -256,7 +257,7 @@ impl Run<'_> {
         self.command(at_ns, ControlCommand::UndrainLane(UndrainLane { lane }));
     }
 
-    /// A lane that is to stop goes once it has nothing in hand.
+    /// Turns a stopping lane off once it is idle.
     pub(super) fn stop_if_idle(&mut self, at_ns: i64, lane: LaneId) {
         if self.plant.power[lane as usize] != Power::Stopping || self.lanes.is_busy(lane) {
             return;
@@ -266,7 +267,7 @@ impl Run<'_> {
         self.step(at_ns, &Input::LaneLost(lost));
     }
 
-    /// A lane that was to stop is lost: it need not stop any more.
+    /// Turns a stopping lane off when it is lost, and returns true if it was stopping.
     pub(super) fn lost_while_stopping(&mut self, at_ns: i64, lane: LaneId) -> bool {
         let is_stopping = self.plant.power[lane as usize] == Power::Stopping;
         if is_stopping {
@@ -280,7 +281,7 @@ impl Run<'_> {
         self.account_paid(lane, at_ns);
     }
 
-    /// Counts the time for which a lane was paid so far, if it was.
+    /// Adds the time for which a lane was paid so far, if it was.
     pub(super) fn account_paid(&mut self, lane: usize, at_ns: i64) {
         if let Some(from_ns) = self.plant.paid_ns[lane].take() {
             let class = self.lanes.class(lane as LaneId);

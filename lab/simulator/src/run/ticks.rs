@@ -17,19 +17,19 @@ use crate::rows::{ROW_BYTES, Rows};
 use crate::shared::{Ends, Order, SharedLane};
 use crate::ticks::{Source, Ticks};
 
-/// What passes until a group is elsewhere that its lane has done with.
+/// Time from a lane's release of a group until the scheduler hears of it, in nanoseconds.
 const GIVE_BACK_NS: i64 = 1_000_000;
-/// Rows of the batches that lanes are measured with when they begin, as in production.
+/// Rows of the batches by which lanes are measured when they begin, as in production.
 const MEASURED_ROWS: [i64; 8] = [2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
 
-/// Ticks of a run under way.
+/// The ticks of a run under way.
 #[derive(Debug)]
 pub(super) struct TickRun<'a> {
     ticks: &'a Ticks,
     source: Source<'a>,
     rows: Rows,
     lanes: Vec<SharedLane>,
-    /// Time of each lane's slice that counts for its tenant, in seconds.
+    /// Time of each lane's slice so far, in seconds.
     slices_s: Vec<f64>,
     partitions: Vec<Partition>,
     done: Ticked,
@@ -38,9 +38,9 @@ pub(super) struct TickRun<'a> {
 #[derive(Clone, Debug, Default)]
 struct Partition {
     next_offset: i64,
-    /// Since when it is paused.
+    /// Time of its pause; `None` while it is read.
     paused_ns: Option<i64>,
-    /// What came to the source meanwhile.
+    /// Rows that came to the source during the pause.
     held: VecDeque<(i64, Vec<GroupArrival>)>,
 }
 
@@ -57,24 +57,24 @@ impl<'a> TickRun<'a> {
         }
     }
 
-    /// Rows have come that are not done.
+    /// True if rows have come that are not done.
     pub(super) fn is_open(&self) -> bool {
         self.rows.are_open()
     }
 
-    /// Ticks that come from a time on are measured.
+    /// Measures ticks that come at or after a time.
     pub(super) fn measure_from(&mut self, at_ns: i64) {
         self.rows.measure_from(at_ns);
     }
 
-    /// Time of a lane's slice that counts for its tenant, in seconds.
+    /// Takes the time of a lane's slice, in seconds.
     pub(super) fn slice_s(&mut self, lane: LaneId) -> f64 {
         std::mem::take(&mut self.slices_s[lane as usize])
     }
 }
 
 impl Run<'_> {
-    /// Has the first ticks come.
+    /// Assigns the partitions, tells measurements of lanes, and schedules the first ticks.
     pub(super) fn begin_ticks(&mut self) {
         let Some(TickRun { ticks, .. }) = self.ticks else { return };
         for partition in 0..ticks.partitions as PartitionId {
@@ -101,14 +101,14 @@ impl Run<'_> {
         self.events.push(BEGIN_NS + ticks.interval_ns, Event::TicksCome);
     }
 
-    /// What came since the last look at the source is there, until the last task has come.
+    /// Reads the ticks that came since the last poll of the source. The last task ends the ticks.
     pub(super) fn ticks_come(&mut self, at_ns: i64) {
         let Some(TickRun { ticks, source, rows, partitions, .. }) = &mut self.ticks else { return };
         if self.tasks.arrived == self.model.arrivals.len() {
             return;
         }
         let interval_ns = ticks.interval_ns;
-        // In the mean they came in the middle of the interval.
+        // On average they came in the middle of the interval.
         let since_ns = at_ns - interval_ns / 2;
         let come = source.next(at_ns - BEGIN_NS - interval_ns);
         let mut arrived = Vec::new();
@@ -129,7 +129,7 @@ impl Run<'_> {
         }
     }
 
-    /// Rows reach the host that came to the source at a time.
+    /// Hands the host rows that came to the source at `since_ns`.
     fn arrive_rows(&mut self, at_ns: i64, since_ns: i64, partition: PartitionId, groups: Vec<GroupArrival>) {
         let Some(TickRun { rows, partitions, .. }) = &mut self.ticks else { return };
         let next_offset = &mut partitions[partition as usize].next_offset;
@@ -139,14 +139,14 @@ impl Run<'_> {
         self.step(at_ns, &Input::Arrived(arrived));
     }
 
-    /// A partition is no longer read.
+    /// Pauses a partition.
     pub(super) fn pause(&mut self, at_ns: i64, partition: PartitionId) {
         if let Some(ticks) = &mut self.ticks {
             ticks.partitions[partition as usize].paused_ns = Some(at_ns);
         }
     }
 
-    /// It is read again: what came meanwhile arrives, as far as it is not paused for that.
+    /// Resumes a partition, and hands on the rows held back, until they cause the next pause.
     pub(super) fn resume(&mut self, at_ns: i64, partition: PartitionId) {
         let Some(ticks) = &mut self.ticks else { return };
         let paused_ns = ticks.partitions[partition as usize].paused_ns.take();
@@ -159,7 +159,7 @@ impl Run<'_> {
         }
     }
 
-    /// A lane gets a batch.
+    /// Gives a lane a batch.
     pub(super) fn dispatch(&mut self, at_ns: i64, dispatch: &Dispatch) {
         let speed = self.model.fleet.tick_speed(self.lanes.class(dispatch.lane));
         let Some(ticks) = &mut self.ticks else { return };
@@ -169,19 +169,19 @@ impl Run<'_> {
         self.change(at_ns, dispatch.lane, |lane| lane.follow(order));
     }
 
-    /// A lane is to give a group back.
+    /// Has a lane release a group behind its batches.
     pub(super) fn release(&mut self, at_ns: i64, release: &Release) {
         let &Release { partition, group, lane, epoch, .. } = release;
         let order = Order::GiveBack(Released { partition, group, lane, epoch });
         self.change(at_ns, lane, |lane| lane.follow(order));
     }
 
-    /// A lane begins a slice that would take it so long if it did nothing else.
+    /// Begins a slice that would take `full_ns` on the lane alone.
     pub(super) fn begin_slice(&mut self, at_ns: i64, lane: LaneId, full_ns: i64, is_critical: bool) {
         self.change(at_ns, lane, |lane| lane.begin_slice(full_ns, is_critical));
     }
 
-    /// A lane works until now, and then something changes for it.
+    /// Lets a lane work until now, changes it, and schedules its next end.
     fn change<T>(
         &mut self,
         at_ns: i64,
@@ -203,7 +203,7 @@ impl Run<'_> {
         Some(changed)
     }
 
-    /// A lane works until now, which is counted.
+    /// Lets a lane work until now, and counts the time.
     pub(super) fn work(&mut self, at_ns: i64, number: LaneId) {
         let Some(ticks) = &mut self.ticks else { return };
         let passed = ticks.lanes[number as usize].work(at_ns - BEGIN_NS, &self.slowness);
@@ -221,7 +221,7 @@ impl Run<'_> {
         }
     }
 
-    /// A batch or slice ends, unless something has changed since that was known.
+    /// Ends a batch or slice, unless the lane has changed since the end was scheduled.
     pub(super) fn end(&mut self, at_ns: i64, number: LaneId, turn: u64, ends: Ends) {
         if self.ticks.as_ref().is_none_or(|ticks| ticks.lanes[number as usize].turn != turn) {
             return;
@@ -250,7 +250,7 @@ impl Run<'_> {
         }
     }
 
-    /// A group is given back, unless its lane was lost since.
+    /// Gives a group back, unless its lane was lost since.
     pub(super) fn give_back(&mut self, at_ns: i64, released: Released, life: u64) {
         let Some(ticks) = &mut self.ticks else { return };
         if ticks.lanes[released.lane as usize].life == life {
@@ -259,21 +259,22 @@ impl Run<'_> {
         }
     }
 
-    /// A lane is lost: what it had of rows is to come again.
+    /// Loses the rows in flight on a lost lane, and returns them by partition.
     pub(super) fn lose_rows(&mut self, at_ns: i64, lane: LaneId) -> Vec<(PartitionId, Vec<GroupArrival>)> {
         self.change(at_ns, lane, SharedLane::lose);
         let Some(TickRun { rows, .. }) = &mut self.ticks else { return Vec::new() };
         rows.lose(lane).into_iter().collect()
     }
 
-    /// Rows come again that a lost lane had. The loss, and rows that came again before them, may have had the partition read on.
+    /// Has a lost lane's rows arrive again. The partition's offset is read now, because the loss or earlier such rows
+    /// may have resumed reading.
     pub(super) fn rows_again(&mut self, at_ns: i64, partition: PartitionId, groups: Vec<GroupArrival>) {
         let Some(TickRun { partitions, .. }) = &self.ticks else { return };
         let next_offset = partitions[partition as usize].next_offset;
         self.step(at_ns, &Input::Arrived(Arrived { partition, next_offset, groups }));
     }
 
-    /// What became of ticks when the run ends.
+    /// Collects the results of ticks at the end of the run.
     pub(super) fn close_ticks(&mut self, at_ns: i64) {
         let Some(ticks) = &mut self.ticks else { return };
         let paused = ticks.partitions.iter().filter_map(|partition| partition.paused_ns);

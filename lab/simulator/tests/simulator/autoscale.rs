@@ -1,4 +1,4 @@
-//! Lanes that are started and stopped in virtual time: what is paid, what waits, and what the policies make of days and nights.
+//! Tests of autoscaling in virtual time: paid lanes, waiting work, and the policies' response to days and nights.
 
 use warptape_events::journal::{AutoscaleConfig, AutoscalePolicy, ControlCommand, Input, LaneId};
 use warptape_simulator::figures::{self, FigureRow};
@@ -29,7 +29,7 @@ fn config() -> AutoscaleConfig {
     }
 }
 
-/// Tasks of two seconds for one lane each, which come in days of twenty minutes.
+/// Tasks of two seconds for one lane each, in days of twenty minutes.
 fn days(number: usize, load: f64) -> Workload {
     let mut workload = Workload::three_kinds(load, (number as f64 * 1_200.0 * 8.0 * load / 2.0) as usize);
     let kind = TaskKind { share: 1.0, mean_s: 2.0, divisible: false, ..workload.kinds[0].clone() };
@@ -44,7 +44,7 @@ fn simulated(fleet: &Fleet, workload: &Workload, scaling: Scaling, seed: u64) ->
     run(fleet, workload, &options, seed)
 }
 
-/// Without autoscaling all lanes are paid all the time; and the same seeds give the same outcome.
+/// Without autoscaling all lanes are paid all the time; the same seeds give the same outcome.
 #[test]
 fn policies_pay_for_less_and_the_predictive_one_misses_less_than_the_reactive_one() {
     let (fleet, workload) = (fleet(config()), days(12, 0.4));
@@ -64,14 +64,15 @@ fn policies_pay_for_less_and_the_predictive_one_misses_less_than_the_reactive_on
     let (cost, missed) = (of("cost"), of("missed_percent"));
     assert!(cost[1] < 0.75 * cost[0] && cost[2] < 0.75 * cost[0], "{cost:?}");
     assert_eq!(of("busy_of_on_percent").len(), 3);
-    // Only policies start lanes, and only the predictive one goes by forecasts.
+    // Policies alone start lanes, and the predictive one alone uses forecasts.
     let (starts, by_forecast) = (of("starts"), of("by_forecast_percent"));
     assert!(starts.len() == 2 && starts.iter().all(|starts| *starts > 24.0), "{starts:?}");
     assert!(by_forecast[0] == 0.0 && by_forecast[1] > 50.0, "{by_forecast:?}");
     assert!(missed[0] < missed[2] && missed[2] < 0.6 * missed[1], "{missed:?}");
 }
 
-/// A lane that is stopped is drained, finishes what it has, does nothing while it is off, and is paid for nothing but the time in which it starts.
+/// A stopped lane is drained, finishes its slice, and does nothing while it is off. It is paid for the time in which it
+/// starts, and not while it is off.
 #[test]
 fn a_stopped_lane_finishes_what_it_has_and_is_not_paid_while_it_is_off() {
     let (fleet, workload) = (fleet(config()), days(3, 0.4));
@@ -118,7 +119,7 @@ fn a_stopped_lane_finishes_what_it_has_and_is_not_paid_while_it_is_off() {
     assert_eq!((outcome.counts.redone, outcome.tasks.rejected, outcome.tasks.unfinished), (0, 0, 0));
 }
 
-/// Lanes that fail while the fleet is scaled: others are started for them, and every task comes to an end.
+/// Lanes that fail under autoscaling are replaced, and every task ends.
 #[test]
 fn lanes_that_fail_are_replaced_by_others() {
     let mut fleet = fleet(config());
@@ -142,11 +143,11 @@ fn lanes_that_fail_are_replaced_by_others() {
     assert!(failing.scaled.paid_s[0] > whole.scaled.paid_s[0]);
 }
 
-/// The cheapest work is bought first.
+/// Lanes with the cheapest work start first.
 #[test]
 fn lanes_are_started_in_the_order_of_what_their_work_costs() {
     let mut fleet = fleet(AutoscaleConfig { lanes_max: 12, ..config() });
-    // Half as fast, at a third of the price; and as fast, at twice the price.
+    // One class is half as fast at a third of the price; the other is as fast at twice the price.
     fleet.classes.push(Class::new("slow", 2, &[0.5]));
     fleet.classes.push(Class::new("dear", 2, &[1.0]));
     fleet.autoscale.as_mut().unwrap().price_per_hour = vec![3.6, 1.2, 7.2];

@@ -1,4 +1,4 @@
-//! Baselines of the simulator, against what is known of them and against the policies of production.
+//! Baselines of the simulator, compared with theory and with the policies of production.
 
 use warptape_simulator::{
     BASELINES, Burst, Class, Failure, Fleet, Options, Outage, Outcome, Process, Sizes, Throttling, Workload,
@@ -54,7 +54,7 @@ fn what_meets_its_deadline_first_is_given_up() {
     }
 }
 
-/// Blind queues that are drawn are as many queues of their own: M/M/1 each, by the textbook.
+/// Randomly chosen queues are independent M/M/1 queues, with the textbook's mean.
 #[test]
 fn blind_queues_are_queues_of_their_own() {
     let fleet = Fleet { classes: vec![Class::new("all", 4, &[1.0])], ..Fleet::default() };
@@ -78,7 +78,8 @@ fn who_knows_more_is_done_sooner() {
     assert!(rest < blind, "{rest} {blind}");
 }
 
-/// Agents that have to learn how fast their lanes are end up near a rule that knows all speeds and sizes, and far from one that knows nothing.
+/// Agents that learn their own lanes' speeds come near a rule that knows all speeds and sizes, and stay far from a
+/// blind one.
 #[test]
 fn agents_that_bid_come_near_to_one_who_knows_all_lanes() {
     let fleet = Fleet::volta_turing_radeon();
@@ -89,7 +90,7 @@ fn agents_that_bid_come_near_to_one_who_knows_all_lanes() {
     assert!((0.98..1.05).contains(&(bidding / sizes)), "{bidding} {sizes}");
 }
 
-/// Where one class becomes ten times slower its agent sees that and bids less often.
+/// The agent of a class that becomes ten times slower notices, and wins fewer tasks.
 #[test]
 fn an_agent_whose_lanes_become_slow_gets_fewer_tasks() {
     let mut fleet = Fleet {
@@ -111,7 +112,7 @@ fn an_agent_whose_lanes_become_slow_gets_fewer_tasks() {
     assert!((0.3..0.6).contains(&before) && after < before / 3.0, "{before} {after}");
 }
 
-/// At a load at which lanes that take what comes cannot keep up, those that divide their time as the linear program says do.
+/// The linear program's allocation keeps up at a load at which lanes that take any task fall behind.
 #[test]
 fn an_allocation_keeps_up_where_the_capacity_problem_says_so() {
     let fleet = Fleet::volta_turing_radeon();
@@ -124,7 +125,7 @@ fn an_allocation_keeps_up_where_the_capacity_problem_says_so() {
     assert!(allocation < central / 2.0, "{allocation} tasks there, {central} under first-come");
 }
 
-/// Where a kind has ten times the tasks, max-min gives each of them as much as one of the others, and so that kind most of the time.
+/// A kind with ten times the tasks gets most of the time, because max-min serves each task alike.
 #[test]
 fn max_min_goes_by_tasks_and_not_by_kinds() {
     let fleet = Fleet { classes: vec![Class::new("all", 2, &[1.0, 1.0])], ..Fleet::default() };

@@ -1,4 +1,4 @@
-//! Lanes that are lost, come back, or are slower: what the scheduler of production makes of it.
+//! Lanes that are lost, return, or are slower, under the scheduler of production.
 
 use warptape_events::journal::Decision;
 use warptape_scheduler::TASK_POLICIES;
@@ -6,7 +6,7 @@ use warptape_simulator::{
     Class, Failure, Fleet, Options, Outage, Outcome, Sizes, TaskKind, Throttling, Workload, run, run_observed,
 };
 
-/// Two lanes that share tasks of ten seconds each, a few of them.
+/// Two lanes with a few tasks of ten seconds each.
 fn two_lanes(tasks: usize, divisible: bool) -> (Fleet, Workload) {
     let mut workload = Workload::three_kinds(0.5, tasks);
     let kind =
@@ -24,7 +24,7 @@ fn simulated(fleet: &Fleet, workload: &Workload, policy: &str) -> Outcome {
     run(fleet, workload, &options, 1)
 }
 
-/// A task that cannot be cut is done again by the other lane, from its beginning.
+/// An indivisible task restarts on the other lane, from its beginning.
 #[test]
 fn what_a_lost_lane_had_is_done_again() {
     let (mut fleet, workload) = two_lanes(1, false);
@@ -57,7 +57,7 @@ fn a_lane_that_is_lost_does_nothing_and_works_again_when_it_is_back() {
     }
 }
 
-/// While all lanes are lost tasks wait, and what is never done is said.
+/// Tasks wait while all lanes are lost, and the outcome tells which are never done.
 #[test]
 fn tasks_wait_for_lanes_that_come_back_and_are_given_up_where_none_does() {
     let (mut fleet, workload) = two_lanes(20, true);
@@ -84,7 +84,7 @@ fn a_throttled_lane_takes_longer() {
     assert!((simulated(&fleet, &workload, "first-come").mean_s() - 10.0).abs() < 1e-6);
 }
 
-/// The losses of a seed are the same whatever the policy does.
+/// The losses of a seed are the same under every policy.
 #[test]
 fn drawn_losses_are_those_of_the_seed() {
     let (mut fleet, workload) = two_lanes(60, true);
@@ -100,8 +100,8 @@ fn drawn_losses_are_those_of_the_seed() {
     assert_eq!(fair.tasks.completions_s.len(), 60);
 }
 
-/// All lanes become five times slower for a while: what was learnt before is wrong then. The policy says that it falls back, says that it
-/// returns, and does neither where nothing happens.
+/// Learned speeds are wrong once all lanes become five times slower for a while. The policy announces its fallback and
+/// its return, and neither if nothing happens.
 #[test]
 fn a_learned_policy_falls_back_when_lanes_are_throttled_and_returns() {
     let mut fleet = Fleet::volta_turing_radeon();

@@ -1,4 +1,4 @@
-//! The model against formulas, policies against each other, and fleets that fail.
+//! Tests of the model against formulas, of policies against each other, and of fleets that fail.
 
 mod autoscale;
 mod baselines;

@@ -1,10 +1,10 @@
-//! Pilots see what policies that push see, and their lanes are taken.
+//! Pilots see what pushing policies see, and the scheduler takes their lanes.
 
 use warptape_events::journal::{StateBytes, Trained};
 use warptape_network::{LaneState, Network, TaskState};
 use warptape_simulator::{Failure, Fleet, Options, Outage, Pilot, Workload, run, run_piloted};
 
-/// Earliest completion by what a pilot sees.
+/// A pilot that chooses the earliest completion.
 #[derive(Default)]
 struct First {
     asked: usize,
@@ -49,7 +49,7 @@ fn a_pilot_that_does_what_a_policy_does_gets_the_same_run() {
     }
 }
 
-/// A network that is named by the policy, as in production, decides what it decides as a pilot, as which it is trained.
+/// A network decides the same as a policy, as in production, and as a pilot, as in training.
 #[test]
 fn a_network_decides_the_same_as_a_policy_and_as_a_pilot() {
     struct Greedy(Network);
@@ -78,7 +78,7 @@ fn a_network_decides_the_same_as_a_policy_and_as_a_pilot() {
     }
 }
 
-/// Lanes that may not take a task, or do not exist, are passed over for the policy's own choice.
+/// A lane that may not take the task, or does not exist, leaves the choice to the policy.
 #[test]
 fn a_lane_that_cannot_be_is_not_taken() {
     struct Nowhere;

@@ -1,4 +1,4 @@
-//! The model against formulas, and policies against each other on the same arrivals.
+//! Tests of the model against formulas, and of policies against each other on the same arrivals.
 
 use warptape_scheduler::TASK_POLICIES;
 use warptape_simulator::{
@@ -16,7 +16,8 @@ fn over_seeds(fleet: &Fleet, workload: &Workload, policy: &str, seeds: u64) -> V
     (0..seeds).map(|seed| run(fleet, workload, &options(policy), seed)).collect()
 }
 
-/// Mean completion time of tasks that one server does in order, as fast as all lanes together: Lindley's recursion over the same arrivals.
+/// Returns the mean completion time on one server with the speed of all lanes, in order of arrival, by Lindley's
+/// recursion.
 fn by_recursion(fleet: &Fleet, workload: &Workload, seed: u64) -> f64 {
     let speed: f64 = fleet.classes.iter().map(|class| class.lanes as f64 * class.speeds[0]).sum();
     let (mut free_s, mut sum, arrivals) = (0.0f64, 0.0, workload.arrivals(fleet, seed));
@@ -56,7 +57,7 @@ fn one_lane_is_a_queue_with_one_server() {
     assert!((found.mean - expected).abs() < 2.0 * found.half, "{found:?}, expected {expected}");
 }
 
-/// Means of runs of one kind of tasks that lanes may not share, under first come first served, with their interval.
+/// Returns a figure of runs with one kind of indivisible tasks under first come first served, with its interval.
 fn indivisible(
     lanes: usize,
     load: f64,
@@ -91,14 +92,15 @@ fn queues_are_those_of_their_formulas() {
     check(mean(16, 0.85, Sizes::Exponential), 1.0 + waits / (lanes - offered), 0.1);
 }
 
-/// Eight senders that think for two seconds in the mean, and one lane: the machine repair model, or a closed network of two stations.
+/// Eight senders with a mean think time of two seconds, and one lane: the machine repair model, a closed network of two
+/// stations.
 #[test]
 fn a_closed_loop_is_the_closed_network_of_its_formula() {
     let (senders, think_s) = (8, 2.0);
     let closed = Process::Closed(Closed { senders, think_s });
     let throughput = |outcome: &Outcome| outcome.tasks.completions_s.len() as f64 / outcome.measured_s;
     let found = indivisible(1, 0.0, Sizes::Exponential, closed.clone(), throughput);
-    // By mean value analysis.
+    // Mean value analysis.
     let (mut present, mut rate) = (0.0, 0.0);
     for senders in 1..=senders {
         let stays_s = 1.0 + present;
@@ -110,7 +112,7 @@ fn a_closed_loop_is_the_closed_network_of_its_formula() {
     check(stays, present / rate, 0.1);
 }
 
-/// Several lanes that do tasks together, as the dynamic split has it, are one fast lane, but for the ends of tasks.
+/// Lanes that share every task by the dynamic split equal one fast lane, except near the ends of tasks.
 #[test]
 fn lanes_that_share_tasks_are_one_fast_lane() {
     let (fleet, workload) = one_kind(8, 1.6, 0.7, 1_000);
@@ -139,8 +141,8 @@ fn a_seed_gives_the_same_run() {
     }
 }
 
-/// Prices send each kind to the lanes that are comparatively fast at it: on unlike lanes tasks are done sooner than where every lane
-/// takes the next task, whose capacity is 6 % below.
+/// Prices send each kind to the lanes that are comparatively fast at it. On unlike lanes tasks are done sooner than if
+/// every lane took the next task, with a capacity 6 % lower.
 #[test]
 fn prices_beat_the_dynamic_split_on_unlike_lanes() {
     let fleet = Fleet::volta_turing_radeon();
@@ -154,7 +156,8 @@ fn prices_beat_the_dynamic_split_on_unlike_lanes() {
     }
 }
 
-/// At a load above what the dynamic split can keep up with, and below what the fleet can do, tasks gather under the one and not under the other.
+/// Tasks pile up under the dynamic split and not under prices, at a load between the capacity of the former and that of
+/// the fleet.
 #[test]
 fn at_a_load_of_095_tasks_gather_under_the_dynamic_split_alone() {
     let fleet = Fleet::volta_turing_radeon();
@@ -167,7 +170,8 @@ fn at_a_load_of_095_tasks_gather_under_the_dynamic_split_alone() {
     assert!(latest < late / 3.0, "prices: {:?}", prices.present);
 }
 
-/// Tasks with deadlines are done in time at a load of 0.85, in bursts too, and their work is what arrives.
+/// Tasks with deadlines are done in time at a load of 0.85, in bursts too, and their work adds up to the work that
+/// arrives.
 #[test]
 fn prices_meet_deadlines() {
     let fleet = Fleet::volta_turing_radeon();
@@ -186,7 +190,7 @@ fn prices_meet_deadlines() {
     }
 }
 
-/// Where slices are short against tasks, the mean is near that of the best schedule that knows every size.
+/// With slices short against tasks, the mean is near that of the best schedule that knows every size.
 #[test]
 fn prices_come_near_schedules_that_know_all_sizes() {
     let fleet = Fleet::volta_turing_radeon();
@@ -206,7 +210,7 @@ fn prices_come_near_schedules_that_know_all_sizes() {
     assert!(found.mean >= 0.95, "{found:?} of the best");
 }
 
-/// Under more work than there is room for, lanes' time goes to tenants by their weights.
+/// Under overload, lane time goes to tenants in proportion to their weights.
 #[test]
 fn tenants_have_lane_time_by_their_weights() {
     let fleet = Fleet::volta_turing_radeon();

@@ -1,4 +1,4 @@
-//! Ticks beside tasks: what the scheduler of production makes of groups, batches and slices on lanes that share their time.
+//! Ticks beside tasks: groups, batches and slices on shared lanes under the scheduler of production.
 
 use warptape_events::journal::{Decision, Input, LaneKind, TaskClass};
 use warptape_simulator::{
@@ -6,7 +6,7 @@ use warptape_simulator::{
     TickSpeed, Ticked, Ticks, Workload, figures, run, run_observed,
 };
 
-/// Lanes that are alike: a batch takes them 100 µs, and a µs for each of its rows.
+/// Equal lanes on which a batch takes 100 µs, and 1 µs for each of its rows.
 fn fleet(lanes: usize) -> Fleet {
     let ticks = Some(TickSpeed { rows_per_s: 1e6, batch_overhead_ns: 100_000 });
     Fleet { classes: vec![Class { ticks, ..Class::new("all", lanes, &[1.0]) }], ..Fleet::default() }
@@ -24,7 +24,7 @@ fn ticks(rate: f64) -> Ticks {
     }
 }
 
-/// Tasks of a size that lanes may share, beside ticks.
+/// Divisible tasks beside ticks.
 fn workload(load: f64, tasks: usize, mean_s: f64, ticks: Ticks) -> Workload {
     let mut workload = Workload::three_kinds(load, tasks);
     let kind = TaskKind { share: 1.0, mean_s, sizes: Sizes::Fixed, ..workload.kinds[0].clone() };
@@ -40,13 +40,13 @@ fn ticked(outcome: &Outcome) -> &Ticked {
     outcome.ticks.as_ref().expect("ticks came")
 }
 
-/// Ticks in a run, as the source has them: as many as come at the rate until the last task has come.
+/// Returns the expected number of ticks of a run: the rate times the time until the last task has come.
 fn come(outcome: &Outcome, ticks: &Ticks) -> i64 {
     let intervals = (outcome.arrivals_s * 1e9 / ticks.interval_ns as f64) as i64;
     (intervals as f64 * ticks.interval_ns as f64 * ticks.rate / 1e9).round() as i64
 }
 
-/// One lane, and hardly a task: each interval is a batch that finds the lane idle, and takes what its rows take.
+/// One lane with hardly a task: each interval is one batch on an idle lane, and takes what its rows take.
 #[test]
 fn rows_take_what_their_batch_takes_where_nothing_else_is_to_do() {
     let workload = workload(0.001, 3, 0.000_5, ticks(200_000.0));
@@ -54,16 +54,16 @@ fn rows_take_what_their_batch_takes_where_nothing_else_is_to_do() {
     let ticks = ticked(&outcome);
     assert_eq!(ticks.rows, come(&outcome, workload.ticks.as_ref().unwrap()));
     assert_eq!(ticks.rows, ticks.batches as i64 * 200);
-    // Half of an interval until the source is looked at, and the batch.
+    // Half an interval until the source is polled, and the batch.
     for (found, name) in [(ticks.mean_ms, "mean"), (ticks.p50_ms, "p50"), (ticks.p99_ms, "p99")] {
         assert!((found / (0.5 + 0.3) - 1.0).abs() < 2e-3, "{name}: {found} ms");
     }
-    // Batches have 300 of 1,000 µs.
+    // Batches take 300 of 1,000 µs.
     assert!((ticks.busy_s[0] / outcome.arrivals_s - 0.3).abs() < 0.01, "{ticks:?}");
     assert_eq!((ticks.moves, ticks.paused_s), (0, 0.0));
 }
 
-/// Beside a slice of a critical task a batch has half of its lane, and ten elevenths beside others.
+/// A batch has half of its lane beside a slice of a critical task, and ten elevenths beside another.
 #[test]
 fn slices_have_their_part_of_the_lane_beside_batches() {
     for (class, expected_ms) in [(TaskClass::Critical, 0.5 + 0.6), (TaskClass::Batch, 0.5 + 0.33)] {
@@ -76,7 +76,7 @@ fn slices_have_their_part_of_the_lane_beside_batches() {
     }
 }
 
-/// What lanes worked is what batches and tasks took, to a slice.
+/// Busy lane time is the sum of batches' and tasks' time, up to one slice.
 #[test]
 fn lane_time_is_that_of_batches_and_tasks_together() {
     let workload = workload(0.5, 400, 0.05, ticks(600_000.0));
@@ -85,7 +85,7 @@ fn lane_time_is_that_of_batches_and_tasks_together() {
     let batches_s = ticks.batches as f64 * 1e-4 + ticks.rows as f64 * 1e-6;
     assert!((ticks.busy_s[0] / batches_s - 1.0).abs() < 1e-3, "{} of {batches_s} s", ticks.busy_s[0]);
     let tasks_s = outcome.busy_s[0] - ticks.busy_s[0];
-    // The last task comes when everything is counted.
+    // When the last task comes, all is counted.
     let done_s = outcome.tasks.offered_s;
     assert!(tasks_s <= done_s && tasks_s > done_s - 0.3, "{tasks_s} of {done_s} s");
     assert_eq!(outcome.tasks.completions_s.len(), 400);
@@ -114,7 +114,7 @@ fn the_same_seed_gives_the_same_run_and_tasks_come_as_without_ticks() {
     assert!(means[0] < means[1] && means[0] < means[2], "ticks that come unevenly wait longer: {means:?}");
 }
 
-/// What a lost lane had in flight is done elsewhere, once, and its groups are back once the lane is.
+/// A lost lane's batches are done elsewhere, once, and its groups return with the lane.
 #[test]
 fn no_row_is_missing_where_lanes_are_lost() {
     let mut fleet = fleet(3);
@@ -137,7 +137,7 @@ fn no_row_is_missing_where_lanes_are_lost() {
     assert!(ticked(&whole).p99_ms < ticked(&outcome).p99_ms);
 }
 
-/// A loss may have a paused partition read on, before what the lane had comes again.
+/// A loss may resume a paused partition before the lost lane's rows come again.
 #[test]
 fn lanes_are_lost_while_partitions_are_paused() {
     let outage = Outage::Drawn { mtbf_s: 0.3, mttr_s: 0.05 };
@@ -162,7 +162,7 @@ fn throttled_lanes_take_longer_for_batches() {
     assert!((ticked(&outcome).p50_ms / (0.5 + 0.8) - 1.0).abs() < 2e-3, "{:?}", ticked(&outcome));
 }
 
-/// More ticks than lanes can do: they gather at the source, all of them are done in the end, and tasks get what is kept in reserve.
+/// Ticks beyond the lanes' capacity gather at the source and are all done in the end, and tasks get their reserve.
 #[test]
 fn too_many_ticks_wait_at_the_source_and_tasks_are_done_all_the_same() {
     let workload = workload(0.05, 12, 0.3, ticks(3_000_000.0));
@@ -170,12 +170,12 @@ fn too_many_ticks_wait_at_the_source_and_tasks_are_done_all_the_same() {
     let ticks = ticked(&outcome);
     assert!(ticks.paused_s > 0.5, "{ticks:?}");
     assert_eq!(ticks.rows, come(&outcome, workload.ticks.as_ref().unwrap()));
-    // A third of them has to wait for the end of all.
+    // A third of them waits for the end of all.
     assert!(ticks.p99_ms > 300.0 * outcome.arrivals_s, "{ticks:?} in {} s", outcome.arrivals_s);
     assert_eq!(outcome.tasks.completions_s.len(), 12);
 }
 
-/// Groups move to where there is less to do under `balanced` alone, and that pays where symbols have unlike shares.
+/// Groups move to less loaded lanes under `balanced` alone, which pays if symbols have unlike shares.
 #[test]
 fn balanced_moves_groups() {
     let workload = workload(0.05, 60, 0.05, Ticks { skew: 1.2, groups: 12, ..ticks(1_500_000.0) });
@@ -190,7 +190,8 @@ fn balanced_moves_groups() {
     assert!(moving < still, "{moving} ms under balanced, {still} ms under rendezvous");
 }
 
-/// Lanes on processors and on GPUs are measured when they begin, and groups are where batches of their size are faster.
+/// Lanes on processors and GPUs are measured when they begin, and groups are placed where batches of their size are
+/// faster.
 #[test]
 fn groups_are_on_the_kind_of_lanes_that_is_faster_for_what_comes() {
     let class = |device, rows_per_s, batch_overhead_ns| Class {
@@ -214,7 +215,7 @@ fn groups_are_on_the_kind_of_lanes_that_is_faster_for_what_comes() {
     }
 }
 
-/// What ticks leave is the rest on lanes that are alike, and more than that where some lanes are comparatively fast at them.
+/// Ticks leave the rest of the capacity on equal lanes, and more if some lanes are comparatively fast at them.
 #[test]
 fn capacity_says_what_ticks_leave() {
     let fleet = fleet(4);
@@ -224,7 +225,7 @@ fn capacity_says_what_ticks_leave() {
     let too_many = Workload { ticks: Some(ticks(4e6)), ..workload.clone() };
     assert_eq!(figures::left_by_ticks(&fleet, &too_many), 0.0);
     assert_eq!(figures::left_by_ticks(&fleet, &Workload { ticks: None, ..workload.clone() }), 1.0);
-    // Two lanes that are slow at tasks and do a million ticks by themselves leave all that the others can do: 2 of 2.2.
+    // Two lanes that are slow at tasks do a million ticks alone, and leave all that the others can do: 2 of 2.2.
     let mut unlike = fleet;
     let slow = Class { speeds: vec![0.1], ..unlike.classes[0].clone() };
     unlike.classes[0].lanes = 2;
