@@ -1,7 +1,7 @@
-//! The recorded run cut into blocks of time: how far they are apart tells how well the run repeats itself.
+//! The recorded run in blocks of time, whose spread hints at how well the run repeats.
 //!
-//! The fit of the model within the run says nothing of that: a model may follow one overloaded minute closely, and the next minute of the same
-//! load is another one.
+//! The model's fit within the run does not show that. A model may follow one overloaded minute closely, and the next
+//! minute of the same load differs.
 
 use std::collections::VecDeque;
 
@@ -10,18 +10,18 @@ use warptape_simulator::interval;
 
 use crate::figures::{Figures, latencies};
 
-/// Blocks that are kept; of more, pairs become one.
+/// Greatest number of blocks; beyond it, pairs are merged.
 const BLOCKS_MAX: usize = 16;
-/// Fewer blocks tell nothing.
+/// Least number of blocks for an interval.
 const BLOCKS_MIN: usize = 4;
-/// Length of the first blocks.
+/// Initial length of a block, in nanoseconds.
 const BLOCK_NS_MIN: i64 = 1_000_000;
-/// By how much of the first half's mean latency the second half's may be more, before the run counts as overloaded.
+/// Ratio of the second half's mean latency to the first half's above which the run counts as overloaded.
 const GROWTH_MAX: f64 = 2.0;
-/// Rows that each half must have for that.
+/// Least number of rows in each half for that.
 const HALF_ROWS_MIN: u64 = 100;
 
-/// Latencies of rows by when they came.
+/// Latencies of rows by the time of their arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     begin_ns: Option<i64>,
@@ -36,7 +36,7 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Rows that came at a time were done after so long.
+    /// Records rows that arrived at `since_ns` and took `latency_ns`.
     pub(crate) fn rows_done(&mut self, since_ns: i64, rows: i64, latency_ns: i64) {
         let begin_ns = *self.begin_ns.get_or_insert(since_ns);
         // Rows that came before the first ones done belong to the first block.
@@ -51,7 +51,7 @@ impl Blocks {
         Figures::record(&mut self.blocks[block], rows, latency_ns);
     }
 
-    /// Makes one block of each pair.
+    /// Merges the blocks in pairs.
     fn halve(&mut self) {
         let mut blocks = std::mem::take(&mut self.blocks).into_iter();
         while let Some(mut first) = blocks.next() {
@@ -63,14 +63,15 @@ impl Blocks {
         self.length_ns = self.length_ns.saturating_mul(2);
     }
 
-    /// Half of the 95 % interval of a figure's mean over blocks; `None` where there are too few that have rows.
+    /// Returns half the width of the 95 % interval of a figure's mean over blocks; `None` if fewer than `BLOCKS_MIN`
+    /// have rows.
     pub(crate) fn half_95(&self, figure: impl Fn(&Histogram<u64>) -> f64) -> Option<f64> {
         let values: Vec<f64> = self.blocks.iter().filter(|block| !block.is_empty()).map(figure).collect();
         (values.len() >= BLOCKS_MIN).then(|| interval(&values).half)
     }
 
-    /// True if the rows of the second half took so much longer than those of the first that the run did not hold its load: what is measured
-    /// then depends on when the recording ended.
+    /// True if rows of the second half took much longer than those of the first, so that the run did not hold its load.
+    /// Its figures then depend on when the recording ended.
     pub(crate) fn is_overloaded(&self) -> bool {
         let middle = self.blocks.len() / 2;
         let mut halves = [latencies(), latencies()];

@@ -1,6 +1,7 @@
-//! What is to be otherwise, and what that makes of a recorded start.
+//! The changes that a user asks for, and their effect on a recorded start.
 //!
-//! Fields of the scheduler's configuration are named as the journal and `replay diff` name them. It must not know how a run is modelled.
+//! Fields of the scheduler's configuration have the names of the journal and of `replay diff`. The module must not know
+//! how a run is modelled.
 
 use serde_json::Value;
 use warptape_network::Network;
@@ -21,22 +22,22 @@ pub enum LossTime {
     After(i64),
 }
 
-/// What is to be otherwise than recorded. Lanes are named by number or device.
+/// Changes to a recorded run. Lanes are named by number or device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// A policy of tasks or of placement.
+    /// Policy of tasks or of placement.
     pub policy: Option<String>,
-    /// The network that the policy names as `dqn:HASH`, where the recorded run need not have it.
+    /// Network of the policy `dqn:HASH`, which the recorded run need not have.
     pub network: Option<Trained>,
     /// Fields of the scheduler's configuration with their values.
     pub set: Vec<(String, String)>,
-    /// Devices that lanes run on instead, as `engine.devices` has them; as recorded where empty.
+    /// Devices of the lanes, in the syntax of `engine.devices`; as recorded if empty.
     pub devices: Vec<String>,
-    /// Lanes that have another weight.
+    /// Weights by lane.
     pub weights: Vec<(String, i32)>,
-    /// Lanes whose work takes so many thousandths of its time.
+    /// Thousandths of its time that work takes, by lane; 1000 is no change.
     pub slow: Vec<(String, i64)>,
-    /// Lanes that are lost, and do not come back.
+    /// Lanes that are lost and never return.
     pub lose: Vec<(String, LossTime)>,
 }
 
@@ -48,18 +49,18 @@ pub(crate) struct Plan {
     pub(crate) slow: Vec<i64>,
     /// Lanes that are lost.
     pub(crate) lose: Vec<(LaneId, LossTime)>,
-    /// Recorded lanes by the lanes that stand for them.
+    /// The modelled lane of each recorded one; `None` if its device has none.
     pub(crate) lane_of: Vec<Option<LaneId>>,
-    /// Whether recorded commands that choose a policy of tasks, and one of placement, are left out.
+    /// True if recorded commands are left out that choose a policy of tasks, and of placement.
     pub(crate) chooses: [bool; 2],
-    /// Lanes whose weight is given, so that recorded commands that weigh them are left out.
+    /// Lanes with a weight of the changes, for which recorded commands that weigh them are left out.
     pub(crate) weighed: Vec<LaneId>,
-    /// The network that decides, where a policy is asked for that has one.
+    /// The network of the policy of tasks; `None` unless the changes choose a policy with a network.
     pub(crate) network: Option<Trained>,
 }
 
 impl Changes {
-    /// What these changes make of a recorded start, of a run that had these networks.
+    /// Applies the changes to a recorded start. `networks` are those of the recorded run.
     pub(crate) fn apply(&self, recorded: &Started, networks: &[Trained]) -> Result<Plan, WhatIfError> {
         let mut started = recorded.clone();
         if !self.devices.is_empty() {
@@ -115,7 +116,7 @@ impl Changes {
         Ok(Plan { started, slow, lose, lane_of, chooses, weighed, network })
     }
 
-    /// What is to be known of a plan that these changes make.
+    /// Returns notes on a plan for the user.
     pub(crate) fn notes(&self, recorded: &Started, plan: &Plan) -> Vec<String> {
         let mut notes = Vec::new();
         if plan.chooses[1]
@@ -143,7 +144,7 @@ impl Changes {
         notes
     }
 
-    /// The network that a policy names, of those that there are.
+    /// Returns the network that a policy names, from the changes or the recording.
     fn network_of<'a>(&'a self, policy: &str, recorded: &'a [Trained]) -> Result<&'a Trained, WhatIfError> {
         let unknown = || WhatIfError::UnknownNetwork {
             policy: policy.to_owned(),
@@ -163,9 +164,9 @@ impl Changes {
     }
 }
 
-/// Whether a network is for so many lanes.
+/// Checks that a network fits the number of lanes.
 pub(crate) fn check_for_lanes(trained: &Trained, lanes: usize) -> Result<(), WhatIfError> {
-    // Bytes that are no network are refused by the scheduler.
+    // The scheduler refuses bytes that are no network.
     let wanted = Network::from_bytes(&trained.network.0).ok().and_then(|network| network.lanes());
     match wanted.filter(|wanted| *wanted != lanes) {
         Some(wanted) => Err(WhatIfError::NetworkLanes { hash: trained.hash.clone(), wanted, lanes }),
@@ -173,7 +174,7 @@ pub(crate) fn check_for_lanes(trained: &Trained, lanes: usize) -> Result<(), Wha
     }
 }
 
-/// Has a policy decide; whether it is one of tasks, or of placement.
+/// Sets a policy in the configuration. Returns whether it is one of tasks, and whether it is one of placement.
 fn choose(policy: &str, config: &mut SchedulerConfig) -> Result<[bool; 2], WhatIfError> {
     let name = policy.split('@').next().unwrap_or_default();
     if TASK_POLICIES.contains(&name) || dqn::prefix_of(policy).is_some() {
@@ -181,7 +182,7 @@ fn choose(policy: &str, config: &mut SchedulerConfig) -> Result<[bool; 2], WhatI
         return Ok([true, false]);
     }
     if PLACEMENT_POLICIES.contains(&name) {
-        // What a step may decide at most is a limit of the journal's records, and no part of the policy.
+        // The limit of a step's decisions belongs to the journal's records, and not to the policy.
         let limit = config.placement_policy.split_once('/').map(|(_, limit)| format!("/{limit}"));
         config.placement_policy = format!("{policy}{}", limit.unwrap_or_default());
         return Ok([false, true]);
@@ -197,7 +198,7 @@ fn strip(key: &str) -> &str {
     key.strip_prefix("scheduler.").unwrap_or(key)
 }
 
-/// The configuration with a field set.
+/// Returns the configuration with a field set.
 fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfig, WhatIfError> {
     let mut value = serde_json::to_value(config).expect("a configuration is numbers and texts");
     let known = {
@@ -208,7 +209,7 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
     let pointer_of = |name: &str| format!("/{}", name.replace('.', "/"));
     let mut pointer = pointer_of(strip(key));
     let mut in_ns = None;
-    // The configuration file names its times by their units, where the journal has nanoseconds.
+    // The configuration file has times with their units in the names, and the journal has nanoseconds.
     if value.pointer(&pointer).is_none()
         && let Some((name, unit_ns)) = without_unit(strip(key))
         && let of_ns = pointer_of(&format!("{name}_ns"))
@@ -233,7 +234,7 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
         Ok(config) => return Ok(config),
         Err(error) => error.to_string(),
     };
-    // Words of the journal are in capitals, those of the configuration file are not.
+    // Words are in capitals in the journal, and in lower case in the configuration file.
     if let Some(field) = value.pointer_mut(&pointer) {
         *field = Value::String(text.to_uppercase().replace('-', "_"));
     }
@@ -244,14 +245,14 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
     })
 }
 
-/// A name without the unit at its end, with the nanoseconds of that.
+/// Splits the unit off the end of a name, and returns the name and the unit in nanoseconds; `None` without a unit.
 fn without_unit(name: &str) -> Option<(&str, f64)> {
     [("_us", 1e3), ("_ms", 1e6), ("_s", 1e9)]
         .into_iter()
         .find_map(|(unit, ns)| Some((name.strip_suffix(unit)?, ns)))
 }
 
-/// A number of a unit in nanoseconds; `None` where it is none, or too large.
+/// Returns a number of a unit in nanoseconds; `None` if it is not a number, or too large.
 fn nanoseconds(text: &str, unit_ns: f64) -> Option<String> {
     let ns = (text.parse::<f64>().ok()? * unit_ns).round();
     (ns.abs() < i64::MAX as f64).then(|| (ns as i64).to_string())
@@ -276,7 +277,8 @@ fn find_lane(flag: &'static str, name: &str, lanes: &[LaneSpec]) -> Result<LaneI
     })
 }
 
-/// Lanes on other devices: each is as a recorded lane on the same device is, or as all lanes of its kind are, if these are alike.
+/// Returns lanes on other devices. Each is like the recorded lane on the same device, or else like the recorded lane of
+/// its kind with the greatest weight. New GPUs are refused if the recorded ones differ in class.
 fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, WhatIfError> {
     let mut lanes: Vec<LaneSpec> = Vec::new();
     for device in devices {
@@ -289,7 +291,7 @@ fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, Wha
             unknown("`cpu:N` (N lanes on the CPU), `cuda:N` (a lane on GPU N) or `cuda:N#M` (M lanes on it) is allowed")
         })?;
         for name in names {
-            // Lanes on the processor have their number among all lanes.
+            // Lanes on the processor are numbered among all lanes.
             let name = name.unwrap_or_else(|| format!("cpu:{}", lanes.len()));
             if lanes.iter().any(|lane| lane.device == name) {
                 return Err(unknown("it is named twice"));
@@ -310,7 +312,7 @@ fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, Wha
         }
     }
     if lanes.iter().all(|lane| lane.kind() == LaneKind::Device) {
-        // Where all are on GPUs, those that stood by on the processor still do.
+        // Lanes on the processor that stood by still do if all others are on GPUs.
         for like in recorded.iter().filter(|lane| lane.kind() == LaneKind::Host && lane.weight == 0) {
             let lane = lanes.len() as LaneId;
             lanes.push(LaneSpec { lane, device: format!("cpu:{lane}"), ..like.clone() });
@@ -331,7 +333,8 @@ fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, Wha
     Ok(lanes)
 }
 
-/// The devices of lanes, as the engine names them; `None` for one on the processor.
+/// Returns the device of each lane that a text names, `None` for one on the processor; `None` in all if the text is
+/// wrong.
 fn names(device: &str) -> Option<Vec<Option<String>>> {
     let (kind, rest) = device.split_once(':')?;
     let number = |text: &str| text.parse::<u32>().ok();

@@ -1,29 +1,29 @@
-//! What work of a size takes: means of sizes with lines between them, and the residuals that were measured beside them.
+//! Service times by size: means of sizes, interpolated linearly, and the measured residuals.
 //!
-//! A draw takes the mean of its size times the residual of a sample of about that size, chosen by an address: the same address under the same
-//! seed gives the same time, whatever else is drawn.
+//! A draw is the mean for its size times the residual of a sample of similar size, chosen by an address. The same
+//! address and seed give the same time, whatever else is drawn.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Samples that residuals are drawn from at least, where there are as many.
+/// Least number of samples from which a residual is drawn, if there are as many.
 const RESIDUALS_MIN: usize = 16;
-/// Sizes are told apart by their binary logarithm.
+/// Number of bins; a size's bin is its binary logarithm.
 const BINS: usize = 64;
-/// Longest time that is drawn: a day.
+/// Longest time drawn, in nanoseconds: a day.
 const TIME_NS_MAX: i64 = 86_400_000_000_000;
 
-/// One piece of work, as it was measured.
+/// One measured piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     /// Rows of a batch, or cost of a slice; at least 1.
     pub(crate) size: i64,
-    /// From when the lane could begin to when its end was known, in nanoseconds.
+    /// Time from when the lane could begin to when its end was known, in nanoseconds.
     pub(crate) occupied_ns: i64,
-    /// What the lane said that it worked, in nanoseconds.
+    /// Service time that the lane reported, in nanoseconds.
     pub(crate) service_ns: i64,
 }
 
-/// What a draw gives.
+/// The times of a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) occupied_ns: i64,
@@ -33,16 +33,16 @@ pub(crate) struct Times {
 /// Times by size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Curve {
-    /// By bin of their size, and in the order in which they were measured.
+    /// Samples by the bin of their size, and in the order of the journal within a bin.
     samples: Vec<Sample>,
-    /// Beginning of each bin in `samples`; one more than bins.
+    /// Index of the first sample of each bin, and the number of samples at the end.
     begins: Vec<usize>,
-    /// Mean size and times of each bin that has samples.
+    /// Mean size and times of each bin with samples.
     means: Vec<Sample>,
 }
 
 impl Curve {
-    /// The curve of these samples; `None` without any.
+    /// Returns the curve of the samples; `None` if there are none.
     pub(crate) fn fit(mut samples: Vec<Sample>) -> Option<Self> {
         if samples.is_empty() {
             return None;
@@ -52,14 +52,14 @@ impl Curve {
             sample.occupied_ns = sample.occupied_ns.clamp(0, TIME_NS_MAX);
             sample.service_ns = sample.service_ns.clamp(0, TIME_NS_MAX);
         }
-        // The sort is stable: within a bin the order is that of the journal.
+        // The sort is stable: samples of a bin keep the journal's order.
         samples.sort_by_key(|sample| bin(sample.size));
         let begins = (0..=BINS).map(|one| samples.partition_point(|sample| bin(sample.size) < one)).collect();
         let means = samples.chunk_by(|a, b| bin(a.size) == bin(b.size)).map(mean).collect();
         Some(Self { samples, begins, means })
     }
 
-    /// The times of work of a size. `address` names the work.
+    /// Draws the times of work of a size. `address` names the work.
     pub(crate) fn draw(&self, size: i64, seed: u64, address: &[u8]) -> Times {
         let residuals = self.residuals(size);
         let chosen = u128::from(xxh3_64_with_seed(address, seed)) * residuals.len() as u128;
@@ -75,7 +75,7 @@ impl Curve {
         }
     }
 
-    /// Samples of about a size: those of its bin, and of the bins beside it while they are few.
+    /// Returns samples of similar size: those of its bin, widened to neighbouring bins while there are too few.
     fn residuals(&self, size: i64) -> &[Sample] {
         let (mut low, mut high) = (bin(size), bin(size) + 1);
         while self.begins[high] - self.begins[low] < RESIDUALS_MIN && (low > 0 || high < BINS) {
@@ -85,8 +85,8 @@ impl Curve {
         &self.samples[self.begins[low]..self.begins[high]]
     }
 
-    /// Means for a size: on the line between those beside it; smaller work takes what the smallest does, larger work is in proportion to
-    /// the largest, as the scheduler itself predicts.
+    /// Returns the mean times of a size, interpolated between the neighbouring means. A smaller size takes the smallest
+    /// one's time; a larger size is scaled up from the largest, as in the scheduler's own predictions.
     fn predict(&self, size: i64) -> Times {
         let above = self.means.partition_point(|mean| mean.size <= size);
         let times = |mean: &Sample| Times { occupied_ns: mean.occupied_ns, service_ns: mean.service_ns };
@@ -142,7 +142,7 @@ mod tests {
             let (found, expected) = (curve.draw(size, 7, b"x").occupied_ns, 1_000 + 10 * size);
             assert!((found - expected).abs() <= expected / 10, "size {size}: {found}, expected {expected}");
         }
-        // Beyond the largest it is in proportion to the mean of these: 2,630 ns for 163.
+        // Beyond the largest sizes the time is proportional to their mean: 2,630 ns for 163.
         let (found, expected) = (curve.draw(2_000, 7, b"x").occupied_ns, 2_000 * 2_630 / 163);
         assert!((found - expected).abs() <= expected / 10, "{found}, expected {expected}");
     }

@@ -1,23 +1,23 @@
-//! Why nothing can be said about what would have been.
+//! Errors of what-if.
 
 use warptape_replay::ReplayError;
 
-/// Why a recorded run cannot be modelled, or not so.
+/// A reason why a recorded run cannot be modelled, or not with these changes.
 #[derive(Debug, thiserror::Error)]
 pub enum WhatIfError {
     /// The log or its journal cannot be used.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// There is no such policy.
+    /// No policy has this name.
     #[error(
         "--policy {policy:?} is not known; of tasks there are: {tasks}, and dqn:FILE; of placement: {placement}"
     )]
     UnknownPolicy {
-        /// What was asked for.
+        /// The name given.
         policy: String,
         /// Policies of tasks, separated by commas.
         tasks: String,
-        /// Policies of placement, likewise.
+        /// Policies of placement, separated by commas.
         placement: String,
     },
     /// No network, or several, have such a hash.
@@ -38,36 +38,36 @@ pub enum WhatIfError {
     NetworkLanes {
         /// Its hash.
         hash: String,
-        /// The lanes that it is for.
+        /// The number of lanes that it is for.
         wanted: usize,
-        /// The lanes that there are.
+        /// The number of lanes of the run.
         lanes: usize,
     },
-    /// There is no such field.
+    /// No field has this name.
     #[error("--set {key}: the scheduler's configuration has no such field in this journal; it has: {known}")]
     UnknownKey {
-        /// What was asked for.
+        /// The name given.
         key: String,
-        /// Fields that there are, separated by commas.
+        /// All fields, separated by commas.
         known: String,
     },
-    /// The field cannot have the value.
+    /// The value is not allowed for the field.
     #[error("--set {key}={value}: {mistake}")]
     BadValue {
         /// The field.
         key: String,
         /// The value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         mistake: String,
     },
     /// The fields contradict each other, or leave their ranges.
     #[error("the scheduler takes no such configuration; correct: {mistakes}")]
     BadConfig {
-        /// What is wrong.
+        /// The faults, separated by semicolons.
         mistakes: String,
     },
-    /// There is no such lane.
+    /// No lane has this name.
     #[error("{flag} {lane}: there is no such lane; there are: {there}")]
     UnknownLane {
         /// The flag that names it.
@@ -77,17 +77,17 @@ pub enum WhatIfError {
         /// Lanes by number and device, separated by commas.
         there: String,
     },
-    /// Nothing is known of a device's speed.
+    /// The device is wrong, or its speed is unknown.
     #[error("--devices {device}: {mistake}; the journal has lanes on: {there}")]
     UnknownDevice {
         /// The device.
         device: String,
-        /// What is wrong.
+        /// The fault.
         mistake: String,
-        /// Devices that the journal knows, separated by commas.
+        /// Devices of the journal, separated by commas.
         there: String,
     },
-    /// The time is not one of the window.
+    /// The time lies outside the window.
     #[error(
         "--lose {lane}@…: the time lies {after_s:.3} s after the recorded window begins, which lasts {window_s:.3} s; name a time within it, or as \
          +SECONDS after its beginning"
@@ -100,23 +100,23 @@ pub enum WhatIfError {
         /// Length of the window, in seconds.
         window_s: f64,
     },
-    /// No rows and no tasks came.
+    /// No rows and no tasks arrived.
     #[error(
-        "{what} has no arrivals of rows and no risk tasks, so that there is nothing to decide otherwise; choose an earlier --since or a later --until"
+        "{what} has no arrivals of rows and no risk tasks, so changes have no effect; choose an earlier --since or a later --until"
     )]
     NothingArrived {
         /// The journal, or its window.
         what: String,
     },
-    /// There is more than is kept in memory.
+    /// The window has more inputs than fit in memory.
     #[error("the window has more than {inputs_max} inputs; choose a shorter one with --since and --until")]
     TooMuch {
-        /// How many are allowed.
+        /// The greatest number allowed.
         inputs_max: usize,
     },
-    /// Nothing was measured that a lane's speed could be fitted from.
+    /// The recording has no measurement from which a lane's speed could be fitted.
     #[error(
-        "no batch of a lane of class {class:?} and no slice of it came back within the window, so that nothing is known of how long they take; choose a longer window"
+        "no batch and no slice of a lane of class {class:?} came back within the window, so its service times are unknown; choose a longer window"
     )]
     NothingMeasured {
         /// The class.
@@ -129,9 +129,9 @@ pub enum WhatIfError {
     Refused {
         /// The input's name.
         input: &'static str,
-        /// Its time.
+        /// Its time, in nanoseconds since the epoch.
         at_ns: i64,
-        /// Why.
+        /// The scheduler's error.
         error: String,
     },
 }

@@ -1,60 +1,60 @@
-//! What a run came to: the same figures of a journal and of a model.
+//! The figures of a run, equal for a journal and a model.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-/// Latencies beyond a day count as one.
+/// Latencies beyond a day count as a day.
 const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
-/// What a run came to.
+/// The figures of a run.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// Rows that were done.
+    /// Number of rows done.
     pub rows: i64,
-    /// From a row's arrival to the end of its batch, in nanoseconds.
+    /// Latency from a row's arrival to the end of its batch, in nanoseconds.
     pub(crate) row_latency: Histogram<u64>,
-    /// Batches that were done.
+    /// Number of batches done.
     pub batches: u64,
-    /// From a task's arrival to the end of its last round, in nanoseconds, ascending once the run is over.
+    /// Time from a task's arrival to the end of its last round, in nanoseconds; ascending once the run is over.
     pub(crate) completions_ns: Vec<i64>,
-    /// Tasks whose deadline passed, that were refused, or that were shed.
+    /// Number of tasks that expired, were refused, or were shed.
     pub missed: u64,
-    /// Tasks that were withdrawn, or went with their partition.
+    /// Number of tasks that were withdrawn, lost their partition, or never ended.
     pub withdrawn: u64,
-    /// Groups that a lane gave back, to go to another one.
+    /// Number of groups that lanes released to move to another one.
     pub moves: u64,
     /// Time that lanes worked on batches and slices, by device, in nanoseconds.
     pub busy_ns: BTreeMap<String, i64>,
-    /// From the beginning of each life, or of the window, to what was done last in it, in nanoseconds.
+    /// Sum over lives of the time from the begin of the life, or of the window, to its last event, in nanoseconds.
     pub elapsed_ns: i64,
     /// Evidence about the order of rows.
     pub order: Order,
 }
 
-/// Whether each row went through once and in the order of its group.
+/// Evidence that each row was processed once and in the order of its group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Order {
-    /// Groups that had rows.
+    /// Number of groups with rows.
     pub groups: u64,
-    /// Rows that came.
+    /// Number of rows that arrived.
     pub arrived: i64,
-    /// Rows that were done.
+    /// Number of rows done.
     pub done: i64,
-    /// Rows that were not done when their partition was revoked, or their life ended.
+    /// Number of rows not done when their partition was revoked or their life ended.
     pub left: i64,
-    /// What contradicts the order, the first few.
+    /// The first few contradictions of the order.
     pub violations: Vec<String>,
 }
 
 impl Order {
-    /// Whether nothing contradicts the order, and every row that came was done or is accounted for.
+    /// True if nothing contradicts the order, and every row that arrived was done or is left.
     pub fn is_kept(&self) -> bool {
         self.violations.is_empty() && self.arrived == self.done + self.left
     }
 }
 
-/// No latencies yet: from a microsecond to a day with three digits.
+/// Returns an empty histogram of latencies, from a microsecond to a day with three digits.
 pub(crate) fn latencies() -> Histogram<u64> {
     // The bounds are constants.
     Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram")
@@ -78,13 +78,13 @@ impl Default for Figures {
 }
 
 impl Figures {
-    /// Counts rows that took so long.
+    /// Counts rows and their latency.
     pub(crate) fn rows_done(&mut self, rows: i64, latency_ns: i64) {
         self.rows += rows;
         Self::record(&mut self.row_latency, rows, latency_ns);
     }
 
-    /// Records rows that took so long.
+    /// Records the latency of rows.
     pub(crate) fn record(latencies: &mut Histogram<u64>, rows: i64, latency_ns: i64) {
         latencies.saturating_record(latency_ns.max(0).unsigned_abs());
         if rows > 1 {
@@ -94,30 +94,30 @@ impl Figures {
         }
     }
 
-    /// A quantile of the latencies of rows, in milliseconds; `None` without rows.
+    /// Returns a quantile of row latencies, in milliseconds; `None` without rows.
     pub fn row_latency_ms(&self, quantile: f64) -> Option<f64> {
         (!self.row_latency.is_empty()).then(|| self.row_latency.value_at_quantile(quantile) as f64 / 1e6)
     }
 
-    /// Mean latency of rows, in milliseconds; `None` without rows.
+    /// Returns the mean latency of rows, in milliseconds; `None` without rows.
     pub fn row_latency_mean_ms(&self) -> Option<f64> {
         (!self.row_latency.is_empty()).then(|| self.row_latency.mean() / 1e6)
     }
 
-    /// Mean completion time of tasks, in milliseconds; `None` where none was done.
+    /// Returns the mean completion time of tasks, in milliseconds; `None` if none was done.
     pub fn completion_mean_ms(&self) -> Option<f64> {
         let sum: i128 = self.completions_ns.iter().map(|ns| i128::from(*ns)).sum();
         (!self.completions_ns.is_empty()).then(|| sum as f64 / self.completions_ns.len() as f64 / 1e6)
     }
 
-    /// A quantile of completion times, in milliseconds; `None` where none was done.
+    /// Returns a quantile of completion times, in milliseconds; `None` if none was done.
     pub fn completion_ms(&self, quantile: f64) -> Option<f64> {
         let last = self.completions_ns.len().checked_sub(1)?;
         let index = ((quantile * last as f64).round() as usize).min(last);
         Some(self.completions_ns[index] as f64 / 1e6)
     }
 
-    /// Share of the time in which a device's lane worked, in percent.
+    /// Returns the busy share of a device's lane, in percent of the elapsed time; `None` for an unknown device.
     pub fn utilization_percent(&self, device: &str) -> Option<f64> {
         let busy_ns = self.busy_ns.get(device)?;
         Some(100.0 * *busy_ns as f64 / self.elapsed_ns.max(1) as f64)

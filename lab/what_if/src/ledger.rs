@@ -1,6 +1,7 @@
-//! What becomes of rows and tasks, step by step: the same account of a journal's entries and of a model's steps.
+//! The account of rows and tasks, step by step, from a journal's entries or a model's steps.
 //!
-//! It owns the figures and the evidence about the order of rows; it must not know whether a step was recorded or modelled.
+//! The module owns the figures and the evidence about the order of rows. It must not know whether a step was recorded
+//! or modelled.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +13,7 @@ use warptape_schemas::journal::{
 use crate::blocks::Blocks;
 use crate::figures::Figures;
 
-/// Contradictions that are kept.
+/// Greatest number of contradictions kept.
 const VIOLATIONS_MAX: usize = 8;
 
 /// A group of a partition.
@@ -21,16 +22,16 @@ type Key = (PartitionId, GroupIndex);
 /// The account of one run.
 pub(crate) struct Ledger {
     pub(crate) figures: Figures,
-    /// The latencies by blocks of time, where they are wanted.
+    /// Latencies by blocks of time; `None` if not wanted.
     pub(crate) blocks: Option<Blocks>,
-    /// What arrived before counts for nothing.
+    /// Rows and tasks that arrived before this time do not count.
     from_ns: i64,
-    /// Whether everything that comes has been seen coming: a journal may begin in the middle.
+    /// True if the account has every arrival from the start; a journal may begin in the middle.
     is_whole: bool,
     life: Life,
 }
 
-/// What is open in a process life.
+/// The open rows and tasks of a process life.
 #[derive(Default)]
 struct Life {
     began_ns: i64,
@@ -53,15 +54,15 @@ struct Chunk {
 #[derive(Default)]
 struct Group {
     waiting: VecDeque<Chunk>,
-    /// Rows that were lost with a lane and come again.
+    /// Rows that were lost with a lane or partition and will come again.
     lost: VecDeque<Chunk>,
-    /// Its lane and epoch.
+    /// Its lane and epoch; `None` before it is placed.
     place: Option<(LaneId, i64)>,
-    /// Its batches that are not done, oldest first.
+    /// Its batches in flight, oldest first.
     flights: VecDeque<i64>,
 }
 
-/// A batch on its way.
+/// A batch in flight.
 struct Flight {
     lane: LaneId,
     parts: Vec<(Key, Vec<Chunk>)>,
@@ -82,31 +83,32 @@ enum Fate {
 }
 
 impl Ledger {
-    /// An account of what arrives from a time on.
+    /// Returns an account of rows and tasks that arrive at or after a time.
     pub(crate) fn new(from_ns: i64, is_whole: bool) -> Self {
         Self { figures: Figures::default(), blocks: None, from_ns, is_whole, life: Life::default() }
     }
 
-    /// The window begins: what arrived before counts for nothing.
+    /// Begins the window: earlier arrivals do not count.
     pub(crate) fn count_from(&mut self, from_ns: i64) {
         self.from_ns = from_ns;
         self.life.began_ns = self.life.began_ns.max(from_ns);
         self.life.last_ns = self.life.last_ns.max(from_ns);
     }
 
-    /// A life begins with these lanes.
+    /// Begins a life with its lanes.
     pub(crate) fn begin(&mut self, at_ns: i64, lanes: &[LaneSpec]) {
         self.end_life();
         let devices: Vec<String> = lanes.iter().map(|lane| lane.device.clone()).collect();
         for device in &devices {
             self.figures.busy_ns.entry(device.clone()).or_default();
         }
-        // Before the window begins nobody knows when it does.
+        // The begin of the window is not known before it is reached.
         let began_ns = if self.from_ns == i64::MAX { at_ns } else { at_ns.max(self.from_ns) };
         self.life = Life { began_ns, last_ns: began_ns, devices, ..Life::default() };
     }
 
-    /// Rows come. `since_ns` is when they would have come had nobody held them up; `is_again`: they were lost with a lane.
+    /// Records the arrival of rows. `since_ns` is the time at which they would have come without a pause; `is_again`
+    /// marks rows that were lost before.
     pub(crate) fn arrive(&mut self, arrived: &Arrived, since_ns: i64, is_again: bool) {
         self.life.last_ns = self.life.last_ns.max(since_ns);
         for &GroupArrival { group, rows, bytes } in &arrived.groups {
@@ -128,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Any other step than the arrival of rows or the beginning of a life, and what was decided in it.
+    /// Records an input other than the arrival of rows and the begin of a life.
     pub(crate) fn see(&mut self, at_ns: i64, input: &Input) {
         match input {
             Input::Completed(done) => self.complete(at_ns, done.lane, done.batch, done.service_ns),
@@ -147,7 +149,7 @@ impl Ledger {
         }
     }
 
-    /// What was decided in a step.
+    /// Records the decisions of a step.
     pub(crate) fn decided(&mut self, at_ns: i64, decisions: &[Decision]) {
         for decision in decisions {
             match decision {
@@ -172,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// Rows of a partition that were lost and are to come again, by group.
+    /// Returns the lost rows of a partition that will come again, by group.
     pub(crate) fn lost_of(&self, partition: PartitionId) -> Vec<GroupArrival> {
         let of_partition =
             self.life.groups.range((partition, GroupIndex::MIN)..=(partition, GroupIndex::MAX));
@@ -184,12 +186,12 @@ impl Ledger {
         lost.filter(|lost| lost.rows > 0).collect()
     }
 
-    /// Whether a task is known that is not done with its round.
+    /// True if a task is known and has not ended its round.
     pub(crate) fn is_open(&self, task: TaskId) -> bool {
         self.life.tasks.get(&task).is_some_and(|task| task.fate == Fate::Open)
     }
 
-    /// The run is over.
+    /// Ends the run, and returns its figures.
     pub(crate) fn finish(mut self) -> Figures {
         self.end_life();
         self.figures.completions_ns.sort_unstable();
@@ -282,7 +284,7 @@ impl Ledger {
         }
     }
 
-    /// What a lane had in flight goes back to the heads of the queues and comes again.
+    /// Marks a lane's rows in flight as lost; they will come again.
     fn lose_lane(&mut self, lane: LaneId) {
         let of_lane = |(batch, flight): (&i64, &Flight)| (flight.lane == lane).then_some(*batch);
         let batches: Vec<i64> = self.life.flights.iter().filter_map(of_lane).collect();
@@ -296,7 +298,7 @@ impl Ledger {
         }
     }
 
-    /// What of a partition is not done is read again.
+    /// Marks all rows of a partition that are not done as lost; they will be read again.
     fn lose_partition(&mut self, partition: PartitionId) {
         let mut back: BTreeMap<Key, Vec<Chunk>> = BTreeMap::new();
         for flight in self.life.flights.values_mut() {
@@ -349,7 +351,7 @@ impl Ledger {
     }
 }
 
-/// Takes up to so many rows from the head of a queue, of those that came together; `None` where there are none.
+/// Takes at most `rows` rows from the first chunk of a queue; `None` if there are none.
 fn take_front(queue: &mut VecDeque<Chunk>, rows: i64) -> Option<Chunk> {
     if rows <= 0 {
         return None;

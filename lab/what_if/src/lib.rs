@@ -1,5 +1,5 @@
-//! A recorded run under another configuration of the scheduler: what came from outside comes as it was recorded, the real scheduler decides in
-//! virtual time, and lanes and shell answer as a model says that is fitted from the same journal.
+//! A recorded run under another configuration of the scheduler. External inputs come as recorded, and the real
+//! scheduler decides in virtual time. A model of lanes and shell, fitted from the same journal, answers its decisions.
 //!
 //! ```text
 //!   journal ──┬─ from outside ──────────────► Scheduler ──► decisions
@@ -8,34 +8,36 @@
 //!                           └──────────── Report ◄──── modelled, as recorded, and with changes
 //! ```
 //!
-//! Which inputs come from outside, and which answer a decision:
+//! External inputs, and inputs that answer a decision:
 //!
 //! | input | here | an answer to |
 //! | --- | --- | --- |
-//! | `Started` | recorded, with the changes; the rules are those that it was recorded by | |
-//! | `PartitionAssigned` | recorded, where the group's membership is the cause | `Restore`: after as long as restoring took |
+//! | `Started` | recorded, with the changes; the rules stay as recorded | |
+//! | `PartitionAssigned` | recorded, if the group's membership caused it | `Restore`: after a recorded time of restoring |
 //! | `PartitionRevoked` | recorded | |
-//! | `Arrived` | recorded; held back while its partition is paused or being restored here, and then given at once | `LaneLost` with what is kept, and `Restore`: what was not done comes again |
-//! | `Completed` | modelled | `Dispatch`: when the lane has done what it had before, and the batch |
+//! | `Arrived` | recorded; held back while its partition is paused or restored in the model | `LaneLost` that keeps rows, and `Restore`: rows not done come again |
+//! | `Completed` | modelled | `Dispatch`: once the lane has done its earlier batches, and this one |
 //! | `SliceDone` | modelled | `RunSlice` |
-//! | `LaneLost`, `LaneReady` | recorded, by device; and what is asked for | |
-//! | `Measured`, `Sampled` | recorded, of lanes that there are | |
+//! | `LaneLost`, `LaneReady` | recorded, by device; and the losses of the changes | |
+//! | `Measured`, `Sampled` | recorded, for lanes of the model | |
 //! | `Woke` | modelled, at its time | `WakeAt` |
-//! | `Released` | modelled | `Release`: when the lane has done what it had in flight, and as long as giving back took |
+//! | `Released` | modelled | `Release`: once the lane has done its batches in flight, after a recorded time of giving back |
 //! | `TaskArrived` of a first round | recorded | |
-//! | `TaskArrived` of a later round | modelled | `Finish` of the round before: after as long as recorded |
-//! | `TaskDropped` | recorded, where the task is still known | |
+//! | `TaskArrived` of a later round | modelled | `Finish` of the round before: after the recorded time |
+//! | `TaskDropped` | recorded, if the task is still known | |
 //! | `Priced` | solved anew | `AskPrices` |
-//! | `Trained` | recorded, unless a policy of tasks is asked for: then its own network, if it has one | |
-//! | `Draining`, `Control` | recorded; commands that choose a policy are left out where one is asked for | |
-//! | `Sealed`, `CommitEnded`, `Checkpoint`, `Positions` | left out | nothing is decided by them |
+//! | `Trained` | recorded, unless the changes choose a policy of tasks: then its network, if it has one | |
+//! | `Draining`, `Control` | recorded; commands that choose a policy are left out if the changes choose one | |
+//! | `Sealed`, `CommitEnded`, `Checkpoint`, `Positions` | left out | no decision depends on them |
 //!
-//! What it cannot tell: rows come no earlier than recorded, so that a source which was held up stays so; slices and batches take what they
-//! took, whatever runs beside them now; residuals are drawn independently of each other, so that a machine that was busy for a while is so
-//! here all the time, but less. The model of the recorded configuration beside what was measured shows how much that matters: the noise floor. It is the fit
-//! within this run and not how well the run repeats, which blocks of the run hint at.
+//! The model has limits. Rows come no earlier than recorded, so a source that was held up stays so. Slices and batches
+//! take their recorded times, whatever runs beside them now. Residuals are drawn independently, so a machine that was
+//! busy for a while is a little slower all the time. The noise floor shows how much that matters: the model of the
+//! recorded configuration is compared with the measurement. It is the fit within this run; blocks of the run hint at
+//! how well the run repeats.
 //!
-//! It owns the model and its comparison; it must not hold rules of scheduling, and knows no clock, threads or terminals.
+//! The crate owns the model and its comparison. It must not hold rules of scheduling, and knows no clock, threads or
+//! terminals.
 
 mod blocks;
 mod changes;

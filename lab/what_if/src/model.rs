@@ -1,6 +1,6 @@
-//! One run in virtual time: recorded inputs at their recorded times, modelled answers to what the scheduler decides.
+//! One run in virtual time: recorded inputs at their recorded times, and modelled answers to the scheduler's decisions.
 //!
-//! It owns the answers; what is decided is the scheduler's.
+//! The module owns the answers; the scheduler decides.
 
 mod answers;
 
@@ -23,16 +23,17 @@ use crate::service::{Assumed, class_of};
 use crate::written::Told;
 use answers::scaled;
 
-/// What a modelled run may take longer than the recorded one, as a multiple, and at least: behind that what is left counts as not done.
+/// Limit of a modelled run's time after the recorded one, as a multiple of its length, and its least value. Work left
+/// then counts as not done.
 const OVERTIME: i64 = 10;
 const OVERTIME_NS_MIN: i64 = 600_000_000_000;
 
-/// What a modelled run came to.
+/// The result of a modelled run.
 #[derive(Clone, Debug)]
 pub struct Modelled {
     /// The figures.
     pub figures: Figures,
-    /// What had to be assumed because the journal does not tell it.
+    /// Assumptions made where the journal has no data.
     pub assumed: Assumed,
 }
 
@@ -48,21 +49,21 @@ enum Answer {
     Lost { lane: LaneId },
 }
 
-/// What is known of a lane.
+/// The state of a lane.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     class: String,
     is_on_device: bool,
     is_lost: bool,
-    /// Whether what was asked for has it lost for good.
+    /// True if the changes lose it for good.
     is_gone: bool,
-    /// How often it was lost.
+    /// Number of times it was lost.
     life: u32,
-    /// When it has done what it has in flight.
+    /// Time at which it is done with its batches in flight.
     free_ns: i64,
 }
 
-/// What is known of a partition of the source.
+/// The state of a partition of the source.
 #[derive(Clone, Debug, Default)]
 struct Source {
     groups: i32,
@@ -70,9 +71,9 @@ struct Source {
     is_assigned: bool,
     is_restoring: bool,
     is_paused: bool,
-    /// How often it was assigned.
+    /// Number of times it was assigned.
     assignment: u32,
-    /// What would have come meanwhile, with the times at which it would have.
+    /// Arrivals held back while it is paused or restored, with their recorded times.
     held: VecDeque<(i64, Arrived)>,
 }
 
@@ -86,7 +87,7 @@ struct Run<'a> {
     answers: Agenda<Answer>,
     lanes: Vec<Lane>,
     sources: BTreeMap<PartitionId, Source>,
-    /// Rows that a group has had in batches, which name its next one whatever the schedule.
+    /// Rows that each group has had in batches. They name its next batch's draw, whatever the schedule.
     taken: BTreeMap<(PartitionId, i32), i64>,
     tasks: BTreeMap<TaskId, (TaskArrived, usize)>,
     ledger: &'a mut Ledger,
@@ -95,15 +96,15 @@ struct Run<'a> {
 }
 
 impl Recording {
-    /// Models the run with these changes; without any it is modelled as it was recorded. The same seed gives the same figures.
+    /// Models the run with these changes, or as recorded if there are none. The same seed gives the same figures.
     ///
     /// # Errors
-    /// If the changes do not fit the recording, or the journal tells nothing of how long lanes take.
+    /// If the changes do not fit the recording, or the journal has no service times.
     pub fn model(&self, changes: &Changes, seed: u64) -> Result<Modelled, WhatIfError> {
         self.model_told(changes, seed, &mut |_, _, _, _| Ok(()))
     }
 
-    /// Likewise, and tells each step.
+    /// Models the run like [`Recording::model`], and reports each step.
     pub(crate) fn model_told(
         &self,
         changes: &Changes,
@@ -136,7 +137,7 @@ impl Recording {
     }
 }
 
-/// Times and lanes of the losses that are asked for.
+/// Returns the times and lanes of the losses in the changes.
 fn losses(recording: &Recording, plans: &[Plan]) -> Result<Vec<(i64, LaneId)>, WhatIfError> {
     let (first_ns, last_ns) = recording.window_ns;
     let loss = |&(lane, time): &(LaneId, LossTime)| {
@@ -210,7 +211,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Gives a recorded input, as far as it means something in this run.
+    /// Passes on a recorded input, if it applies to this run.
     fn pass_on(&mut self, at_ns: i64, input: &Input) -> Result<(), WhatIfError> {
         let lane_of = |lane: LaneId| self.plan.lane_of.get(lane as usize).copied().flatten();
         match input {
@@ -275,7 +276,7 @@ impl<'a> Run<'a> {
             },
             Input::Trained(trained) => self.tell_of(at_ns, trained),
             Input::TaskDropped(dropped) => {
-                // Between two rounds nobody but the shell knows it.
+                // Between two rounds the shell alone knows the task.
                 self.tasks.remove(&dropped.task);
                 match self.ledger.is_open(dropped.task) {
                     true => self.step(at_ns, input),
@@ -286,7 +287,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells of a recorded network, unless what was asked for decides, or it is not for these lanes.
+    /// Passes on a recorded network, unless the changes choose a policy of tasks, or it does not fit the lanes.
     fn tell_of(&mut self, at_ns: i64, trained: &Trained) -> Result<(), WhatIfError> {
         if self.plan.chooses[0] {
             return Ok(());
@@ -298,7 +299,8 @@ impl<'a> Run<'a> {
         self.step(at_ns, &Input::Trained(trained.clone()))
     }
 
-    /// A recorded command with the lanes of this run; `None` where it is about none of these, or what was asked for decides instead.
+    /// Returns a recorded command with the lanes of this run; `None` if its lane is missing, or the changes override
+    /// it.
     fn command(&mut self, control: &Control) -> Option<ControlCommand> {
         let lane_of = |lane: LaneId| self.plan.lane_of.get(lane as usize).copied().flatten();
         let mut command = control.command.clone();
@@ -330,7 +332,7 @@ impl<'a> Run<'a> {
         Some(command)
     }
 
-    /// An answer is there.
+    /// Passes on an answer; answers of a lane that was lost since are dropped.
     fn give(&mut self, at_ns: i64, answer: Answer) -> Result<(), WhatIfError> {
         let is_of = |lanes: &[Lane], lane: LaneId, life: u32| {
             let lane = &lanes[lane as usize];
@@ -360,7 +362,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Rows come, unless their partition is not read at present.
+    /// Passes on rows, or holds them back while their partition is paused or restored.
     fn arrive(&mut self, at_ns: i64, since_ns: i64, arrived: Arrived) -> Result<(), WhatIfError> {
         let Some(source) = self.sources.get_mut(&arrived.partition).filter(|source| source.is_assigned)
         else {
@@ -375,7 +377,7 @@ impl<'a> Run<'a> {
         self.step(at_ns, &Input::Arrived(arrived))
     }
 
-    /// A partition is read again.
+    /// Passes on the rows held back of a partition, until it is paused again.
     fn read_on(&mut self, at_ns: i64, partition: PartitionId) -> Result<(), WhatIfError> {
         while let Some(source) = self.sources.get_mut(&partition) {
             if source.is_paused || source.is_restoring {
@@ -393,7 +395,7 @@ impl<'a> Run<'a> {
         self.sources.get(&partition).is_some_and(|source| source.is_assigned)
     }
 
-    /// A lane is lost; where its rows are kept, those that were in flight come again at once.
+    /// Loses a lane. If its rows are kept, those in flight come again at once.
     fn lose(&mut self, at_ns: i64, lost: LaneLost) -> Result<(), WhatIfError> {
         let lane = &mut self.lanes[lost.lane as usize];
         if std::mem::replace(&mut lane.is_lost, true) {
@@ -444,7 +446,7 @@ impl<'a> Run<'a> {
     }
 
     fn release(&mut self, at_ns: i64, released: Released) -> Result<(), WhatIfError> {
-        // The partition may have gone or been restored since the lane was told.
+        // The partition may have been revoked or restored since the lane was told.
         let placement = self
             .scheduler
             .placements()
@@ -460,7 +462,7 @@ impl<'a> Run<'a> {
         let Some((_, arrived)) = self.life.rounds.get(&task).and_then(|rounds| rounds.get(round)) else {
             return Ok(());
         };
-        // It was withdrawn meanwhile, or its partition has gone.
+        // The task was withdrawn meanwhile, or its partition was revoked.
         if !self.tasks.contains_key(&task) || !self.is_known(arrived.partition) {
             return Ok(());
         }
@@ -498,7 +500,7 @@ impl<'a> Run<'a> {
                         .push(at_ns + after_ns, Answer::Priced { question: question.question, prices });
                 }
                 Decision::Finish(finish) => self.finish(at_ns, finish.task),
-                // What follows from these are decisions of their own, or nothing that a shell has to answer.
+                // Other decisions lead to decisions of their own, or need no answer of the shell.
                 Decision::Place(_)
                 | Decision::Fence(_)
                 | Decision::WakeAt(_)

@@ -1,6 +1,6 @@
-//! A journal as what came from outside, what was measured, and what the service model is fitted from.
+//! A journal split into external inputs, measurements, and the data of the service model.
 //!
-//! An input that answers a decision is left out here: the model gives its own answers. The table is in the crate's documentation.
+//! It leaves out inputs that answer a decision, because the model answers. The crate's documentation has the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::figures::Figures;
 use crate::ledger::Ledger;
 use crate::service::{Fitting, Service};
 
-/// Inputs that are kept in memory.
+/// Greatest number of inputs kept in memory.
 const INPUTS_MAX: usize = 20_000_000;
 
 /// A recorded run of one process, ready to be modelled.
@@ -28,37 +28,37 @@ const INPUTS_MAX: usize = 20_000_000;
 pub struct Recording {
     pub(crate) lives: Vec<Life>,
     pub(crate) service: Service,
-    /// Networks that the run had.
+    /// Networks of the run.
     pub(crate) networks: Vec<Trained>,
-    /// Time of the first entry of the window, and of the last one.
+    /// Times of the first and the last entry of the window.
     pub(crate) window_ns: (i64, i64),
-    /// What the journal itself tells.
+    /// Figures measured in the journal.
     pub measured: Figures,
-    /// The same by blocks of time.
+    /// Measured latencies by blocks of time.
     pub(crate) blocks: Blocks,
-    /// What is to be known of the comparison.
+    /// Notes on the comparison for the user.
     pub notes: Vec<String>,
 }
 
-/// A process life as it came from outside.
+/// The external inputs of a process life.
 #[derive(Debug)]
 pub(crate) struct Life {
     pub(crate) began_ns: i64,
     pub(crate) started: Started,
     /// Inputs with their times, in order.
     pub(crate) inputs: Vec<(i64, Input)>,
-    /// Later rounds of tasks, by task: how long after the end of the round before each came.
+    /// Later rounds of tasks, by task, each with the time since the end of the round before.
     pub(crate) rounds: BTreeMap<TaskId, Vec<(i64, TaskArrived)>>,
 }
 
-/// What of a partition is read again.
+/// The progress of reading a partition.
 #[derive(Default)]
 struct Reading {
     /// Greatest next offset of an arrival.
     reached: i64,
-    /// Whether it waits to be restored.
+    /// True if it waits to be restored.
     is_restoring: bool,
-    /// Whether it was restored, so that records before `reached` come again.
+    /// True if it was restored, so that records before `reached` come again.
     is_again: bool,
 }
 
@@ -67,7 +67,7 @@ struct Sorting {
     lives: Vec<Life>,
     inputs: usize,
     readings: BTreeMap<PartitionId, Reading>,
-    /// Partitions whose rows of a lost lane come again next.
+    /// True if rows of a lost lane come again next.
     is_after_loss: bool,
     finished_ns: BTreeMap<TaskId, i64>,
     fitting: Fitting,
@@ -83,7 +83,7 @@ impl Recording {
     /// Reads a window of the journal of one process.
     ///
     /// # Errors
-    /// If the log cannot be read, has no journal, nothing arrived in the window, or it is too long.
+    /// If the log cannot be read or has no journal, or the window is too long or has no arrivals.
     pub fn read(
         log: &dyn EventLog,
         journal: (&str, i32),
@@ -115,7 +115,7 @@ impl Recording {
         sorting.map(Sorting::finish).ok_or_else(nothing)
     }
 
-    /// A run that was observed step by step, from its start on: for tests of simulated fleets.
+    /// Makes a recording of a run that was observed step by step from its start, for tests of simulated fleets.
     ///
     /// # Errors
     /// If nothing arrived.
@@ -132,33 +132,33 @@ impl Recording {
         sorting.filter(|sorting| sorting.arrivals > 0).map(Sorting::finish).ok_or_else(nothing)
     }
 
-    /// Length of the window, in nanoseconds.
+    /// Returns the length of the window, in nanoseconds.
     pub fn window_length_ns(&self) -> i64 {
         self.window_ns.1 - self.window_ns.0
     }
 
-    /// The first start, as it was recorded.
+    /// Returns the first start as recorded.
     pub fn started(&self) -> &Started {
         &self.lives[0].started
     }
 
-    /// Networks that the run had, which `dqn:HASH` may name.
+    /// Returns the networks of the run, which `dqn:HASH` may name.
     pub fn networks(&self) -> &[Trained] {
         &self.networks
     }
 
-    /// The same run on lanes, and with a shell, that take what they took in another recording: so what is fitted there is held against what was
-    /// measured here.
+    /// Returns the same run with the service times of another recording, so that a fit made there can be compared with
+    /// the measurements here.
     pub fn with_times_of(self, other: &Self) -> Self {
         Self { service: other.service.clone(), ..self }
     }
 
-    /// Time of the first entry of the window, and of the last one, in nanoseconds since the epoch.
+    /// Returns the times of the first and the last entry of the window, in nanoseconds since the epoch.
     pub fn window_ns(&self) -> (i64, i64) {
         self.window_ns
     }
 
-    /// Number of process lives.
+    /// Returns the number of process lives.
     pub fn lives(&self) -> usize {
         self.lives.len()
     }
@@ -166,7 +166,7 @@ impl Recording {
 
 impl Sorting {
     fn new(first: &JournalEntry, checkpoint: Option<Box<(Started, Scheduler)>>) -> Self {
-        // Where the window begins later, the ledger is told by `take`.
+        // `take` tells the ledger when the window begins.
         let mut sorting = Self {
             lives: Vec::new(),
             inputs: 0,
@@ -189,7 +189,7 @@ impl Sorting {
         sorting
     }
 
-    /// The state at a checkpoint, as inputs that lead to about the same: who owns what, and which rows wait.
+    /// Begins at a checkpoint: adds inputs that lead to about the same state of lanes, partitions and waiting rows.
     fn begin_at_checkpoint(&mut self, at_ns: i64, started: Started, scheduler: &Scheduler) {
         self.notes.insert(
             "the entries begin at a checkpoint: what was in flight there, risk tasks that were known there, learnt speeds and earlier commands are \
@@ -266,7 +266,7 @@ impl Sorting {
         Ok(())
     }
 
-    /// What an entry's input is: something from outside, or the answer to a decision.
+    /// Keeps an external input, and drops one that answers a decision.
     fn sort(&mut self, at_ns: i64, input: Input) {
         let is_after_loss = std::mem::take(&mut self.is_after_loss);
         match input {
@@ -330,7 +330,7 @@ impl Sorting {
         }
     }
 
-    /// What decisions say of the inputs that follow.
+    /// Notes decisions that determine how later inputs are read.
     fn follow(&mut self, at_ns: i64, decisions: &[Decision]) {
         for decision in decisions {
             match decision {

@@ -1,4 +1,5 @@
-//! Measured beside modelled: the noise floor of the model, differences with their intervals, and what may be claimed of them.
+//! The comparison of measured and modelled figures: the model's noise floor, differences with their intervals, and the
+//! claims that they support.
 
 use std::collections::BTreeSet;
 
@@ -12,46 +13,46 @@ use crate::figures::{Figures, Order};
 use crate::model::Modelled;
 use crate::recording::Recording;
 
-/// What would have been.
+/// The result of what-if.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Process lives that were modelled.
+    /// Number of process lives modelled.
     pub lives: usize,
     /// Length of the recorded window, in seconds.
     pub window_s: f64,
-    /// Seeds of the residuals; each drives one run as recorded and one otherwise.
+    /// Number of seeds of the residuals; each drives one run as recorded, and one with the changes.
     pub seeds: u64,
-    /// Fields of the configuration that are otherwise, of the first life.
+    /// Changed fields of the first life's configuration.
     pub changed: Vec<Changed>,
     /// Lanes that are slowed or lost, in words.
     pub faults: Vec<String>,
     /// The figures.
     pub figures: Vec<FigureRow>,
-    /// Evidence about the order of rows, in the measured run, and over all seeds in the modelled ones.
+    /// Evidence about the order of rows: in the measured run, and over all seeds of both modelled runs.
     pub order: [OrderOf; 3],
-    /// What is to be known of the comparison.
+    /// Notes on the comparison for the user.
     pub notes: Vec<String>,
 }
 
-/// A field that is otherwise.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changed {
     /// Its path.
     pub field: String,
-    /// What was recorded.
+    /// The recorded value.
     pub recorded: Value,
-    /// What is modelled.
+    /// The modelled value.
     pub modelled: Value,
 }
 
-/// Evidence about the order of rows of one kind of run.
+/// Evidence about the order of rows in one kind of run.
 #[derive(Clone, Debug, Serialize)]
 pub struct OrderOf {
-    /// Which run.
+    /// The kind of run.
     pub run: &'static str,
-    /// Whether every row went through once and in the order of its group.
+    /// True if every row was processed once and in the order of its group.
     pub is_kept: bool,
-    /// The account of the first run of its kind, or of the first that shows otherwise.
+    /// The account of the first run of its kind that broke the order; else of the first run.
     #[serde(flatten)]
     pub order: Order,
 }
@@ -68,48 +69,49 @@ pub struct Mean {
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureRow {
-    /// What it is called, with its unit last.
+    /// Its name; its unit stands last.
     pub name: String,
-    /// What the journal tells.
+    /// The measured value; `None` if the journal has none.
     pub measured: Option<f64>,
-    /// Modelled, as recorded.
+    /// Modelled as recorded.
     pub recorded: Option<Mean>,
-    /// Modelled, with the changes.
+    /// Modelled with the changes.
     pub changed: Option<Mean>,
-    /// By how much the model of the recorded run misses what was measured, at most: the gap of the means and half of the model's interval, so that no gap is
-    /// small by chance. It is the fit within this run, and not how well the run repeats. Nothing smaller than this can be claimed.
+    /// Greatest error of the model of the recorded run: the gap of the means plus half of the model's interval, so no
+    /// gap is small by chance. It is the fit within this run, and not how well the run repeats. No smaller difference
+    /// can be claimed.
     pub noise_floor: Option<f64>,
-    /// By how much the figure varies within the recorded run: half of the 95 % interval over blocks of its time; `None` for figures without blocks. Nothing
-    /// smaller can be claimed either, since the run itself does not repeat it.
+    /// Spread of the figure within the recorded run: half of the 95 % interval over blocks of its time; `None` for
+    /// figures without blocks. No smaller difference can be claimed either, because the run itself does not repeat it.
     pub varies_by: Option<f64>,
     /// Changed minus recorded, paired by seed.
     pub difference: Option<Mean>,
-    /// What may be claimed.
+    /// The claim about the difference.
     pub claim: Claim,
 }
 
-/// What may be claimed of a difference.
+/// The claim that a difference supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
-    /// There is none to the last digit.
+    /// The figures are equal to the last digit.
     Same,
-    /// It is no larger than what the model misses anyway.
+    /// The difference is no larger than the model's error.
     WithinTheNoiseFloor,
-    /// It is no larger than what the recorded run varies by, or that run did not hold its load.
+    /// The difference is no larger than the recorded run's own spread, or that run did not hold its load.
     NotRepeated,
-    /// Its interval has both signs.
+    /// The interval contains both signs.
     NotShown,
     /// The figure is lower with the changes.
     Lower,
     /// The figure is higher with the changes.
     Higher,
-    /// One of the runs has no such figure, or nothing was measured that it could be held against.
+    /// A run lacks the figure, or it was not measured.
     NotComparable,
 }
 
 impl Claim {
-    /// In words.
+    /// Returns the claim in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Same => "the same",
@@ -123,7 +125,7 @@ impl Claim {
     }
 }
 
-/// Said of a run whose load grew beyond what its lanes did.
+/// Note on a run whose load grew beyond its lanes' capacity.
 const OVERLOADED: &str = "rows of the recorded run's second half took more than twice as long as those of its first: it did not hold its load, so that what was \
      measured depends on when the recording ended, another run of the same load comes to other figures, and nothing is claimed";
 
@@ -131,7 +133,7 @@ const OVERLOADED: &str = "rows of the recorded run's second half took more than 
 type Figure = Box<dyn Fn(&Figures) -> Option<f64>>;
 
 impl Recording {
-    /// Puts together what the runs of all seeds came to, in the order of their seeds: as recorded, and with the changes.
+    /// Makes the report from the runs of all seeds, as recorded and with the changes, both in the order of the seeds.
     ///
     /// # Errors
     /// If the changes do not fit the recording.
@@ -168,7 +170,7 @@ impl Recording {
         })
     }
 
-    /// What is otherwise than recorded: fields of the configuration, and lanes that are slowed or lost, in words.
+    /// Returns the differences from the recording: changed fields, and lanes that are slowed or lost, in words.
     pub(crate) fn otherwise(&self, changes: &Changes) -> Result<(Vec<Changed>, Vec<String>), WhatIfError> {
         let plan = changes.apply(self.started(), &self.networks)?;
         let mut fields = Vec::new();
@@ -202,7 +204,7 @@ impl Recording {
         FigureRow { name, measured, recorded, changed, noise_floor, varies_by, difference, claim }
     }
 
-    /// By how much a figure varies within the recorded run.
+    /// Returns the spread of a figure within the recorded run; `None` for figures without blocks.
     fn varies_by(&self, name: &str) -> Option<f64> {
         let quantile = |quantile: f64| {
             move |block: &hdrhistogram::Histogram<u64>| block.value_at_quantile(quantile) as f64 / 1e6
@@ -243,7 +245,7 @@ fn order_of<'a>(run: &'static str, all: impl Iterator<Item = &'a Figures>) -> Or
     OrderOf { run, is_kept: order.is_kept(), order }
 }
 
-/// The figures that any of the runs has.
+/// Returns the figures that any of the runs has.
 fn figures<'a>(runs: impl Iterator<Item = &'a Figures>) -> Vec<(String, Figure)> {
     let (mut devices, mut has_rows, mut has_tasks) = (BTreeSet::new(), false, false);
     for run in runs {
@@ -272,13 +274,13 @@ fn figures<'a>(runs: impl Iterator<Item = &'a Figures>) -> Vec<(String, Figure)>
     add("elapsed_s", Box::new(|run| Some(run.elapsed_ns as f64 / 1e9)));
     for device in devices {
         let name = format!("utilization_{device}_percent");
-        // A lane that a run does not have does nothing in it.
+        // A lane missing from a run is idle in it.
         add(&name, Box::new(move |run| Some(run.utilization_percent(&device).unwrap_or(0.0))));
     }
     figures
 }
 
-/// The fields in which two values differ.
+/// Finds the fields in which two values differ.
 fn unlike(path: &str, recorded: &Value, modelled: &Value, found: &mut Vec<Changed>) {
     if recorded == modelled {
         return;

@@ -1,4 +1,4 @@
-//! What lanes and the shell take, fitted from a journal: batches and slices by class of lanes, and what the shell takes for its answers.
+//! The service model, fitted from a journal: times of batches and slices by class of lanes, and of the shell's answers.
 //!
 //! ```text
 //!   Dispatch ──► Completed     by class:            time by rows;  the lane is occupied from the later of dispatch and the batch before
@@ -15,12 +15,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::curve::{Curve, Sample, Times};
 use crate::error::WhatIfError;
 
-/// What the shell is taken to need where the journal has no such answer.
+/// Assumed times of the shell if the journal has no such answer.
 const RELEASE_NS: i64 = 1_000_000;
 const RESTORE_NS: i64 = 1_000_000_000;
 const PRICING_NS: i64 = 1_000_000;
 
-/// The name of a lane's class: the scheduler tells apart by kind and name as well.
+/// Returns the name of a lane's class: its kind, and its name if it has one. The scheduler distinguishes lanes by both
+/// as well.
 pub(crate) fn class_of(lane: &LaneSpec) -> String {
     let kind = match lane.kind() {
         LaneKind::Host => "host",
@@ -29,10 +30,10 @@ pub(crate) fn class_of(lane: &LaneSpec) -> String {
     if lane.class.is_empty() { kind.to_owned() } else { format!("{kind}/{}", lane.class) }
 }
 
-/// Class of lanes and kind of tasks.
+/// Class of lanes, and kind of tasks.
 type LaneAndTask = (String, String);
 
-/// Gathers what was measured, entry by entry.
+/// Gathers measurements, entry by entry.
 #[derive(Default)]
 pub(crate) struct Fitting {
     batches: BTreeMap<String, Vec<Sample>>,
@@ -45,7 +46,7 @@ pub(crate) struct Fitting {
     life: Open,
 }
 
-/// What is under way in a life.
+/// The work under way in a life.
 #[derive(Default)]
 struct Open {
     lanes: Vec<Lane>,
@@ -65,7 +66,7 @@ struct Lane {
 }
 
 impl Fitting {
-    /// A life begins with these lanes.
+    /// Begins a life with its lanes.
     pub(crate) fn begin(&mut self, lanes: &[LaneSpec]) {
         let lane = |spec: &LaneSpec| Lane { class: class_of(spec), ..Lane::default() };
         self.life = Open { lanes: lanes.iter().map(lane).collect(), ..Open::default() };
@@ -75,7 +76,7 @@ impl Fitting {
         }
     }
 
-    /// What an input answers.
+    /// Records an input, and measures the answer that it is.
     pub(crate) fn see(&mut self, at_ns: i64, input: &Input) {
         match input {
             Input::Completed(done) => {
@@ -135,7 +136,7 @@ impl Fitting {
         }
     }
 
-    /// What is asked for.
+    /// Records decisions that await an answer.
     pub(crate) fn decided(&mut self, at_ns: i64, decisions: &[Decision]) {
         for decision in decisions {
             match decision {
@@ -164,10 +165,10 @@ impl Fitting {
         }
     }
 
-    /// The service model.
+    /// Returns the service model.
     pub(crate) fn finish(mut self) -> Service {
         for (class, points) in self.measured {
-            // What a lane was measured with tells something only where no batch of its class came back.
+            // Measurements at the begin of a lane serve only classes without a recorded batch.
             self.batches.entry(class).or_insert(points);
         }
         let fitted = |(name, samples)| Some((name, Curve::fit(samples)?));
@@ -179,7 +180,7 @@ impl Fitting {
     }
 }
 
-/// What lanes and the shell take.
+/// Service times of lanes and shell.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     batches: BTreeMap<String, Curve>,
@@ -190,11 +191,11 @@ pub(crate) struct Service {
     pricing_ns: Vec<i64>,
 }
 
-/// What had to be assumed because the journal does not tell it.
+/// Assumptions made where the journal has no data.
 pub(crate) type Assumed = BTreeSet<String>;
 
 impl Service {
-    /// What a batch takes on a lane of a class.
+    /// Draws the time of a batch on a lane of a class.
     pub(crate) fn batch(
         &self,
         class: &str,
@@ -213,7 +214,7 @@ impl Service {
         Ok(self.by_weights(times, other, class))
     }
 
-    /// What a slice of a kind of tasks takes on a lane of a class.
+    /// Draws the time of a slice of a kind of tasks on a lane of a class.
     pub(crate) fn slice(
         &self,
         class: &str,
@@ -237,17 +238,17 @@ impl Service {
         Ok(self.by_weights(times, other, class))
     }
 
-    /// What passes until a lane has given a group back that it has nothing more of.
+    /// Draws the time that a lane without work of a group takes to give it back, in nanoseconds.
     pub(crate) fn release_ns(&self, seed: u64, address: &[u8], assumed: &mut Assumed) -> i64 {
         chosen(&self.release_ns, seed, address, (RELEASE_NS, "a group was given back"), assumed)
     }
 
-    /// What passes until a partition is restored.
+    /// Draws the time to restore a partition, in nanoseconds.
     pub(crate) fn restore_ns(&self, seed: u64, address: &[u8], assumed: &mut Assumed) -> i64 {
         chosen(&self.restore_ns, seed, address, (RESTORE_NS, "a partition was restored"), assumed)
     }
 
-    /// What passes until prices are found.
+    /// Draws the time to solve for prices, in nanoseconds.
     pub(crate) fn pricing_ns(&self, seed: u64, address: &[u8], assumed: &mut Assumed) -> i64 {
         chosen(&self.pricing_ns, seed, address, (PRICING_NS, "prices were found"), assumed)
     }

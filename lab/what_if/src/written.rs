@@ -1,6 +1,7 @@
-//! A modelled run as a log of its own: the journal that the scheduler would have written, and what the file says of itself.
+//! A modelled run as a log of its own: the journal that the scheduler would have written, and a record about the file.
 //!
-//! There are no transactions in it, because nothing is decided by them, and so neither signals nor their latencies.
+//! It has no transactions, because no decision depends on them. It therefore has no signals and no latencies of
+//! signals.
 
 use std::path::Path;
 
@@ -15,18 +16,19 @@ use crate::changes::Changes;
 use crate::error::WhatIfError;
 use crate::recording::Recording;
 
-/// Entries that are written at once.
+/// Number of entries written at once.
 const ENTRIES: usize = 1_024;
 
-/// A step of a modelled run: its time, its input, what was decided, and the hash of the state before it.
+/// Called with each step of a modelled run: its time, its input, its decisions, and the hash of the state before it.
 pub(crate) type Told<'a> = &'a mut dyn FnMut(i64, &Input, &[Decision], u64) -> Result<(), WhatIfError>;
 
 impl Recording {
-    /// Models the run with these changes and a seed, and writes its journal as a log's file, which must not exist or be empty. Entries keep the
-    /// partition of the recorded ones, and all other topics of the recorded log are there, without records. `by` says who models it. The number of entries.
+    /// Models the run with these changes and a seed, writes its journal as a log's file, and returns the number of
+    /// entries. The file must not exist or be empty. Entries keep the recorded partition; the recorded log's other
+    /// topics are there without records. `by` tells who models it.
     ///
     /// # Errors
-    /// As [`Recording::model`], or if the file cannot be written. Then there is no file.
+    /// As [`Recording::model`], or if the file cannot be written. No file remains then.
     pub fn write(
         &self,
         changes: &Changes,
@@ -51,7 +53,7 @@ impl Recording {
     }
 }
 
-/// The file on its way.
+/// The file being written.
 struct Journal {
     file: PortableFile,
     to: TopicPartition,

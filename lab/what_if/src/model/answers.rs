@@ -1,4 +1,4 @@
-//! What lanes and shell answer, and when.
+//! The answers of lanes and shell, and their times.
 
 use warptape_schemas::journal::{Dispatch, PartitionId, Release, RunSlice, TaskId};
 
@@ -44,7 +44,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A lane works in order: it comes to the release once it has done what it has in flight.
+    /// Schedules the release of a group. A lane works in order, so it comes after the batches in flight.
     pub(super) fn give_back(&mut self, at_ns: i64, release: &Release) {
         let lane = &self.lanes[release.lane as usize];
         let address = release.epoch.to_le_bytes();
@@ -64,7 +64,7 @@ impl Run<'_> {
         self.answers.push(at_ns + after_ns, Answer::Restored { partition, assignment });
     }
 
-    /// A round is done: the next one comes after as long as it did, where the journal has one.
+    /// Ends a round. The next round, if the journal has one, comes after the recorded pause.
     pub(super) fn finish(&mut self, at_ns: i64, task: TaskId) {
         let Some(&(_, round)) = self.tasks.get(&task) else { return };
         let next = self.life.rounds.get(&task).and_then(|rounds| rounds.get(round));

@@ -1,4 +1,4 @@
-//! What-if against the truth: simulated fleets, where the other configuration can be run for real.
+//! Tests of what-if against the truth: fleets on which the other configuration is really run.
 
 mod prediction;
 mod signs;

@@ -1,7 +1,8 @@
-//! Recorded runs of the real engine against their models: the same run predicted, and its second half from what lanes took in its first.
+//! Recorded runs of the real engine against their models: the same run, and its second half predicted from its first
+//! half's times.
 //!
-//! The recordings are incidents of `tests/fixtures`, with real lanes and times of the wall clock, in which a lane is held up for each row so that lanes
-//! are what rows wait for. A file says the same on every machine, so that none has to be quiet for these tests.
+//! The recordings are incidents of `tests/fixtures`, with real lanes and the wall clock. A lane is delayed for each
+//! row, so that rows wait for lanes. A file is the same on every machine, so these tests need no quiet one.
 
 use std::path::PathBuf;
 
@@ -10,13 +11,13 @@ use warptape_replay::history::{Bound, Window};
 use warptape_what_if::{Changes, Figures, Recording};
 
 const SEEDS: u64 = 5;
-/// For how long the market of an incident goes on.
+/// Length of an incident's market, in nanoseconds.
 const MARKET_NS: i64 = 4_000_000_000;
-/// What may be missed of the mean, and of the 99th percentile.
+/// Greatest relative error of the mean, and of the 99th percentile.
 const MEAN_MAX: f64 = 0.1;
 const P99_MAX: f64 = 0.2;
 
-/// A window of a recorded incident.
+/// Returns a window of a recorded incident.
 fn recorded(name: &str, window: Window) -> Recording {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("incident.db");
@@ -26,7 +27,7 @@ fn recorded(name: &str, window: Window) -> Recording {
     Recording::read(&*log, (&options.journal, 0), window, &mut |_| {}).expect("a journal")
 }
 
-/// A recorded run from the middle of its market on, on lanes that take what they took before.
+/// Returns the second half of a recorded market, with the lanes' times of its first half.
 fn second_half(name: &str) -> Recording {
     let (first_ns, _) = recorded(name, Window::default()).window_ns();
     let middle = Some(Bound::Time(first_ns + MARKET_NS / 2));
@@ -34,7 +35,7 @@ fn second_half(name: &str) -> Recording {
     recorded(name, Window { from: middle, to: None }).with_times_of(&before)
 }
 
-/// By how much the model misses what was measured, as a share of it: the mean latency of rows, and the 99th percentile.
+/// Returns the model's relative errors: of the mean row latency, and of its 99th percentile.
 fn missed(recording: &Recording) -> [f64; 2] {
     assert!(recording.measured.rows > 1_000, "{} rows", recording.measured.rows);
     let modelled = (0..SEEDS).map(|seed| recording.model(&Changes::default(), seed));
@@ -65,13 +66,13 @@ fn a_run_is_modelled_as_it_was_measured() {
     }
 }
 
-/// What is measured of the second half has no part in the model of it.
+/// Measurements of the second half have no part in its model.
 #[test]
 fn the_second_half_of_a_run_is_predicted_from_its_first_half() {
     check("bad-weights", &second_half("bad-weights"));
 }
 
-/// A device that becomes slow in the middle of the run: what it took before predicts nothing, and the comparison shows it.
+/// A device becomes slow in the middle of the run. Its earlier times predict nothing, and the comparison shows that.
 #[test]
 fn what_lanes_took_before_they_changed_predicts_nothing() {
     let [mean, p99] = missed(&second_half("throttled-device"));

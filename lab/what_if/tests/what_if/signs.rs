@@ -1,5 +1,5 @@
-//! The sign of a difference: two policies are run for real on a simulated fleet, and what-if is asked for the second one from the record of
-//! the first.
+//! The sign of a difference: two policies really run on a simulated fleet, and what-if predicts the second one from the
+//! record of the first.
 
 use warptape_network::Network;
 use warptape_schemas::journal::{Decision, Input, StateBytes, Trained};
@@ -27,7 +27,7 @@ pub fn options(policy: &str) -> Options {
     Options { policy: policy.to_owned(), slice_ns: 20_000_000, ..Options::default() }
 }
 
-/// A run for real, as its record.
+/// Runs a policy for real, and returns its record.
 pub fn recorded(fleet: &Fleet, workload: &Workload, policy: &str, seed: u64) -> Recording {
     recorded_under(fleet, workload, &options(policy), seed)
 }
@@ -98,7 +98,8 @@ fn trained(file: &str) -> Trained {
     Trained { hash: network.hash(), network: StateBytes(bytes) }
 }
 
-/// A network of a file decides in place of the recorded policy, and one of the record is there again, by eight digits of its hash as well.
+/// A file's network replaces the recorded policy, and a network of the record can be named, also by eight digits of its
+/// hash.
 #[test]
 fn networks_decide_as_they_would_have() {
     let (fleet, mut workload) = (unequal(), Workload::three_kinds(0.6, TASKS));
@@ -129,7 +130,7 @@ fn networks_decide_as_they_would_have() {
         if truth < 0.0 { (Claim::Lower, Claim::Higher) } else { (Claim::Higher, Claim::Lower) };
     assert_eq!(mean.claim, claim, "truth {truth} ms, {mean:?}");
     assert_eq!(asked(&to, &of("round-robin", None)).claim, other);
-    // The record's own network is there again, and nothing else decides.
+    // The record's own network replaces itself, so nothing changes.
     assert_eq!(asked(&to, &of(&policy[..12], None)).claim, Claim::Same);
     assert_eq!(to.networks(), std::slice::from_ref(&network));
 

@@ -1,4 +1,4 @@
-//! Rows through lanes that take a known time: what the model gives, what follows from a lane that is lost or slow, and what is refused.
+//! Rows on lanes with known service times: the model's figures, the effect of lost or slow lanes, and refused changes.
 
 use warptape_scheduler::{RULES, Scheduler};
 use warptape_schemas::journal::*;
@@ -40,17 +40,17 @@ fn started() -> Started {
     }
 }
 
-/// What a batch takes: a time by its rows, and something that varies.
+/// Returns the service time of a batch: a part by its rows, and a varying part.
 fn service_ns(batch: i64, rows: i64) -> i64 {
     200_000 + 10_000 * rows + 50_000 * (batch * 7 % 11)
 }
 
-/// A run with such lanes, whose ends are known at once.
+/// Returns a run on such lanes.
 fn steps() -> Vec<(i64, Input, Vec<Decision>)> {
     steps_with(None)
 }
 
-/// Likewise, with an operator's command at its beginning.
+/// Returns such a run, with an operator's command at its beginning.
 fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>)> {
     let mut scheduler = Scheduler::new();
     let mut inputs: Agenda<Input> = Agenda::default();
@@ -158,7 +158,7 @@ fn rows_wait_at_the_source_while_their_partition_is_paused() {
     assert!(report.order.iter().all(|order| order.is_kept), "{:?}", report.order);
 }
 
-/// The account of rows finds what does not add up: rows that lanes are given and that never came.
+/// The account finds a contradiction: rows that are dispatched and never came.
 #[test]
 fn rows_that_never_came_are_missing_in_the_account() {
     let mut steps = steps();
@@ -191,7 +191,7 @@ fn a_policy_that_would_move_nothing_and_weights_that_are_kept_are_told() {
     changes.set = vec![("scheduler.balance_interval_ms".to_owned(), "250".to_owned())];
     assert!(!notes(&changes).contains(told), "{}", notes(&changes));
 
-    // All recorded lanes weigh the same.
+    // All recorded lanes have the same weight.
     let devices = Changes { devices: vec!["cpu:2".to_owned()], ..Changes::default() };
     assert!(!notes(&devices).contains("weights"), "{}", notes(&devices));
 }
