@@ -222,8 +222,8 @@ impl Fleet {
         (0..self.classes.len()).map(of_class).sum()
     }
 
-    /// Returns the work of a mix that all lanes do in a second beside `ticks_per_s` ticks, without batch overhead; 0 if
-    /// ticks alone are too much.
+    /// Returns the work of a mix that all lanes do in a second beside `ticks_per_s` ticks; 0 if ticks alone are too
+    /// much. Batches count without overhead.
     ///
     /// It solves the capacity problem with ticks as one more kind. Bisection finds their share of the work, since more
     /// of it means more ticks done.

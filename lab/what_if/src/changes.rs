@@ -278,7 +278,7 @@ fn find_lane(flag: &'static str, name: &str, lanes: &[LaneSpec]) -> Result<LaneI
 }
 
 /// Returns lanes on other devices. Each is like the recorded lane on the same device, or else like the recorded lane of
-/// its kind with the greatest weight. New GPUs are refused if the recorded ones differ in class.
+/// its kind with the greatest weight. New devices are refused if the recorded lanes of their kind differ in class.
 fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, WhatIfError> {
     let mut lanes: Vec<LaneSpec> = Vec::new();
     for device in devices {

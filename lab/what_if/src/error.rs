@@ -116,7 +116,7 @@ pub enum WhatIfError {
     },
     /// The recording has no measurement from which a lane's speed could be fitted.
     #[error(
-        "no batch and no slice of a lane of class {class:?} came back within the window, so its service times are unknown; choose a longer window"
+        "no batch and no slice of the lane class {class:?} came back within the window, so its service times are unknown; choose a longer window"
     )]
     NothingMeasured {
         /// The class.
