@@ -1,4 +1,5 @@
-//! Ticks from Avro to columns, next to arrow-avro and apache-avro on the same bytes; then signals, and the encoders.
+//! Decoding ticks from Avro into columns, compared with arrow-avro and apache-avro on the same bytes; then signals, and
+//! the encoders.
 //!
 //! Input: 65,536 ticks of a synthetic market (so many that the branch predictor cannot learn them by heart), 64 symbols
 //! of which a few have most of the ticks, 3 quotes to 2 trades; as one record each (`tick`), and as batch records of 256
@@ -27,7 +28,7 @@ use warptape_schemas::signal::{Bar, Signal, SignalKind};
 use warptape_schemas::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
 
-/// The id of a registry's one schema.
+/// The id of the registry's one schema.
 const REGISTERED_ID: u32 = 7;
 
 #[derive(Debug)]
@@ -41,10 +42,10 @@ impl SchemaSource for Registered {
 
 const TICKS: usize = 65_536;
 const BATCH_ROWS: usize = 256;
-/// Rows after which the columns are taken.
+/// Number of rows after which the columns are taken.
 const ROWS: usize = 1_024;
 
-/// A small generator with a fixed seed: the same ticks in every run.
+/// A small generator with a fixed seed, for the same ticks in every run.
 struct Market {
     state: u64,
 }
@@ -217,7 +218,7 @@ fn decoders(criterion: &mut Criterion) {
     let batches: Vec<_> = ticks.chunks(BATCH_ROWS).map(batch).collect();
     decode(criterion, "batch", known::TICK_BATCH, &batches, &ticks);
 
-    // One symbol's trades, as recorded files have them.
+    // Trades of one symbol, as in recorded files.
     let mut trades: Vec<Tick> = ticks.into_iter().filter(|tick| tick.kind == TickKind::Trade).collect();
     trades.iter_mut().for_each(|tick| tick.symbol = "BINANCE:BTCUSDT".into());
     let batches: Vec<_> = trades.chunks(BATCH_ROWS).map(batch).collect();

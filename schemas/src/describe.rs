@@ -1,4 +1,4 @@
-//! Any known record as JSON, for people: `warptape tail` and error reports.
+//! Any known record as JSON, for `warptape tail` and error reports.
 
 use apache_avro::Schema;
 use apache_avro::schema::Name;
@@ -10,9 +10,9 @@ use crate::known::{self, KnownSchema};
 use crate::wire::Wire;
 use crate::{frame, hex};
 
-/// Turns records of every published schema version into JSON, as they were written: fields by their names in the
-/// schema, numbers as they are (`price_e9` stays scaled; [`crate::decimal_e9`] writes it out), enums by symbol, bytes as hex
-/// digits, a branch of a union as `{"Name": …}`, nullable fields as null or the value.
+/// Turns records of every published schema version into JSON as they were written. Fields have their names in the
+/// schema, numbers stay scaled (`price_e9`; [`crate::decimal_e9`] writes it out), and enums are symbols. Bytes are hex
+/// digits, a branch of a union is `{"Name": …}`, and a nullable field is null or its value.
 #[derive(Debug)]
 pub struct Describer {
     schemas: Vec<(KnownSchema, Schema)>,
@@ -25,7 +25,7 @@ impl Default for Describer {
 }
 
 impl Describer {
-    /// Parses the published schemas; keep it for many records.
+    /// Parses the published schemas. Reuse it for many records.
     pub fn new() -> Self {
         // The texts are compiled in, and a test parses each of them.
         let parse =
@@ -33,8 +33,8 @@ impl Describer {
         Self { schemas: known::all().map(parse).collect() }
     }
 
-    /// The name of the record's schema, and the record. Values are not checked: a tick with a negative price is shown
-    /// with a negative price.
+    /// Returns the name of the record's schema, and the record. Values are not checked: a negative price of a tick is
+    /// shown as it is.
     pub fn describe(&self, payload: &[u8]) -> Result<(&'static str, Value), DecodeError> {
         let (fingerprint, datum) = frame::split(payload)?;
         let found = self.schemas.iter().find(|(known, _)| known.fingerprint == fingerprint);
@@ -43,12 +43,12 @@ impl Describer {
     }
 }
 
-/// [`Describer::describe`] for one record: parses every schema for it.
+/// [`Describer::describe`] for one record. Each call parses every schema.
 pub fn describe(payload: &[u8]) -> Result<(&'static str, Value), DecodeError> {
     Describer::new().describe(payload)
 }
 
-/// A datum of one of the published schemas, or of another that has only what they have.
+/// Returns the JSON of a datum of a published schema, or of another schema with the same types of values.
 pub(crate) fn value(schema: &Schema, datum: &[u8]) -> Result<Value, DecodeError> {
     let mut cursor = Cursor::new(datum);
     let value = read(schema, schema, &mut cursor)?;
@@ -56,7 +56,7 @@ pub(crate) fn value(schema: &Schema, datum: &[u8]) -> Result<Value, DecodeError>
     Ok(value)
 }
 
-/// The record or enum of this name that a schema defines.
+/// Returns the record or enum of this name that a schema defines.
 fn defined<'a>(schema: &'a Schema, name: &Name) -> Option<&'a Schema> {
     if schema.name() == Some(name) && !matches!(schema, Schema::Ref { .. }) {
         return Some(schema);
@@ -70,7 +70,7 @@ fn defined<'a>(schema: &'a Schema, name: &Name) -> Option<&'a Schema> {
     }
 }
 
-/// What a part of a schema refers to, or the part itself.
+/// Returns the definition to which a part of a schema refers, or the part itself.
 pub(crate) fn definition<'a>(whole: &'a Schema, part: &'a Schema) -> &'a Schema {
     match part {
         Schema::Ref { name } => defined(whole, name).expect("a published schema defines its names"),
@@ -78,7 +78,7 @@ pub(crate) fn definition<'a>(whole: &'a Schema, part: &'a Schema) -> &'a Schema 
     }
 }
 
-/// A value of a schema that is part of `whole`.
+/// Reads a value of a schema that is part of `whole`.
 fn read(whole: &Schema, schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Value, DecodeError> {
     Ok(match schema {
         Schema::Ref { .. } => read(whole, definition(whole, schema), cursor)?,
@@ -88,7 +88,7 @@ fn read(whole: &Schema, schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Valu
         Schema::Long => json!(cursor.long()?),
         Schema::Double => {
             let value = cursor.double()?;
-            // JSON has no word for infinities and not-a-number.
+            // JSON has no infinities and no NaN.
             if value.is_finite() { json!(value) } else { json!(value.to_string()) }
         }
         Schema::String => json!(cursor.string()?),
@@ -147,7 +147,7 @@ fn read(whole: &Schema, schema: &Schema, cursor: &mut Cursor<'_>) -> Result<Valu
     })
 }
 
-/// The index of an enum or union; `None` if it is negative.
+/// Reads the index of an enum or union; `None` if it is negative.
 fn index(cursor: &mut Cursor<'_>) -> Result<Option<usize>, DecodeError> {
     cursor.long().map(|index| usize::try_from(index).ok())
 }

@@ -1,17 +1,17 @@
-//! The Avro schemas of Warptape: with `events`, the only code that knows Avro bytes.
+//! The Avro schemas of Warptape. This crate and `events` are the only code that knows Avro bytes.
 //!
-//! `avro/*.avsc` are what others read and write by; they are written of the types that declare them ([`shape`]). Every record travels in Avro's single-object encoding (`C3 01`, the CRC-64
-//! fingerprint of its schema, the datum), so that a reader knows which version wrote it; [`known`] lists the versions.
-//! Where there is a schema registry, the header is the registry's instead ([`to_registry_frame`], [`SchemaSource`]).
+//! The files `avro/*.avsc` are for readers and writers elsewhere; they are generated from the types ([`shape`]). Every
+//! record is in Avro's single-object encoding: `C3 01`, the CRC-64 fingerprint of its schema, and the datum. So a
+//! reader knows the version that wrote it; [`known`] lists the versions. With a schema registry, the registry's header
+//! replaces this one ([`to_registry_frame`], [`SchemaSource`]).
 //!
-//! * The types and their encoders are those of `warptape-events`, all of which this crate has as well.
-//! * Ticks come in through [`TickDecoder`], straight into [`TickColumns`], and are checked there once: whatever is in
-//!   the columns is good.
-//! * Everything else is one function each: [`decode_signal`] and so on. Records of older versions are brought to the
+//! * The types and their encoders are those of `warptape-events`, which this crate re-exports.
+//! * [`TickDecoder`] reads ticks straight into [`TickColumns`] and checks them once: all rows in the columns are good.
+//! * Each other record has one function, such as [`decode_signal`]. Records of older versions are brought to the
 //!   current one by Avro's rules.
 //! * [`Describer`] turns any known record into JSON for people.
 //!
-//! This crate knows no topics, no offsets but those that are fields, no clock and no files.
+//! This crate knows no topics, no offsets except as fields of records, no clock and no files.
 
 mod decoder;
 mod describe;

@@ -1,4 +1,4 @@
-//! Records other than ticks: one function each way.
+//! Readers of all records except ticks, one function each.
 
 use std::borrow::Cow;
 
@@ -21,12 +21,12 @@ pub fn decode_signal(payload: &[u8]) -> Result<Signal<'_>, DecodeError> {
             return whole(datum, |cursor| Signal::get_version(cursor, schema.version));
         }
     }
-    // Written by no version that is still written: one that is not known, or another record.
+    // The version is an older one that is no longer written, or unknown, or the record is another one.
     let datum = current_datum(known::SIGNAL, payload).map_err(|error| named(known::SIGNAL, error))?;
     whole(&datum, |cursor| Signal::get(cursor).map(Signal::into_owned))
 }
 
-/// Reads a journal entry; [`crate::check_chain`] tells whether it is the successor of another.
+/// Reads a journal entry. [`crate::check_chain`] checks that it succeeds another one.
 pub fn decode_journal_entry(payload: &[u8]) -> Result<JournalEntry, DecodeError> {
     decode_own(known::JOURNAL_ENTRY, payload)
 }
@@ -67,26 +67,26 @@ pub fn decode_lifecycle(payload: &[u8]) -> Result<Lifecycle, DecodeError> {
     decode_own(known::LIFECYCLE, payload)
 }
 
-/// Reads how far a source of ticks is.
+/// Reads the progress of a source of ticks.
 pub fn decode_feed(payload: &[u8]) -> Result<Feed, DecodeError> {
     decode_own(known::FEED, payload)
 }
 
-/// Reads an operator's command. Whether it can be obeyed is not checked.
+/// Reads an operator's command. It may still be impossible to execute.
 pub fn decode_control(payload: &[u8]) -> Result<Control, DecodeError> {
     decode(known::CONTROL, payload)
 }
 
-/// Reads the answer to one.
+/// Reads the answer to a command.
 pub fn decode_control_result(payload: &[u8]) -> Result<ControlResult, DecodeError> {
     decode_own(known::CONTROL_RESULT, payload)
 }
 
-/// Reads a risk request. What it asks is not checked.
+/// Reads a risk request. Its problem is not checked.
 pub fn decode_risk_request(payload: &[u8]) -> Result<RiskRequest, DecodeError> {
     for schema in known::written(known::RISK_REQUEST) {
         let Some(datum) = datum_of(schema, payload) else { continue };
-        // Branches of unions that came later are read alike: an earlier version may not have the branch.
+        // Unions read the same in all versions, but an earlier version may lack the branch.
         return whole(datum, |cursor| {
             let request = RiskRequest::get_version(cursor, schema.version)?;
             match request.schema().version <= schema.version {
@@ -103,7 +103,8 @@ pub fn decode_risk_result(payload: &[u8]) -> Result<RiskResult, DecodeError> {
     decode_own(known::RISK_RESULT, payload)
 }
 
-/// Reads a record that this software or another version of it wrote: who reads it is told which version it is not of, and not how to publish.
+/// Reads a record written by this or another version of the software. The error for an unknown schema names the known
+/// version, and does not explain publishing.
 fn decode_own<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> Result<T, DecodeError> {
     decode(schema, payload).map_err(|error| named(schema, error))
 }
@@ -119,7 +120,7 @@ fn decode<T: for<'datum> Wire<'datum>>(schema: KnownSchema, payload: &[u8]) -> R
     whole(&current_datum(schema, payload)?, |cursor| T::get(cursor))
 }
 
-/// Reads one value that takes up all of the datum.
+/// Reads one value that takes up the whole datum.
 fn whole<'a, T>(
     datum: &'a [u8],
     get: impl FnOnce(&mut Cursor<'a>) -> Result<T, DecodeError>,
@@ -130,13 +131,13 @@ fn whole<'a, T>(
     Ok(value)
 }
 
-/// The datum of a record that was written with this very version.
+/// Returns the datum of a record written with exactly this version; `None` for other records.
 fn datum_of(schema: KnownSchema, payload: &[u8]) -> Option<&[u8]> {
     let (fingerprint, datum) = frame::split(payload).ok()?;
     (fingerprint == schema.fingerprint).then_some(datum)
 }
 
-/// The datum of a record as the schema's current version would have it.
+/// Returns the datum of a record in the current version of its schema.
 fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Cow<'_, [u8]>, DecodeError> {
     let (fingerprint, datum) = frame::split(payload)?;
     if fingerprint == schema.fingerprint {
@@ -155,7 +156,7 @@ fn current_datum(schema: KnownSchema, payload: &[u8]) -> Result<Cow<'_, [u8]>, D
 mod tests {
     use super::*;
 
-    /// Signals of versions that are still written are read as they are: a version that is not goes by the rules of Avro instead.
+    /// Versions that are still written are read directly, and give the same signals as Avro's rules do.
     #[test]
     fn versions_are_read_alike_as_they_are_and_brought_to_the_current_one() {
         for line in include_str!("../golden/signal_1.txt").lines() {

@@ -1,8 +1,8 @@
-//! Data written with an older version of a schema, brought to the current one by Avro's rules.
+//! Brings data written with an older version of a schema to the current one by Avro's rules.
 //!
-//! A journal holds an entry for each step of the scheduler, and most of a journal of the version before was written as it would be
-//! written today. So the two schemas are compared once, and a datum is then rewritten from bytes to bytes; what is alike in both
-//! stays where it is. The tests hold this against apache-avro's values.
+//! A journal holds an entry for each step of the scheduler, and most entries of the previous version have the same
+//! bytes in the current one. The two schemas are therefore compared once, and a datum is rewritten from bytes to bytes;
+//! equal parts stay where they are. Tests compare the results with apache-avro's values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::known::{self, KnownSchema};
 use crate::varint::put_long;
 use crate::wire::Wire;
 
-/// How each older version becomes the current one, by its fingerprint.
+/// The way from each older version to the current one, by the older one's fingerprint.
 static RESOLUTIONS: LazyLock<BTreeMap<u64, Part>> = LazyLock::new(|| {
     let resolution = |writer: &KnownSchema| {
         let reader = known::CURRENT.iter().find(|reader| reader.name == writer.name);
@@ -35,15 +35,15 @@ fn parsed(schema: KnownSchema) -> Schema {
     Schema::parse_str(schema.text).expect("a published schema parses")
 }
 
-/// A datum of `writer`, one of [`known::OLD`], as one of the current version.
+/// Returns a datum of `writer`, one of [`known::OLD`], in the current version.
 pub(crate) fn resolve(writer: KnownSchema, datum: &[u8]) -> Result<Cow<'_, [u8]>, DecodeError> {
     RESOLUTIONS[&writer.fingerprint].rewrite(datum)
 }
 
-/// How a part of a datum of one schema becomes one of another.
+/// The way from a part of a writer's datum to the reader's.
 struct Part {
-    /// Whether every value of this part has the same bytes in both versions, and each index the same meaning. An enum or a union with one
-    /// more is not the same: data of the older version must not have it, which the walk checks.
+    /// True if every value of this part has the same bytes in both versions, and each index the same meaning. An enum
+    /// or union that gained members is not the same, because the walk must check that older data do not use them.
     is_same: bool,
     content: Content,
 }
@@ -56,38 +56,38 @@ enum Content {
     Double,
     String,
     Bytes,
-    /// So many bytes.
+    /// Number of bytes.
     Fixed(usize),
-    /// By the writer's index: the reader's.
+    /// The reader's index by the writer's.
     Enum(Vec<usize>),
     Array(Box<Part>),
-    /// Keys are texts; this is of the values.
+    /// The values of a map; keys are strings.
     Map(Box<Part>),
-    /// By the writer's index: the reader's, and what becomes of the value.
+    /// The reader's index, and the way of the value, by the writer's index.
     Union(Vec<(usize, Part)>),
-    /// The writer's schema is no union and the reader's is: the index of the writer's branch in it.
+    /// The reader has a union where the writer has none: the index of the writer's type in it.
     Branch(usize, Box<Part>),
     Record {
         fields: Vec<Field>,
-        /// From which field on all are the same.
+        /// Index of the first field from which on all are the same.
         same_from: usize,
     },
 }
 
-/// A field of the reader's.
+/// A field of the reader.
 enum Field {
     /// The writer has it as well.
     Kept(Part),
-    /// Only the reader has it: the bytes of its default.
+    /// A field that the writer lacks, with the bytes of its default.
     New(Vec<u8>),
 }
 
-/// Why two schemas are not versions of one record.
+/// The reason why two schemas are not versions of one record.
 type Mismatch = String;
 
 impl Part {
-    /// How a datum of `writer` becomes one of `reader`. No field is removed, and they stay in order; branches of unions and symbols of enums
-    /// are found by their names, and none is removed.
+    /// Returns the way from a datum of `writer` to one of `reader`. Fields must be kept and stay in order. Branches of
+    /// unions and symbols of enums are matched by name, and must be kept.
     fn new(writer: &Schema, reader: &Schema) -> Result<Self, Mismatch> {
         Versions { writer, reader }.part(writer, reader)
     }
@@ -106,7 +106,7 @@ impl Part {
     }
 }
 
-/// Two versions of a schema, whose definitions a part of them may refer to by name.
+/// Two versions of a schema, with definitions to which their parts may refer by name.
 struct Versions<'a> {
     writer: &'a Schema,
     reader: &'a Schema,
@@ -165,7 +165,7 @@ impl Versions<'_> {
         Ok(Part { is_same, content })
     }
 
-    /// The branch of the reader's that has what a schema of the writer's describes.
+    /// Returns the reader's branch for a schema of the writer.
     fn branch(&self, writer: &Schema, readers: &[Schema]) -> Result<(usize, Part), Mismatch> {
         let same = |reader: &Schema| match (writer.name(), reader.name()) {
             (Some(writer), Some(reader)) => writer == reader,
@@ -192,7 +192,7 @@ impl Versions<'_> {
         }
     }
 
-    /// The bytes of a field's default.
+    /// Returns the bytes of a field's default.
     fn default_of(&self, field: &RecordField) -> Result<Vec<u8>, Mismatch> {
         let default = field.default.clone().ok_or_else(|| format!("{} has no default", field.name))?;
         let schema = describe::definition(self.reader, &field.schema);
@@ -203,21 +203,21 @@ impl Versions<'_> {
     }
 }
 
-/// A datum on its way to another version.
+/// A datum being rewritten to another version.
 struct Rewriting<'a> {
     datum: &'a [u8],
     cursor: Cursor<'a>,
-    /// Bytes of the datum that are dealt with: copied to `out`, or replaced there.
+    /// Number of bytes of the datum that are copied to `out`, or replaced there.
     copied: usize,
-    /// Empty until something is not the same.
+    /// The rewritten datum; empty until something differs.
     out: Vec<u8>,
 }
 
-/// What a walk over a part came to.
+/// The result of a walk over a part.
 enum Walk {
-    /// It is behind the part.
+    /// The cursor is behind the part.
     Passed,
-    /// All of the datum has the same bytes in both versions: nothing more needs to be looked at.
+    /// The rest of the datum has the same bytes in both versions, so the walk may end.
     Settled,
 }
 
@@ -226,7 +226,7 @@ impl Rewriting<'_> {
         self.out.is_empty()
     }
 
-    /// Passes over a part, and writes what is not the same. `rest_is_same`: whether all parts behind it are.
+    /// Passes over a part, and writes the differences. `rest_is_same` tells whether all later parts are the same.
     fn walk(&mut self, part: &Part, rest_is_same: bool) -> Result<Walk, DecodeError> {
         if part.is_same && rest_is_same && self.is_unchanged() {
             return Ok(Walk::Settled);
@@ -245,7 +245,7 @@ impl Rewriting<'_> {
                 let index = self.index("no such symbol of an enum", readers)?;
                 self.replace(start, index, readers[index]);
             }
-            // Sizes of blocks stay as they were written: our readers pass over them.
+            // Sizes of blocks stay as written, because our readers ignore them.
             Content::Array(items) => loop {
                 let count = self.cursor.block()?;
                 if count == 0 {
@@ -297,7 +297,7 @@ impl Rewriting<'_> {
         Ok(Walk::Passed)
     }
 
-    /// The index of an enum or union of the writer's, of which there are as many as `known`.
+    /// Reads the writer's index of an enum or union with the members `known`.
     fn index<T>(&mut self, unknown: &'static str, known: &[T]) -> Result<usize, DecodeError> {
         let index = usize::try_from(self.cursor.long()?).ok().filter(|index| *index < known.len());
         index.ok_or_else(|| self.cursor.malformed(unknown))
@@ -312,7 +312,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Copies what was passed over up to `end`.
+    /// Copies the bytes passed over, up to `end`.
     fn flush(&mut self, end: usize) {
         self.out.extend_from_slice(&self.datum[self.copied..end]);
         self.copied = end;

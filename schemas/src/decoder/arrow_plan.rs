@@ -1,6 +1,7 @@
 //! Writer schemas of any other shape, through arrow-avro.
 //!
-//! Slow next to the compiled plans, but complete: unions, maps, nested records, all that Avro resolves.
+//! It is slow next to the compiled plans, but complete: it reads unions, maps, nested records, and all that Avro
+//! resolves.
 
 use apache_avro::Schema;
 use arrow_array::cast::AsArray;
@@ -23,12 +24,12 @@ use crate::tick::{Side, TickColumns, TickKind};
 /// An arrow-avro reader of one writer schema.
 #[derive(Debug)]
 pub(super) struct ArrowPlan {
-    /// Schema that the records are resolved to.
+    /// Schema to which records are resolved.
     reader: KnownSchema,
     writer: AvroSchema,
     fingerprint: u64,
     decoder: Decoder,
-    /// The record with its header, as the decoder wants it.
+    /// The record with its header, as arrow-avro's decoder needs it.
     framed: Vec<u8>,
 }
 
@@ -62,7 +63,7 @@ impl ArrowPlan {
         let record = match self.read(datum) {
             Ok(record) => record,
             Err(error) => {
-                // The decoder may hold half a row; a new one holds nothing. It was built from the same schemas before.
+                // The decoder may hold half a row, so it is replaced. It was built from the same schemas before.
                 self.decoder = build(self.reader, &self.writer, self.fingerprint).expect("built before");
                 return Err(error);
             }
@@ -76,7 +77,7 @@ impl ArrowPlan {
         }
     }
 
-    /// The datum as one row of Arrow arrays.
+    /// Reads the datum as one row of Arrow arrays.
     fn read(&mut self, datum: &[u8]) -> Result<RecordBatch, DecodeError> {
         self.framed.clear();
         self.framed.extend_from_slice(&frame::header(self.fingerprint));
@@ -106,7 +107,7 @@ fn build(reader: KnownSchema, writer: &AvroSchema, fingerprint: u64) -> Result<D
         .map_err(|error| error.to_string())
 }
 
-/// Whether the items of every array and map take at least one byte: otherwise a few bytes could claim 2^62 of them.
+/// True if the items of every array take at least one byte. Otherwise a few bytes could claim 2^62 of them.
 fn items_take_bytes(schema: &Schema) -> bool {
     match schema {
         Schema::Array(array) => takes_bytes(&array.items) && items_take_bytes(&array.items),
@@ -122,7 +123,7 @@ fn takes_bytes(schema: &Schema) -> bool {
         Schema::Null => false,
         Schema::Fixed(fixed) => fixed.size > 0,
         Schema::Record(record) => record.fields.iter().any(|field| takes_bytes(&field.schema)),
-        // What a name stands for is not looked up: it may stand for nothing.
+        // A reference is not resolved, so it may take no bytes.
         Schema::Ref { .. } => false,
         _ => true,
     }
@@ -193,7 +194,7 @@ fn column<'a>(
     })
 }
 
-/// The items of an array field of the one row.
+/// Returns the items of an array field of the single row.
 fn items(record: &RecordBatch, field: &'static str) -> Result<ArrayRef, DecodeError> {
     let reader = known::TICK_BATCH;
     let column = column(record, reader, field)?;

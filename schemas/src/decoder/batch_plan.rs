@@ -21,7 +21,7 @@ use crate::tick::{RowScales, Scales, Side, TickColumns, TickKind};
 #[derive(Debug)]
 pub(super) struct BatchPlan {
     steps: Vec<BatchStep>,
-    /// Whether records say their scales.
+    /// True if records have scales.
     is_scaled: bool,
 }
 
@@ -41,23 +41,23 @@ enum BatchStep {
 /// The symbols of one record.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
-    /// The bytes of those that are new, one after the other.
+    /// The bytes of new symbols, one after the other.
     text: Vec<u8>,
-    /// Where each ends in `text`.
+    /// End of each symbol in `text`.
     ends: Vec<usize>,
-    /// Their numbers in the partition's table; [`UNNUMBERED`] are new ones until a row uses them.
+    /// Their numbers in the partition's table; a new symbol is [`UNNUMBERED`] until a row uses it.
     ids: Vec<u32>,
-    /// Scales of their rows' prices and sizes, where the record says them.
+    /// Scales of prices and sizes by symbol; empty if the record has none.
     price_scales: Vec<i64>,
     size_scales: Vec<i64>,
 }
 
 const UNNUMBERED: u32 = u32::MAX;
 
-/// Stands for an index into a dictionary that no dictionary has.
+/// Dictionary index that is beyond every dictionary.
 pub(super) const NO_SYMBOL: u32 = u32::MAX;
 
-/// A row is bad: that costs it alone, or the record.
+/// Rejects a bad row: alone if rows are judged by themselves, otherwise with its record.
 pub(super) fn reject(
     by_rows: bool,
     rejected: &mut Vec<InvalidTick>,
@@ -88,7 +88,7 @@ impl BatchPlan {
                 _ => None,
             };
             if !ours {
-                // Items of no bytes could be counted by the million in a few bytes.
+                // Items without bytes could be counted by the million in a few bytes.
                 let step = match items {
                     None => Skip::of(&field.schema).map(BatchStep::Skip),
                     Some(items) => Skip::of(items)
@@ -176,7 +176,7 @@ impl BatchPlan {
     }
 }
 
-/// As [`finish`], of a record that says its scales.
+/// Finishes a record with scales, as [`finish`] does one without.
 fn finish_scaled(
     start: usize,
     by_rows: bool,
@@ -204,7 +204,7 @@ fn with_scaled_name(invalid: &mut InvalidTick) {
     invalid.field = LongField::named(invalid.field).map_or(invalid.field, LongField::scaled_name);
 }
 
-/// Fields have other names in records that say their scales.
+/// Renames the fields in an error, because records with scales have other names.
 fn with_scaled_names(error: DecodeError) -> DecodeError {
     match error {
         DecodeError::Invalid(mut invalid) => {
@@ -219,8 +219,8 @@ fn with_scaled_names(error: DecodeError) -> DecodeError {
     }
 }
 
-/// Everything but the bytes: lengths, values, symbols. The rows from `start` on hold dictionary indexes where they will
-/// hold symbol numbers.
+/// Finishes a record after its bytes are read: checks lengths, values and symbols. The rows from `start` on have
+/// dictionary indexes, which it replaces by symbol numbers.
 pub(super) fn finish(
     start: usize,
     by_rows: bool,
@@ -254,7 +254,7 @@ pub(super) fn finish(
     }
     if by_rows {
         out.rejected.append(&mut bad_rows(out, start, prices));
-        // What was found first stays.
+        // The first problem found of a row stays.
         out.rejected.sort_by_key(|invalid| invalid.row);
         out.rejected.dedup_by_key(|invalid| invalid.row);
         dictionary.number_good_rows(symbols, &mut out.symbol[start..], &mut out.rejected);
@@ -288,25 +288,27 @@ impl Dictionary {
         self.ends.len()
     }
 
-    /// Whether the record says its scales.
+    /// True if the record has scales.
     pub(super) fn is_scaled(&self) -> bool {
         !self.price_scales.is_empty()
     }
 
-    /// The bytes of a symbol that is new with the scales that the record says, nine digits where it says none.
+    /// Returns a new symbol's bytes with the record's scales, or nine digits if the record has none; `None` beyond the
+    /// dictionary.
     pub(super) fn entry(&self, index: usize) -> Option<(&[u8], [i64; 2])> {
         let scale = |scales: &[i64]| scales.get(index).copied().unwrap_or(Scales::E9.price.into());
         let scales = [scale(&self.price_scales), scale(&self.size_scales)];
         (index < self.len()).then(|| (self.new_symbol(index), scales))
     }
 
-    /// The bytes of a symbol that is new.
+    /// Returns the bytes of a new symbol.
     fn new_symbol(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
     }
 
-    /// Every entry has its scales, used or not. Whether some are no scales, which costs the record unless rows are judged by themselves.
+    /// Checks that every entry has scales, used or not. Returns true if some are out of range; that is an error unless
+    /// rows are judged by themselves.
     fn check_scales(&self, by_rows: bool) -> Result<bool, DecodeError> {
         let mut has_bad = false;
         for (field, scales) in [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)] {
@@ -314,7 +316,7 @@ impl Dictionary {
                 let (found, expected) = (scales.len(), self.len());
                 return Err(DecodeError::LengthsDiffer { field, found, expected });
             }
-            // The row is the dictionary's: the field name says so.
+            // The row is that of the dictionary, as the field's name says.
             let mut no_scales = scales.iter().enumerate().filter(|(_, scale)| !is_scale(**scale));
             if let Some((row, &scale)) = no_scales.next() {
                 has_bad = true;
@@ -326,7 +328,7 @@ impl Dictionary {
         Ok(has_bad)
     }
 
-    /// What is wrong with the scales of an entry.
+    /// Returns the problem of an entry's scales; `None` if they are in range.
     fn bad_scale(&self, index: usize) -> Option<(&'static str, TickProblem)> {
         let scales = [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)];
         let of_entry = scales.into_iter().filter_map(|(field, scales)| Some((field, *scales.get(index)?)));
@@ -334,23 +336,23 @@ impl Dictionary {
         bad.next().map(|(field, scale)| (field, TickProblem::NoScale(scale)))
     }
 
-    /// The scales of an entry, which were checked; any for an index that no entry has.
+    /// Returns the checked scales of an entry; any scales for an index beyond the dictionary.
     fn scales(&self, index: usize) -> Scales {
         let scale = |scales: &[i64]| scales.get(index).map_or(0, |scale| *scale as u8);
         Scales { price: scale(&self.price_scales), size: scale(&self.size_scales) }
     }
 
-    /// Every symbol must be a good one, used or not. Those that have a number are.
+    /// Checks every new symbol, used or not. Numbered symbols are good.
     fn check(&self) -> Result<(), InvalidTick> {
         for (index, _) in self.ids.iter().enumerate().filter(|(_, id)| **id == UNNUMBERED) {
-            // The row is the dictionary's: the field name says so.
+            // The row is that of the dictionary, as the field's name says.
             let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
             check_symbol(self.new_symbol(index)).map_err(invalid)?;
         }
         Ok(())
     }
 
-    /// Replaces the dictionary index of each row by the symbol's number, which is given at its first row.
+    /// Replaces the dictionary index of each row by the symbol's number. A new symbol is numbered at its first row.
     fn number_rows(&mut self, symbols: &mut SymbolTable, rows: &mut [u32]) -> Result<(), DecodeError> {
         for (row, slot) in rows.iter_mut().enumerate() {
             let index = *slot as usize;
@@ -363,7 +365,8 @@ impl Dictionary {
         Ok(())
     }
 
-    /// The same for the rows that are not among the rejected ones, which get those whose symbol is bad. Rejected rows keep their indexes.
+    /// Does the same for rows that are not rejected, and rejects those with a bad symbol. Rejected rows keep their
+    /// indexes.
     fn number_good_rows(
         &mut self,
         symbols: &mut SymbolTable,
@@ -408,7 +411,7 @@ pub(super) fn unknown_symbol(row: usize, index: i64, symbols: usize) -> InvalidT
     InvalidTick { row, field: "symbol", problem: TickProblem::UnknownSymbol { index, symbols } }
 }
 
-/// Number of items in the next block of an array that has `length` items so far; 0 at its end.
+/// Returns the number of items in the next block of an array with `length` items so far; 0 at its end.
 #[inline]
 fn block(cursor: &mut Cursor<'_>, field: &'static str, length: usize) -> Result<usize, DecodeError> {
     let count = cursor.block()?;
@@ -436,7 +439,7 @@ fn read_symbols(
     }
 }
 
-/// `unknown` is told rows with an index below 0 or beyond all dictionaries.
+/// Reads dictionary indexes, and calls `unknown` for rows whose index is no `u32`.
 fn read_indexes(
     cursor: &mut Cursor<'_>,
     start: usize,
@@ -451,7 +454,7 @@ fn read_indexes(
         }
         let bytes = cursor.peek(count)?;
         if bytes.iter().fold(0, |any, byte| any | byte) & 0x81 == 0 {
-            // One byte each, and none negative: fewer than 64 symbols.
+            // All indexes are one byte and not negative: fewer than 64 symbols.
             column.extend(bytes.iter().map(|byte| u32::from(byte >> 1)));
             cursor.take(count)?;
             continue;
@@ -461,7 +464,7 @@ fn read_indexes(
         let mut item = 0;
         while item < count {
             item += cursor.small(&mut items[item..]);
-            // One of four that are not all small, or of the last ones.
+            // The next of four that are not all small, or one of the last items.
             if let Some(slot) = items.get_mut(item) {
                 let index = cursor.long()?;
                 *slot = match u32::try_from(index) {

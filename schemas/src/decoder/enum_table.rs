@@ -1,4 +1,4 @@
-//! From the writer's enum indexes to our values.
+//! Tables from the writer's enum indexes to our values.
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
@@ -9,14 +9,15 @@ pub(super) const TICK_KINDS: [(&str, TickKind); 2] = [("TRADE", TickKind::Trade)
 /// Names of the sides in the schema.
 pub(super) const SIDES: [(&str, Side); 3] = [("NONE", Side::None), ("BUY", Side::Buy), ("SELL", Side::Sell)];
 
-/// Our value for each one-byte encoding of an enum index; `None` where there is none, and for longer encodings.
+/// Our value for each one-byte encoding of an enum index; `None` for other indexes and for bytes that begin longer
+/// encodings.
 #[derive(Clone, Debug)]
 pub(super) struct EnumTable<T> {
     values: [Option<T>; 256],
 }
 
 impl<T: Copy> EnumTable<T> {
-    /// From our value of each of the writer's symbols. Only the first 64 symbols of a writer can be ours.
+    /// Makes a table from our value for each of the writer's symbols. Only a writer's first 64 symbols can be ours.
     pub(super) fn new(symbols: impl Iterator<Item = Option<T>>) -> Self {
         let mut values = [None; 256];
         for (index, value) in symbols.enumerate().take(64) {
@@ -25,7 +26,7 @@ impl<T: Copy> EnumTable<T> {
         Self { values }
     }
 
-    /// Reads one value; `Ok(Err(index))` for an index that has none.
+    /// Reads one value; `Ok(Err(index))` for an index without a value.
     #[inline(always)]
     pub(super) fn read(&self, cursor: &mut Cursor<'_>) -> Result<Result<T, i64>, DecodeError> {
         if let Some(value) = cursor.peek_byte().and_then(|byte| self.values[usize::from(byte)]) {
@@ -35,7 +36,7 @@ impl<T: Copy> EnumTable<T> {
         self.read_any(cursor)
     }
 
-    /// The same for indexes in more bytes than they need, and those without a value.
+    /// Reads indexes with redundant bytes, and those without a value.
     #[cold]
     fn read_any(&self, cursor: &mut Cursor<'_>) -> Result<Result<T, i64>, DecodeError> {
         let index = cursor.long()?;
@@ -43,8 +44,8 @@ impl<T: Copy> EnumTable<T> {
         Ok(byte.and_then(|byte| self.values[byte]).ok_or(index))
     }
 
-    /// Reads `count` values to the end of `column`. `unknown` is told items and indexes of those that have none; they count as the default
-    /// where it lets them pass.
+    /// Appends `count` values to `column`. It calls `unknown` for an item without a value, and appends the default if
+    /// that returns `Ok`.
     pub(super) fn read_items(
         &self,
         cursor: &mut Cursor<'_>,
@@ -65,7 +66,7 @@ impl<T: Copy> EnumTable<T> {
             cursor.take(count)?;
             return Ok(());
         }
-        // An unknown value, or an index in more bytes than it needs: one by one.
+        // Some value is unknown, or an index has redundant bytes: read one by one.
         column.truncate(before);
         for item in 0..count {
             match self.read(cursor)? {

@@ -7,8 +7,8 @@
 //!                               arrow_plan  any other shape, through arrow-avro
 //! ```
 //!
-//! A plan is compiled from the writer schema when it is registered and walks no schema afterwards. All three plans end
-//! in the same checks, so what a record means does not depend on the way it took.
+//! A plan is compiled when the writer schema is registered, and needs no schema afterwards. All three plans end in the
+//! same checks, so a record means the same on every way.
 
 #[cfg(feature = "foreign-schemas")]
 mod arrow_plan;
@@ -38,18 +38,18 @@ use crate::{DecodeTicks, SchemaSource, frame, known};
 /// Decodes tick and tick batch records of every known writer schema.
 #[derive(Debug)]
 pub struct TickDecoder {
-    /// By registration; the published schemas first.
+    /// In the order of registration, published schemas first.
     writers: Vec<Writer>,
-    /// Index of the writer that wrote the last record: the next one is likely by the same.
+    /// Index of the last record's writer, which likely wrote the next one as well.
     recent: usize,
-    /// What the ids met so far stand for: an index of `writers`, or why none can be had.
+    /// The meaning of each id met so far: an index of `writers`, or the reason why its schema is unusable.
     ids: Vec<(u32, Result<usize, DecodeError>)>,
     /// Id and writer of the last record in the registry's frame.
     recent_id: Option<(u32, usize)>,
     source: Option<Arc<dyn SchemaSource>>,
     /// True if a bad row of a batch leaves the other rows good.
     by_rows: bool,
-    /// Symbols of the record at hand; kept for its memory.
+    /// Symbols of the current record; kept to reuse its memory.
     dictionary: Dictionary,
 }
 
@@ -73,12 +73,12 @@ impl Default for TickDecoder {
 }
 
 impl TickDecoder {
-    /// A decoder that knows every published version of the tick and tick batch schemas.
+    /// Returns a decoder for every published version of the tick and tick batch schemas.
     pub fn new() -> Self {
         Self::with_source(None)
     }
 
-    /// The same, which also reads records in the registry's frame if their ids are in `source`.
+    /// Returns a decoder that also reads records in the registry's frame, if `source` has their ids.
     pub fn with_source(source: Option<Arc<dyn SchemaSource>>) -> Self {
         let mut decoder = Self {
             writers: Vec::new(),
@@ -96,16 +96,16 @@ impl TickDecoder {
         decoder
     }
 
-    /// The same, for which a bad row of a batch costs itself alone: it is named among [`TickColumns::rejected`], and the other rows are
-    /// good.
+    /// Sets whether a bad row of a batch is rejected alone. It is then listed in [`TickColumns::rejected`], and the
+    /// other rows are good.
     pub fn by_rows(mut self, by_rows: bool) -> Self {
         self.by_rows = by_rows;
         self
     }
 
-    /// Makes records of another writer schema readable: a record named `Tick`, `TickBatch` or `ScaledTickBatch` that resolves to ours by
-    /// Avro's rules (fields in another order, fields more, fields with a default less, nullable fields). Returns its
-    /// fingerprint.
+    /// Makes records of another writer schema readable, and returns its fingerprint. The schema is a record named
+    /// `Tick`, `TickBatch` or `ScaledTickBatch` that resolves to ours by Avro's rules. Its fields may be reordered,
+    /// additional, nullable, or missing if ours have a default.
     ///
     /// # Errors
     /// If the text is no schema, or not one whose records could be ticks.
@@ -113,10 +113,10 @@ impl TickDecoder {
         self.writer_of(schema).map(|writer| self.writers[writer].fingerprint)
     }
 
-    /// Appends the rows of one record to `out` and returns their number, as [`DecodeTicks::decode`] says.
+    /// Appends the rows of one record to `out` and returns their number, as [`DecodeTicks::decode`] does.
     ///
     /// # Errors
-    /// If the record is not good as a whole: then nothing is appended and no symbol is numbered.
+    /// If the record is bad as a whole: nothing is appended then, and no symbol is numbered.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -147,7 +147,7 @@ impl TickDecoder {
         result
     }
 
-    /// Index of the writer with this schema; compiles a plan for a new one.
+    /// Returns the index of the writer with this schema, and compiles a plan for a new one.
     fn writer_of(&mut self, schema: &str) -> Result<usize, SchemaError> {
         let parsed = Schema::parse_str(schema)
             .map_err(|error| SchemaError::NotASchema { detail: error.to_string() })?;
@@ -178,7 +178,7 @@ impl TickDecoder {
         let found = match self.ids.iter().find(|(known, _)| *known == id) {
             Some((_, found)) => found.clone(),
             None => {
-                // An id that the registry does not have now may be one that it has later: not remembered.
+                // A missing id is not remembered, because the registry may have it later.
                 let text = self.source.as_ref().and_then(|source| source.schema(id));
                 let text = text.ok_or(DecodeError::UnknownSchemaId { id })?;
                 let found = self
@@ -214,7 +214,7 @@ impl DecodeTicks for TickDecoder {
         let by_rows = std::mem::replace(&mut self.by_rows, true);
         let decoded = TickDecoder::decode(self, payload, &mut symbols, &mut columns);
         self.by_rows = by_rows;
-        // They were rejected one by one, so the record has rows.
+        // Its rows were rejected one by one, so the record decodes.
         decoded.expect("the record was decoded a moment ago");
         let rows = Rows::new(&columns, &symbols, &self.dictionary);
         selections.iter().map(|selection| rows.encode(selection)).collect()

@@ -1,19 +1,19 @@
-//! Ordinary ticks of the published schema: read in a straight line.
+//! Ordinary ticks of the published schema, read in a straight line.
 //!
-//! Nothing is decided here. A record with anything about it that is not as almost every record has it, be it bad or only
-//! written in an unusual way, is left to [`super::tick_plan::TickPlan`], which starts over and knows what to say.
+//! It rejects nothing. An unusual record, bad or only written in a rare way, is left to [`super::tick_plan::TickPlan`],
+//! which starts over and finds the error if there is one.
 
 use super::tick_plan::RawTick;
 use crate::tick::{Side, TickKind};
 use crate::varint::read_long_in_small;
 
-/// A place in the datum.
+/// A position in the datum.
 struct Reader<'a> {
     datum: &'a [u8],
     at: usize,
 }
 
-/// The tick, if it is an ordinary one; its symbol is not checked.
+/// Returns the tick if it is an ordinary one; its symbol is not checked.
 #[inline(always)]
 pub(super) fn read(datum: &[u8]) -> Option<RawTick<'_>> {
     let mut reader = Reader { datum, at: 0 };
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Some(byte)
     }
 
-    /// A text of fewer than 64 bytes.
+    /// Reads a text of fewer than 64 bytes.
     #[inline(always)]
     fn short_text(&mut self) -> Option<&'a [u8]> {
         let length = self.byte().filter(|length| length & 0x81 == 0)?;
@@ -70,19 +70,19 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// A number that is neither the smallest nor the largest.
+    /// Reads a number except the smallest and the largest.
     #[inline(always)]
     fn price(&mut self) -> Option<i64> {
         self.long().filter(|value| *value != i64::MIN && *value != i64::MAX)
     }
 
-    /// A number from 0, and not the largest.
+    /// Reads a number from 0, except the largest.
     #[inline(always)]
     fn amount(&mut self) -> Option<i64> {
         self.long().filter(|value| (0..i64::MAX).contains(value))
     }
 
-    /// The same from 1.
+    /// Reads a number from 1, except the largest.
     #[inline(always)]
     fn positive(&mut self) -> Option<i64> {
         self.long().filter(|value| (1..i64::MAX).contains(value))

@@ -1,4 +1,4 @@
-//! How records of one writer schema are read: compiled once, when the schema is registered.
+//! The plan to read records of one writer schema, compiled once when the schema is registered.
 
 use apache_avro::Schema;
 use apache_avro::schema::RecordSchema;
@@ -23,7 +23,7 @@ pub(super) enum Plan {
     Arrow(Box<ArrowPlan>),
 }
 
-/// What a compiler says of a writer schema that resolves to ours.
+/// The result of compiling a writer schema that resolves to ours.
 pub(super) enum Shape<P> {
     /// It has a plan.
     Simple(P),
@@ -63,7 +63,7 @@ impl Plan {
         }
     }
 
-    /// The way through arrow-avro, whether or not there is a shorter one.
+    /// Compiles a plan through arrow-avro, even if a faster one exists.
     #[cfg(feature = "foreign-schemas")]
     pub(super) fn other(
         text: &str,
@@ -74,7 +74,7 @@ impl Plan {
         ArrowPlan::compile(text, schema, fingerprint, is_batch).map(|plan| Self::Arrow(Box::new(plan)))
     }
 
-    /// Refuses what only arrow-avro reads, which this build is without.
+    /// Refuses schemas that only arrow-avro reads, because this build lacks it.
     #[cfg(not(feature = "foreign-schemas"))]
     fn other(_: &str, _: &Schema, _: u64, is_batch: bool) -> Result<Self, SchemaError> {
         Err(SchemaError::Unresolvable {
@@ -86,7 +86,7 @@ impl Plan {
         })
     }
 
-    /// Reads a datum; `by_rows` says whether a bad row of a batch costs itself alone.
+    /// Reads a datum; `by_rows` rejects a bad row of a batch alone.
     #[inline]
     pub(super) fn decode(
         &mut self,
@@ -105,10 +105,10 @@ impl Plan {
     }
 }
 
-/// A field of the writer that we do not have: how to pass over it.
+/// The way to pass over a field of the writer that is none of ours.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Skip {
-    /// This many bytes.
+    /// Number of bytes.
     Fixed(usize),
     /// An int, long or enum.
     Varint,
@@ -117,7 +117,7 @@ pub(super) enum Skip {
 }
 
 impl Skip {
-    /// `None` for anything with parts.
+    /// Returns the way to pass over a field of this schema; `None` for one with parts.
     pub(super) fn of(schema: &Schema) -> Option<Self> {
         match schema {
             Schema::Null => Some(Self::Fixed(0)),
@@ -152,7 +152,7 @@ impl Skip {
     }
 }
 
-/// What the writer has for one of our scalar fields, or for the items of one of our columns.
+/// The writer's type for one of our scalar fields, or for the items of one of our columns.
 pub(super) enum Scalar {
     /// A number.
     Long,
@@ -162,7 +162,7 @@ pub(super) enum Scalar {
     Enum(Vec<String>),
 }
 
-/// `Ok(None)` for a union, which only a full Avro reader resolves.
+/// Returns the writer's scalar type; `Ok(None)` for a union, which only a full Avro reader resolves.
 pub(super) fn scalar(
     reader: &'static str,
     field: &str,
@@ -178,13 +178,13 @@ pub(super) fn scalar(
     }
 }
 
-/// A field whose type Avro does not resolve to ours.
+/// Returns the error for a field whose type Avro does not resolve to ours.
 pub(super) fn mismatch(reader: &'static str, field: &str) -> SchemaError {
     let detail = format!("the type of {field} is not that of schemas/avro; write the same type");
     SchemaError::Unresolvable { name: reader, detail }
 }
 
-/// Fields that the reader has no default for must be there.
+/// Checks that the writer has all fields without a default of the reader.
 pub(super) fn require(
     reader: &'static str,
     record: &RecordSchema,
@@ -199,7 +199,7 @@ pub(super) fn require(
     Ok(())
 }
 
-/// The table of an enum field of the writer.
+/// Returns the table of an enum field of the writer.
 pub(super) fn enum_table<T: Copy>(symbols: &[String], known: &[(&str, T)]) -> EnumTable<T> {
     EnumTable::new(
         symbols.iter().map(|symbol| known.iter().find(|(name, _)| name == symbol).map(|(_, value)| *value)),

@@ -1,4 +1,4 @@
-//! Rows of a batch as a record of their own, bad ones as bad as they were: what a producer can correct and send again.
+//! Rows of a batch as records of their own. Bad rows keep their faults, so that a producer can correct and resend them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::tick::TickColumns;
 use crate::varint::put_long;
 use crate::{frame, known};
 
-/// A batch that was decoded row by row, with an empty table of symbols before.
+/// A batch that was decoded row by row, from an empty table of symbols.
 pub(super) struct Rows<'a> {
     columns: &'a TickColumns,
     symbols: &'a SymbolTable,
@@ -30,7 +30,7 @@ impl<'a> Rows<'a> {
         Self { columns, symbols, dictionary }
     }
 
-    /// A record of these rows, by the published schema that can say what they say.
+    /// Returns a record of these rows, in the published schema that has all their fields.
     pub(super) fn encode(&self, selection: &[u32]) -> Vec<u8> {
         let rows = || selection.iter().map(|row| *row as usize);
         let is_scaled = self.dictionary.is_scaled();
@@ -49,7 +49,7 @@ impl<'a> Rows<'a> {
         };
         longs(&mut out, indexes);
         longs(&mut out, rows().map(|row| self.kind(row)).collect());
-        // A trade is without a price where the record has no column of prices, which a column of zeros would be another thing than.
+        // A trade lacks a price if the record has no column of prices. A column of zeros would mean prices of 0.
         let has_no_prices = |row| matches!(self.problem(row), Some(TickProblem::NoPrice));
         let skips_prices = is_scaled && rows().any(has_no_prices);
         for field in LongField::ALL {
@@ -72,7 +72,7 @@ impl<'a> Rows<'a> {
         self.rejected(row).map(|invalid| invalid.problem)
     }
 
-    /// Index of a row's kind among ours; one that is none of ours stays so.
+    /// Returns our index of a row's kind; an unknown kind stays unknown.
     fn kind(&self, row: usize) -> i64 {
         match self.problem(row) {
             Some(TickProblem::UnknownKind(index)) => unknown(index, TICK_KINDS.len()),
@@ -80,7 +80,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Likewise of its side.
+    /// Returns our index of a row's side; an unknown side stays unknown.
     fn side(&self, row: usize) -> i64 {
         match self.problem(row) {
             Some(TickProblem::UnknownSide(index)) => unknown(index, SIDES.len()),
@@ -88,7 +88,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The dictionary of these rows, and their indexes into it: rows that point beyond theirs point beyond it.
+    /// Returns the dictionary of these rows, and their indexes into it. Rows with an index beyond their old dictionary
+    /// get one beyond the new.
     fn entries(&self, selection: &[u32]) -> (Vec<Entry<'a>>, Vec<i64>) {
         let (mut entries, mut places) = (Vec::new(), BTreeMap::<Entry<'a>, i64>::new());
         let of_rows: Vec<Option<Entry<'a>>> = selection.iter().map(|row| self.entry(*row as usize)).collect();
@@ -110,7 +111,7 @@ impl<'a> Rows<'a> {
         (entries, indexes)
     }
 
-    /// A row's entry of the dictionary; `None` where it points beyond it.
+    /// Returns a row's entry of the dictionary; `None` if its index is beyond it.
     fn entry(&self, row: usize) -> Option<Entry<'a>> {
         let number = self.columns.symbol[row];
         if self.rejected(row).is_some() {
@@ -121,7 +122,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// An index that none of so many names has.
+/// Returns an index beyond `names` names, the given one if possible.
 fn unknown(index: i64, names: usize) -> i64 {
     if (0..names as i64).contains(&index) { names as i64 } else { index }
 }

@@ -1,11 +1,12 @@
-//! Times of writer schemas: nanoseconds, or refused. A number of milliseconds that is taken for nanoseconds is a time in 1970.
+//! Units of times in writer schemas: nanoseconds, or refused. A number of milliseconds read as nanoseconds is a time in
+//! 1970.
 
 use apache_avro::Schema;
 
 use crate::error::SchemaError;
 use crate::long_field::LongField;
 
-/// Refuses a schema of ticks that says another unit of one of our fields.
+/// Refuses a schema of ticks with another unit in one of our fields.
 pub(super) fn check(schema: &Schema) -> Result<(), SchemaError> {
     let Schema::Record(record) = schema else { return Ok(()) };
     let ours = |name: &str| LongField::named(name).is_some() || LongField::scaled_named(name).is_some();
@@ -23,7 +24,7 @@ pub(super) fn check(schema: &Schema) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// The unit that a field has instead of nanoseconds, within its array or union.
+/// Returns the unit that a field has instead of nanoseconds, within its array or union; `None` if it has none.
 fn other_unit(schema: &Schema, is_time: bool) -> Option<&'static str> {
     match schema {
         Schema::Array(array) => other_unit(&array.items, is_time),

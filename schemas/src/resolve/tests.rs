@@ -4,7 +4,7 @@ use super::*;
 use crate::frame;
 use crate::signal::{Signal, SignalKind};
 
-/// What apache-avro's values make of a datum: the same rules, value by value.
+/// The same rules by apache-avro's values, value by value.
 mod by_values {
     use super::*;
 
@@ -26,7 +26,8 @@ mod by_values {
     }
 
     impl ByValues<'_> {
-        /// Branches of a union are found by their names: apache-avro alone takes the first record whose fields are there.
+        /// Branches of a union are matched by name here; apache-avro itself takes the first record whose fields are
+        /// there.
         fn resolved(&self, value: Value, writer: &Schema, reader: &Schema) -> Value {
             let writer = describe::definition(self.writer, writer);
             let reader = describe::definition(self.reader, reader);
@@ -112,7 +113,7 @@ impl Draw<'_> {
                 Value::Array((0..count).map(|_| self.value(&array.items)).collect())
             }
             Schema::Map(map) => {
-                // More than one would be in no order.
+                // Two or more keys would have no fixed order.
                 let keys = (0..self.below(2)).map(|number| format!("key {number}"));
                 Value::Map(keys.map(|key| (key, self.value(&map.types))).collect())
             }
@@ -129,7 +130,7 @@ impl Draw<'_> {
     }
 }
 
-/// Random data of each older version, all branches of all unions among them.
+/// Random data of each older version, with all branches of all unions, are resolved as by values.
 #[test]
 fn every_older_version_is_resolved_as_by_values() {
     for known in known::OLD {
@@ -146,7 +147,7 @@ fn every_older_version_is_resolved_as_by_values() {
     }
 }
 
-/// Bytes that were changed, left out or put in: an error value, or what values make of the same bytes.
+/// Data with changed, missing or added bytes give an error, or the same as by values.
 #[test]
 fn damaged_data_of_older_versions_are_resolved_as_by_values_or_refused() {
     let (mut accepted, mut refused) = (0, 0);
@@ -164,13 +165,13 @@ fn damaged_data_of_older_versions_are_resolved_as_by_values_or_refused() {
                 1 => _ = datum.remove(at),
                 _ => datum.insert(at, [0, 1, 2, 0x7f, 0x80, 0xff][draw.below(6)]),
             }
-            // What is alike in both is not looked at by us, but by who decodes it.
+            // `resolve` does not read equal parts, but the decoder does.
             let Ok(found) = resolve(known, &datum) else {
                 refused += 1;
                 continue;
             };
             if describe::value(&writer, &datum).is_ok() {
-                // As bytes they may differ: a number may be written in more bytes than it needs.
+                // The bytes may differ, because a number may have redundant bytes.
                 let [found, expected] = [found, by_values::rewrite(&writer, &reader, &datum).into()].map(
                     |datum: Cow<'_, [u8]>| {
                         describe::value(&reader, &datum).expect("a datum of the current version")
@@ -184,7 +185,7 @@ fn damaged_data_of_older_versions_are_resolved_as_by_values_or_refused() {
     assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
 }
 
-/// The journal's schema as it will have been before its next version: one field of one input is not there yet.
+/// Returns the journal's schema as if the next version had added a field to one input.
 fn journal_before() -> Schema {
     let mut json: serde_json::Value = serde_json::from_str(known::JOURNAL_ENTRY.text).expect("JSON");
     let inputs = json["fields"].as_array_mut().expect("fields").iter_mut();
@@ -196,7 +197,7 @@ fn journal_before() -> Schema {
     Schema::parse_str(&json.to_string()).expect("a schema")
 }
 
-/// Entries of the version before stay where they are, but for the input that got a field.
+/// Entries of the previous version stay where they are, except the input that gained a field.
 #[test]
 fn what_is_alike_is_not_copied() {
     let (writer, current) = (journal_before(), parsed(known::JOURNAL_ENTRY));
@@ -229,7 +230,7 @@ fn signal() -> Signal<'static> {
     }
 }
 
-/// From the signal schema as it would have been before its last indicator and its last kind came.
+/// Brings a datum from a signal schema without its last indicator and its last kind.
 fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let mut json: serde_json::Value = serde_json::from_str(known::SIGNAL_1.text).expect("JSON");
     json["fields"].as_array_mut().expect("fields").pop();
@@ -239,7 +240,7 @@ fn from_older(datum: &[u8]) -> Result<Vec<u8>, DecodeError> {
     part.rewrite(datum).map(Cow::into_owned)
 }
 
-/// A record that is defined once, as a field, and referred to in a union: and one more field of it later.
+/// A record is defined once, as a field, and referred to in a union; later it gains a field.
 #[test]
 fn definitions_are_found_by_their_names() {
     let schema = |more: &str| {
@@ -254,7 +255,7 @@ fn definitions_are_found_by_their_names() {
     assert_eq!(part.expect("versions").rewrite(&[2, 2, 4]).as_deref(), Ok(&[2, 14, 2, 4, 14][..]));
 }
 
-/// Blocks may say their size in bytes, which is passed over when they are read.
+/// Blocks may state their size in bytes, which readers ignore.
 #[test]
 fn items_of_sized_blocks_get_what_came_later() {
     let schema = |more: &str| {
@@ -289,7 +290,7 @@ fn fields_that_came_later_get_their_defaults() {
     let mut payload = Vec::new();
     crate::encode_signal(&signal(), &mut payload);
     let datum = &payload[frame::HEADER_SIZE..];
-    // The last field is null, one byte: the older writer did not have it.
+    // The last field is null, one byte, which the older writer lacks.
     let older_datum = &datum[..datum.len() - 1];
     assert_eq!(from_older(older_datum), Ok(datum.to_vec()));
 }

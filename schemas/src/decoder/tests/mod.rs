@@ -1,5 +1,4 @@
-//! Writer schemas that are not ours: fields moved, added, left out, made nullable. Whatever way a record takes, the
-//! columns are the same.
+//! Foreign writer schemas: fields moved, added, left out, made nullable. The columns are the same on every way.
 
 mod variants;
 
@@ -16,17 +15,17 @@ use crate::tick::{Scales, Side, Tick, TickKind};
 
 type Json = serde_json::Value;
 
-/// The way a record takes.
+/// The way of reading a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// As a decoder does it.
+    /// The way that a decoder takes.
     Plan,
-    /// By the steps of the plan, the published schema too.
+    /// The steps of the plan, for the published schema too.
     Steps,
     Arrow,
 }
 
-/// A decoder that knows nothing but this schema.
+/// Returns a decoder with this schema alone.
 fn decoder(text: &str, way: Way) -> TickDecoder {
     let schema = Schema::parse_str(text).expect("a schema");
     let fingerprint = rabin(&schema);
@@ -45,7 +44,7 @@ fn decoder(text: &str, way: Way) -> TickDecoder {
     TickDecoder { writers, ..TickDecoder::new() }
 }
 
-/// Written by apache-avro by the writer's schema, field by field.
+/// Writes a record with apache-avro by the writer's schema, field by field.
 fn written(text: &str, fields: &HashMap<String, Value>) -> Vec<u8> {
     let schema = Schema::parse_str(text).expect("a schema");
     let Schema::Record(record) = &schema else { panic!("no record") };
@@ -58,7 +57,7 @@ fn written(text: &str, fields: &HashMap<String, Value>) -> Vec<u8> {
     [&frame::header(rabin(&schema))[..], &datum.expect("a value of the schema")].concat()
 }
 
-/// Our value in the writer's type: narrower, or a branch of a union.
+/// Returns our value in the writer's type: narrower, or a branch of a union.
 fn fitted(value: Value, schema: &Schema) -> Value {
     match (value, schema) {
         (value, Schema::Union(union)) => {
@@ -80,7 +79,7 @@ fn fitted(value: Value, schema: &Schema) -> Value {
     }
 }
 
-/// Some value for a field that is not ours.
+/// Returns some value for a field that is not ours.
 fn filler(schema: &Schema) -> Value {
     match schema {
         Schema::Null => Value::Null,
@@ -129,7 +128,7 @@ fn tick_fields(tick: &Tick) -> HashMap<String, Value> {
     fields
 }
 
-/// With a dictionary backwards and one symbol too many, as other producers may write it.
+/// Returns a batch with a reversed dictionary and one unused symbol, as other producers may write it.
 fn batch_fields(ticks: &[Tick]) -> HashMap<String, Value> {
     let mut dictionary: Vec<&str> = ticks.iter().map(|tick| &*tick.symbol).chain(["UNUSED"]).collect();
     dictionary.sort_unstable();
@@ -177,7 +176,7 @@ fn tick() -> impl Strategy<Value = Tick> {
     )
 }
 
-/// The tick as a reader sees it whose writer left out these fields.
+/// Returns the tick as read from a writer that left out these fields.
 fn without(tick: &Tick, left_out: &[&str]) -> Tick {
     let or_zero = |name, value| if left_out.contains(&name) { 0 } else { value };
     Tick {
@@ -194,7 +193,7 @@ fn without(tick: &Tick, left_out: &[&str]) -> Tick {
     }
 }
 
-/// Decodes the payloads with a decoder that already holds a row, and compares with the ticks or the error they make.
+/// Decodes the payloads with a decoder that already holds a row, and compares the result with the ticks or their error.
 fn check(text: &str, way: Way, payloads: &[Vec<u8>], ticks: &[Tick], left_out: &[&str]) {
     let mut decoder = decoder(text, way);
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
@@ -212,7 +211,7 @@ fn check(text: &str, way: Way, payloads: &[Vec<u8>], ticks: &[Tick], left_out: &
     }
 }
 
-/// What `is_planned` says of a schema's plan.
+/// Returns the way that a decoder takes for a schema.
 fn takes(text: &str) -> Way {
     match decoder(text, Way::Plan).writers[0].plan {
         Plan::Arrow(_) => Way::Arrow,
@@ -220,7 +219,8 @@ fn takes(text: &str) -> Way {
     }
 }
 
-/// arrow-avro reads a `timestamp-nanos` as a timestamp and not as the long it is: only the plan takes it.
+/// True if arrow-avro reads the schema. It reads a `timestamp-nanos` as a timestamp and not as a long, so the plan
+/// alone takes it.
 fn arrow_reads(text: &str) -> bool {
     !text.contains("timestamp-nanos")
 }
@@ -260,7 +260,7 @@ proptest! {
         }
     }
 
-    /// Damaged records: the two ways may differ in what they call it, never in what they accept; neither panics.
+    /// On damaged records both ways accept the same ones and never panic; their errors may differ.
     #[test]
     fn both_ways_accept_the_same_damaged_records(
         ticks in prop::collection::vec(tick(), 1..5),
@@ -398,7 +398,7 @@ fn a_registered_schema_is_known_by_its_fingerprint() {
     assert_eq!(error, Err(DecodeError::UnknownSchema { fingerprint: 9 }));
 }
 
-/// What a registry holds, by id.
+/// The schemas of a registry, by id.
 #[derive(Debug)]
 struct Registered(HashMap<u32, Arc<str>>);
 
@@ -424,7 +424,7 @@ fn records_in_the_registrys_frame_are_the_same_ticks() {
         framed
     };
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
-    // Ids and fingerprints in any order: what was read last is remembered by both.
+    // Ids and fingerprints in mixed order, because both remember the last record's writer.
     let order = [&single, &framed(&single, 1), &batch, &framed(&batch, 2), &framed(&single, 1), &single];
     let rows: Vec<_> = order.map(|payload| decoder.decode(payload, &mut symbols, &mut columns)).into();
     assert_eq!(rows, [Ok(1), Ok(1), Ok(3), Ok(3), Ok(1), Ok(1)]);

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::known;
 
-/// A published schema, changed.
+/// Returns a published schema with changed fields.
 pub(super) fn variant(published: &str, change: impl FnOnce(&mut Vec<Json>)) -> String {
     let mut schema: Json = serde_json::from_str(published).expect("JSON");
     change(schema["fields"].as_array_mut().expect("fields"));
@@ -15,7 +15,7 @@ pub(super) fn field_mut<'a>(fields: &'a mut [Json], name: &str) -> &'a mut Json 
     fields.iter_mut().find(|field| field["name"] == name).expect("a field")
 }
 
-/// Fields of simple types that we do not have.
+/// Fields of simple types that are not ours.
 fn more_fields() -> Vec<Json> {
     vec![
         json!({"name": "extra_null", "type": "null"}),
