@@ -1,12 +1,12 @@
 //! Decoding ticks from Avro into columns, compared with arrow-avro and apache-avro on the same bytes; then signals, and
 //! the encoders.
 //!
-//! Input: 65,536 ticks of a synthetic market (so many that the branch predictor cannot learn them by heart), 64 symbols
-//! of which a few have most of the ticks, 3 quotes to 2 trades; as one record each (`tick`), and as batch records of 256
-//! (`batch`). Each rival is set up once and used as its documentation says for a stream of single-object records. The
-//! columns of ours are emptied, and arrow-avro's `Decoder` flushed, after each 1,024 rows; apache-avro's
-//! `GenericDatumReader` gives values, which is where its part ends. Before any timing, all of them must have read the
-//! same prices. Ours also checks every value and numbers the symbols, which the rivals do not.
+//! The input is 65,536 ticks of a synthetic market, too many for the branch predictor to learn. It has 64 symbols, of
+//! which a few have most of the ticks, and 3 quotes to 2 trades. Ticks are one record each (`tick`), or in batch
+//! records of 256 (`batch`). Each rival is set up once, as its documentation advises for a stream of single-object
+//! records. Our columns are emptied, and arrow-avro's `Decoder` flushed, after every 1,024 rows; apache-avro's
+//! `GenericDatumReader` ends at its values. Before any timing, all of them must have read the same prices. Our decoder
+//! also checks every value and numbers the symbols, which the rivals do not.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -77,9 +77,9 @@ pub struct FigureRow {
     pub recorded: Option<Mean>,
     /// Modelled with the changes.
     pub changed: Option<Mean>,
-    /// Greatest error of the model of the recorded run: the gap of the means plus half of the model's interval, which
-    /// excludes small gaps by chance. It is the fit within this run, and not how well the run repeats. No smaller
-    /// difference can be claimed.
+    /// Greatest error of the model of the recorded run: the gap of the means plus half of the model's interval, against
+    /// gaps small by chance. It is the fit within this run, and not how well the run repeats. No smaller difference can
+    /// be claimed.
     pub noise_floor: Option<f64>,
     /// Spread of the figure within the recorded run: half of the 95 % interval over blocks of its time; `None` for
     /// figures without blocks. No smaller difference can be claimed either, because the run itself does not repeat it.

@@ -1,10 +1,11 @@
-//! What makes a tick good. Checked once, when it enters or leaves as Avro; nothing behind the decoder checks again.
+//! The rules for good ticks. They are checked once, when a tick is read from Avro or written to it, and not again
+//! behind the decoder.
 
 use crate::long_field::{LONG_FIELD_COUNT, LongField};
 use crate::tick::{Scales, Side, Tick, TickColumns, TickKind};
 use crate::{SYMBOL_BYTES_MAX, dead_letter::DeadLetterReason};
 
-/// A tick that must not be used: which row and field, and what is wrong with it.
+/// A bad tick, with its row, field and problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("row {row}, field {field}: {problem}")]
 pub struct InvalidTick {
@@ -12,11 +13,11 @@ pub struct InvalidTick {
     pub row: usize,
     /// Field of the schema.
     pub field: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub problem: TickProblem,
 }
 
-/// What can be wrong with a field of a tick.
+/// A problem of a tick's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TickProblem {
     /// A size or time below 0.
@@ -25,10 +26,10 @@ pub enum TickProblem {
     /// A number of digits behind the decimal point that no price or size has.
     #[error("{0} is no scale; write the digits behind the decimal point, 0 to {max}", max = Scales::MAX)]
     NoScale(i64),
-    /// A tick that a record of prices and sizes in 1e-9 cannot hold.
+    /// A tick that does not fit a record of prices and sizes in 1e-9.
     #[error("a Tick or TickBatch has nine digits behind the decimal point, not {0}: write a ScaledTickBatch")]
     NotE9(u8),
-    /// A price that cannot be written with the scale of its symbol's prices.
+    /// A price that has no exact form in the scale of its symbol's prices.
     #[error(
         "{value} with {scale} digits behind the decimal point has no 64-bit number with {symbol_scale}, which is the scale of all \
          prices of its symbol, because its first tick in the partition had it: publish it under another symbol"
@@ -60,7 +61,7 @@ pub enum TickProblem {
     /// An event time of 0.
     #[error("0 is no time; write nanoseconds since 1970-01-01")]
     NoTime,
-    /// An event time far ahead of all before.
+    /// An event time far ahead of all earlier ones.
     #[error(
         "{time_ns} is {ahead_s} s ahead of {reference_ns}, the greatest event time that the partition has come to, and \
          stages.future_max_ms allows {allowed_s} s: correct it; where data begin again after a gap, several such records in a row \
@@ -71,12 +72,12 @@ pub enum TickProblem {
     TooFarAhead {
         /// The event time.
         time_ns: i64,
-        /// What it is ahead of.
+        /// The partition's greatest event time.
         reference_ns: i64,
-        /// How far ahead it may be.
+        /// The allowed lead, in nanoseconds.
         future_max_ns: i64,
     },
-    /// An event time far ahead of when its record was written.
+    /// An event time far ahead of the time at which its record was written.
     #[error(
         "{time_ns} is {ahead_s} s ahead of {written_ns}, when its record was written, and stages.clock_skew_max_ms allows \
          {clock_skew_max_ms} ms: correct it, or the clock by which records are written; where data are dated in the future, \
@@ -87,9 +88,9 @@ pub enum TickProblem {
     AheadOfWriting {
         /// The event time.
         time_ns: i64,
-        /// When its record was written.
+        /// The time at which its record was written.
         written_ns: i64,
-        /// How far ahead it may be.
+        /// The allowed lead, in nanoseconds.
         clock_skew_max_ns: i64,
     },
     /// A value in a field of the other kind of tick.
@@ -118,16 +119,16 @@ pub enum TickProblem {
     /// A symbol that is not text.
     #[error("the symbol is not UTF-8")]
     NotUtf8,
-    /// A symbol more than a partition may have.
+    /// A new symbol in a partition with the greatest number of symbols.
     #[error(
         "the partition has {symbols_max} symbols, as many as stages.symbols_max allows, and this would be another one: spread symbols over \
          more partitions, or raise the limit, for which `run --new-segment` begins a new segment of the log"
     )]
     TooManySymbols {
-        /// As many as it may have.
+        /// The greatest number of symbols.
         symbols_max: u32,
     },
-    /// A row that points past the record's dictionary.
+    /// A row with an index beyond the record's dictionary.
     #[error("index {index} into a dictionary of {symbols} symbols")]
     UnknownSymbol {
         /// The index.
@@ -137,9 +138,9 @@ pub enum TickProblem {
     },
 }
 
-/// The scales of a record's prices.
+/// Field with the scales of a record's prices.
 pub const PRICE_SCALE: &str = "price_scale";
-/// The scales of a record's sizes.
+/// Field with the scales of a record's sizes.
 pub const SIZE_SCALE: &str = "size_scale";
 
 fn kind_name(kind: TickKind) -> &'static str {
@@ -150,7 +151,7 @@ fn kind_name(kind: TickKind) -> &'static str {
 }
 
 impl InvalidTick {
-    /// The dead letter reason for it.
+    /// Returns the dead letter's reason.
     pub fn reason(&self) -> DeadLetterReason {
         match self.problem {
             TickProblem::NotOfKind { .. } => DeadLetterReason::WrongFields,
@@ -185,7 +186,7 @@ impl InvalidTick {
     }
 }
 
-/// The symbol as text, if it is a good one.
+/// Returns the symbol as text, if it is a good one.
 pub fn check_symbol(symbol: &[u8]) -> Result<&str, TickProblem> {
     if symbol.is_empty() {
         return Err(TickProblem::EmptySymbol);
@@ -217,11 +218,11 @@ pub fn longs_of(tick: &Tick) -> Longs {
     ]
 }
 
-/// A word whose sign bit is set if a numeric field of the tick is bad: branch-free, so that a loop over columns runs
-/// in vector registers. [`explain`] says what it is.
+/// Returns a word whose sign bit is set if a numeric field of the tick is bad. It has no branches, so that a loop over
+/// columns runs in vector registers; [`explain`] names the problem.
 ///
-/// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`. Of prices only the
-/// ends of the range are bad: those whose sign changes by going on by one.
+/// A value `v` in `0..i64::MAX` has a clear sign bit in both `v` and `v + 1`; a positive one also in `v - 1`. Only the
+/// ends of the range are bad prices: their sign changes if they are moved by one.
 #[inline(always)]
 fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
     let [event_time, receive_time, trade_id, price, size, bid_price, bid_size, ask_price, ask_size] = *longs;
@@ -249,17 +250,17 @@ fn defect(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> i64 {
         | no_price
 }
 
-/// Which prices are good.
+/// The rule for prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prices {
-    /// All but 0, which stands for fields that were left out.
+    /// Prices of 0 are bad, because 0 stands for fields that were left out.
     #[default]
     NotZero,
-    /// All.
+    /// All prices are good.
     Any,
 }
 
-/// Checks one tick but for its symbol.
+/// Checks one tick except its symbol.
 #[inline]
 pub fn check_row(
     row: usize,
@@ -271,10 +272,10 @@ pub fn check_row(
     if defect(kind, side, longs, prices) < 0 { Err(explain(row, kind, side, longs, prices)) } else { Ok(()) }
 }
 
-/// Checks the rows from `start` on but for their symbols; names the first bad one, counted from `start`.
+/// Checks the rows from `start` on except their symbols. An error names the first bad one, counted from `start`.
 pub fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result<(), InvalidTick> {
     let rows = columns.len() - start;
-    // Slices of one length, so that the loop has no bounds checks.
+    // Slices of one length spare the loop its bounds checks.
     let kind = &columns.kind[start..][..rows];
     let side = &columns.side[start..][..rows];
     let event_time = &columns.event_time_ns[start..][..rows];
@@ -304,7 +305,7 @@ pub fn check_rows(columns: &TickColumns, start: usize, prices: Prices) -> Result
     if defects < 0 { first_bad_row(columns, start, prices) } else { Ok(()) }
 }
 
-/// All bad rows from `start` on but for their symbols, each with the first thing wrong with it, counted from `start`.
+/// Returns all bad rows from `start` on, each with its first problem, counted from `start`. Symbols are not checked.
 pub fn bad_rows(columns: &TickColumns, start: usize, prices: Prices) -> Vec<InvalidTick> {
     if check_rows(columns, start, prices).is_ok() {
         return Vec::new();
@@ -322,7 +323,7 @@ fn check_row_of(columns: &TickColumns, row: usize, shown: usize, prices: Prices)
     check_row(shown, columns.kind[row], columns.side[row], &longs, prices)
 }
 
-/// The first thing wrong with a tick that [`defect`] found bad.
+/// Returns the first problem of a tick that [`defect`] found bad.
 #[cold]
 fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> InvalidTick {
     let invalid = |field: &'static str, problem| InvalidTick { row, field, problem };
@@ -351,7 +352,7 @@ fn explain(row: usize, kind: TickKind, side: Side, longs: &Longs, prices: Prices
             return invalid(field.name(), TickProblem::NotOfKind { value, kind });
         }
     }
-    // The only check left: the side of a quote.
+    // The side of a quote is the only check left.
     invalid("side", TickProblem::NotOfKind { value: side as i64, kind })
 }
 
@@ -369,7 +370,7 @@ mod tests {
         })
     }
 
-    /// The rules written a second time, one value at a time.
+    /// The same rules again, one value at a time.
     fn is_good(kind: TickKind, side: Side, longs: &Longs, prices: Prices) -> bool {
         let is_price = |field| [3, 5, 7].contains(&field);
         let from = |field| if is_price(field) { i64::MIN + 1 } else { 0 };

@@ -1,11 +1,11 @@
-//! What operators tell running processes, and what these answer.
+//! Commands of operators to running processes, and their answers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::journal::LaneId;
 use crate::wire::Wire;
 
-/// Bytes that a text of a command may have at most: its id, who sent it, a tenant or a policy.
+/// Greatest length of a command's texts in bytes: its id, its sender, a tenant or a policy.
 pub const TEXT_BYTES_MAX: usize = 256;
 
 /// A command for one process of a group: that whose number is the partition of the topic in which the record lies. Each is answered by one
@@ -25,7 +25,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// The first of its texts that has more than [`TEXT_BYTES_MAX`] bytes, with how many it has.
+    /// Returns the first text with more than [`TEXT_BYTES_MAX`] bytes, and its length; `None` if all are shorter.
     pub fn long_text(&self) -> Option<(&'static str, usize)> {
         let of_command = match &self.command {
             ControlCommand::WeighTenant(WeighTenant { tenant, .. }) => ("the tenant", tenant.len()),
@@ -44,7 +44,7 @@ impl Control {
     }
 }
 
-/// What a process is to do.
+/// A command to a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum ControlCommand {
     /// A lane is to give its groups to others, and to get nothing more.
@@ -61,7 +61,7 @@ pub enum ControlCommand {
     SetBreaker(SetBreaker),
     /// Another policy is to decide.
     ChoosePolicy(ChoosePolicy),
-    /// Event time of a partition is to go on from elsewhere.
+    /// Moves the event time of a partition.
     SetWatermark(SetWatermark),
 }
 

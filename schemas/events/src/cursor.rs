@@ -1,9 +1,9 @@
-//! A place in an Avro datum: reads Avro's primitives one after the other and knows nothing of schemas.
+//! A position in an Avro datum. It reads Avro's primitives one after the other, and knows no schemas.
 
 use crate::error::DecodeError;
 use crate::varint::{self, VarintError};
 
-/// A datum, and how far it is read.
+/// A datum, and the number of bytes read.
 pub struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -14,7 +14,7 @@ impl<'a> Cursor<'a> {
         Self { bytes: datum, at: 0 }
     }
 
-    /// How many bytes are read.
+    /// Returns the number of bytes read.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -52,7 +52,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// As many longs as `values` takes.
+    /// Reads longs until `values` is full.
     pub fn longs(&mut self, values: &mut [i64]) -> Result<(), DecodeError> {
         match varint::read_longs(self.bytes, self.at, values) {
             Ok(end) => {
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Numbers of one or two bytes that are not negative, in fours as far as they go; how many.
+    /// Reads non-negative numbers of one or two bytes, in fours, as far as they go. Returns how many were read.
     #[inline]
     pub fn small(&mut self, values: &mut [u32]) -> usize {
         let (read, at) = varint::read_small(self.bytes, self.at, values);
@@ -85,7 +85,7 @@ impl<'a> Cursor<'a> {
         Ok(f64::from_le_bytes(bytes.try_into().expect("took 8 bytes")))
     }
 
-    /// The next `size` bytes.
+    /// Reads the next `size` bytes.
     #[inline]
     pub fn take(&mut self, size: usize) -> Result<&'a [u8], DecodeError> {
         let bytes = self.peek(size)?;
@@ -93,13 +93,13 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    /// The next `size` bytes, not read yet.
+    /// Returns the next `size` bytes without reading them.
     #[inline]
     pub fn peek(&self, size: usize) -> Result<&'a [u8], DecodeError> {
         self.bytes[self.at..].get(..size).ok_or_else(|| self.truncated())
     }
 
-    /// The next byte if there is one, not read yet.
+    /// Returns the next byte without reading it; `None` at the end.
     #[inline]
     pub fn peek_byte(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
@@ -112,7 +112,7 @@ impl<'a> Cursor<'a> {
         self.at += 1;
     }
 
-    /// Avro `bytes`, or a `string` not yet known to be UTF-8.
+    /// Reads Avro `bytes`, or a `string` not yet known to be UTF-8.
     #[inline(always)]
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         // Fewer than 64 bytes: the length is one byte, and not negative.
@@ -140,9 +140,10 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(bytes).map_err(|_| self.malformed("a string that is not UTF-8"))
     }
 
-    /// Number of items in the next block of an array; 0 ends the array. Blocks with their size in front are read too.
+    /// Reads the number of items in the next block of an array; 0 ends the array. Blocks that state their size are read
+    /// too.
     ///
-    /// The number is bounded by the bytes left, since no item that Warptape reads is empty on the wire.
+    /// The number must not exceed the bytes left, because no item that Warptape reads is empty on the wire.
     #[inline]
     pub fn block(&mut self) -> Result<usize, DecodeError> {
         let mut count = self.long()?;
@@ -156,7 +157,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     pub fn finish(&self) -> Result<(), DecodeError> {
         match self.remaining() {
             0 => Ok(()),

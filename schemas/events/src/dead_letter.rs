@@ -74,7 +74,7 @@ impl DeadLetterReason {
         Self::UnreadableBatch,
     ];
 
-    /// Its name in the schema.
+    /// Returns its name in the schema.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotFramed => "NOT_FRAMED",
@@ -151,21 +151,21 @@ impl DeadLetterCut {
 }
 
 impl DeadLetter {
-    /// Most bytes of a key that a letter holds.
+    /// Greatest number of bytes of a key in a letter.
     pub const KEY_BYTES_MAX: usize = 4 << 10;
-    /// Most bytes of a value that a letter holds.
+    /// Greatest number of bytes of a value in a letter.
     pub const VALUE_BYTES_MAX: usize = 512 << 10;
-    /// Most bytes of the detail.
+    /// Greatest number of bytes of the detail.
     pub const DETAIL_BYTES_MAX: usize = 1 << 10;
 
-    /// The first version of the schema that can hold it.
+    /// Returns the first version of the schema that can hold it.
     pub fn schema(&self) -> KnownSchema {
         let is_of_whole_record = self.rows.is_empty() && self.last_offset.is_none();
         if is_of_whole_record { known::DEAD_LETTER_2 } else { known::DEAD_LETTER }
     }
 
-    /// The letter as it is written: no longer than topics and clients take by their defaults, however large the record was. The original is in its
-    /// topic as long as that keeps it.
+    /// Returns the letter as it is written, within the default limits of topics and clients, however large the record
+    /// was. The original stays in its topic for as long as the topic keeps it.
     pub fn bounded(mut self) -> Self {
         self.detail.truncate(self.detail.floor_char_boundary(Self::DETAIL_BYTES_MAX));
         let key_bytes = self.key.as_ref().map_or(0, Vec::len);
@@ -179,7 +179,7 @@ impl DeadLetter {
         self
     }
 
-    /// Whether this is key and value of the record that the letter is of, as far as the letter tells.
+    /// True if this key and value are those of the letter's record, as far as the letter can tell.
     pub fn is_of(&self, key: Option<&[u8]>, value: &[u8]) -> bool {
         match &self.cut {
             None => self.key.as_deref() == key && self.value == value,

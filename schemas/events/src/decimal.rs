@@ -5,12 +5,13 @@ use crate::error::DecodeError;
 use crate::shape::{Shape, Shaped};
 use crate::wire::{Wire, put_bytes};
 
-/// An integer with `SCALE` digits behind the decimal point, which records have as text.
+/// An integer with `SCALE` digits behind the decimal point, written as text in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal<const SCALE: usize>(pub i128);
 
 impl<const SCALE: usize> Decimal<SCALE> {
-    /// Of the text that [`decimal_text`] makes.
+    /// Parses the text that [`decimal_text`] makes; `None` if it is no decimal number with at most `SCALE` digits of
+    /// fraction.
     fn parse(text: &str) -> Option<Self> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let padding = SCALE.checked_sub(fraction.len())?;
@@ -38,12 +39,12 @@ impl<const SCALE: usize> Wire<'_> for Decimal<SCALE> {
     }
 }
 
-/// A scaled integer as a decimal number: 61,234,500,000,000 is `61234.5`.
+/// Returns an integer scaled by 1e-9 as a decimal number: 61,234,500,000,000 is `61234.5`.
 pub fn decimal_e9(value: i64) -> String {
     decimal_text(value.into(), 9)
 }
 
-/// An integer with so many digits behind the decimal point, of which the last ones are left out where they are 0.
+/// Returns an integer with `scale` digits behind the decimal point as text, without trailing zeros.
 pub fn decimal_text(value: i128, scale: usize) -> String {
     let digits = format!("{:01$}", value.unsigned_abs(), scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);

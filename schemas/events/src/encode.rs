@@ -1,4 +1,4 @@
-//! Ticks to Avro, for producers. What the decoder would reject is refused here, by the same checks.
+//! Encoders of ticks for producers. They refuse ticks that the decoder would reject, by the same checks.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use crate::{ROWS_MAX, frame, known};
 /// Appends one tick as a `Tick` record.
 ///
 /// # Errors
-/// If the decoder would reject it, or its prices and sizes have other scales than 1e-9, for which there is
-/// [`encode_scaled_tick_batch`]; then nothing is appended.
+/// If the decoder would reject it, or its prices and sizes have other scales than 1e-9, which need
+/// [`encode_scaled_tick_batch`]. Nothing is appended then.
 pub fn encode_tick(tick: &Tick, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check(0, tick)?;
     out.extend_from_slice(&const { frame::header(known::TICK.fingerprint) });
@@ -25,11 +25,11 @@ pub fn encode_tick(tick: &Tick, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Appends ticks as one `TickBatch` record, in the order given.
+/// Appends ticks as one `TickBatch` record, in the given order.
 ///
 /// # Errors
-/// If there are none or more than [`ROWS_MAX`], the decoder would reject one of them, or its prices and sizes have other scales
-/// than 1e-9, for which there is [`encode_scaled_tick_batch`]; then nothing is appended.
+/// If there are none or more than [`ROWS_MAX`], or the decoder would reject one of them. Prices and sizes with other
+/// scales than 1e-9 need [`encode_scaled_tick_batch`]. Nothing is appended on an error.
 pub fn encode_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check_count(ticks)?;
     for (row, tick) in ticks.iter().enumerate() {
@@ -43,10 +43,11 @@ pub fn encode_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), Encode
     Ok(())
 }
 
-/// Appends ticks as one `ScaledTickBatch` record, in the order given: with scales of their own, and trades at a price of 0.
+/// Appends ticks as one `ScaledTickBatch` record, in the given order. They may have scales of their own, and trades a
+/// price of 0.
 ///
 /// # Errors
-/// If there are none or more than [`ROWS_MAX`], or the decoder would reject one of them; then nothing is appended.
+/// If there are none or more than [`ROWS_MAX`], or the decoder would reject one of them. Nothing is appended then.
 pub fn encode_scaled_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check_count(ticks)?;
     for (row, tick) in ticks.iter().enumerate() {
@@ -77,7 +78,7 @@ fn check_count(ticks: &[Tick]) -> Result<(), EncodeError> {
     }
 }
 
-/// About the bytes of a row, to reserve them at once.
+/// Approximate number of bytes of a row, to reserve memory at once.
 const ROW_BYTES: usize = 48;
 
 fn check(row: usize, tick: &Tick) -> Result<(), InvalidTick> {

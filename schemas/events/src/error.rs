@@ -1,14 +1,14 @@
-//! What can be wrong with bytes that come in, with values that go out, and with schemas.
+//! Errors in bytes that are read, in values that are written, and in schemas.
 
 use crate::ROWS_MAX;
 use crate::check::InvalidTick;
 use crate::dead_letter::DeadLetterReason;
 use crate::frame::{HEADER_SIZE, REGISTRY_HEADER_SIZE};
 
-/// Why a record cannot be read. The record is rejected as a whole.
+/// The reason why a record cannot be read. The record is rejected as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// No header.
+    /// The record has no header.
     #[error(
         "no Avro single-object header (C3 01 and the fingerprint, {HEADER_SIZE} bytes) and no schema registry's (00 and \
          the id, {REGISTRY_HEADER_SIZE} bytes): publish with one of them"
@@ -19,7 +19,7 @@ pub enum DecodeError {
         "no schema with fingerprint {fingerprint:016x} is known: publish with one of schemas/avro/*.avsc, or register the writer's schema"
     )]
     UnknownSchema {
-        /// The fingerprint that the header names.
+        /// The header's fingerprint.
         fingerprint: u64,
     },
     /// The fingerprint is of no version of the record's schema that this software reads.
@@ -28,11 +28,11 @@ pub enum DecodeError {
          use the version of warptape that wrote it"
     )]
     UnknownVersion {
-        /// The record that is expected.
+        /// The expected record.
         record: &'static str,
-        /// The fingerprint that the header names.
+        /// The header's fingerprint.
         fingerprint: u64,
-        /// The newest version that is read.
+        /// The newest version that this software reads.
         known: u32,
     },
     /// The id is of no known schema.
@@ -40,23 +40,23 @@ pub enum DecodeError {
         "no schema with registry id {id} is known: register the writer's schema, or set schema_registry.url to the registry that has it"
     )]
     UnknownSchemaId {
-        /// The id that the header names.
+        /// The header's id.
         id: u32,
     },
-    /// The registry's schema is not one whose records could be ticks.
+    /// The registry's schema cannot be that of ticks.
     #[error("the schema with registry id {id} cannot be used: {detail}")]
     UnusableSchema {
-        /// The id that the header names.
+        /// The header's id.
         id: u32,
-        /// Why not.
+        /// The reason.
         detail: String,
     },
-    /// A known record, but not one that belongs here.
+    /// The record is known, but does not belong here.
     #[error("a {found} record where {expected} belongs: publish it to its own topic")]
     WrongSchema {
         /// Name of the record found.
         found: &'static str,
-        /// Name of the records expected.
+        /// Name of the expected records.
         expected: &'static str,
     },
     /// The bytes end too early.
@@ -64,7 +64,7 @@ pub enum DecodeError {
         "the datum ends after {length} bytes in the middle of a value: it was cut, or written with another schema"
     )]
     Truncated {
-        /// Bytes of the datum.
+        /// Length of the datum, in bytes.
         length: usize,
     },
     /// Bytes follow the record.
@@ -72,62 +72,62 @@ pub enum DecodeError {
         "{count} bytes follow the record: one message holds one record, written with the schema it names"
     )]
     TrailingBytes {
-        /// How many.
+        /// Number of bytes.
         count: usize,
     },
-    /// Not Avro of this schema.
+    /// The datum is not Avro of this schema.
     #[error("at byte {at} of the datum: {what}; it is damaged, or written with another schema")]
     Malformed {
-        /// Byte of the datum where reading stopped.
+        /// Byte of the datum at which reading stopped.
         at: usize,
-        /// What was found.
+        /// The malformed value.
         what: &'static str,
     },
-    /// Not readable as the registered writer schema says.
+    /// The datum is not readable by the registered writer schema.
     #[error("the record does not resolve to the {name} schema: {detail}")]
     Unresolvable {
-        /// Name of the schema it should resolve to.
+        /// Name of the schema to which it should resolve.
         name: &'static str,
-        /// What the Avro library found.
+        /// The Avro library's error.
         detail: String,
     },
-    /// A batch of too many rows or symbols.
+    /// A batch has too many rows or symbols.
     #[error("the array {field} has more than {ROWS_MAX} items: split the batch")]
     TooManyRows {
         /// The array.
         field: &'static str,
     },
-    /// A batch without rows.
+    /// A batch has no rows.
     #[error("the batch has no rows: publish nothing instead")]
     NoRows,
-    /// Columns that do not fit together.
+    /// Columns differ in length.
     #[error("the array {field} has {found} items where event_time_ns has {expected}: write one item per row")]
     LengthsDiffer {
         /// The array.
         field: &'static str,
-        /// Its items.
+        /// Number of its items.
         found: usize,
-        /// Rows of the record.
+        /// Number of rows of the record.
         expected: usize,
     },
-    /// A value that a tick must not have.
+    /// A tick has a bad value.
     #[error(transparent)]
     Invalid(#[from] InvalidTick),
-    /// A batch of records, in whose place one stands.
+    /// A batch of records could not be unpacked; one record stands for it.
     #[error("{detail}")]
     UnreadableBatch {
         /// Offset of its first record.
         first_offset: i64,
-        /// What it is, and why it cannot be read.
+        /// The kind of batch, and the reason.
         detail: String,
     },
-    /// A damaged snapshot.
+    /// A snapshot is damaged.
     #[error("the checksum of the snapshot does not fit its bytes: use the one before it")]
     Checksum,
 }
 
 impl DecodeError {
-    /// The dead letter reason for it.
+    /// Returns the dead letter's reason.
     pub fn reason(&self) -> DeadLetterReason {
         match self {
             Self::NotFramed => DeadLetterReason::NotFramed,
@@ -147,33 +147,33 @@ impl DecodeError {
     }
 }
 
-/// Why ticks cannot be written. Nothing was appended.
+/// The reason why ticks cannot be written. Nothing was appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// A tick that the decoder would reject.
+    /// The decoder would reject a tick.
     #[error(transparent)]
     Invalid(#[from] InvalidTick),
-    /// A batch of too many ticks.
+    /// A batch has too many ticks.
     #[error("{rows} ticks in a batch; at most {ROWS_MAX} are allowed: split it")]
     TooManyRows {
-        /// Ticks given.
+        /// Number of ticks given.
         rows: usize,
     },
-    /// A batch without ticks.
+    /// A batch has no ticks.
     #[error("a batch needs at least one tick: write nothing instead")]
     NoRows,
 }
 
-/// Why a writer schema cannot be used.
+/// The reason why a writer schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// Not an Avro schema.
+    /// The text is not an Avro schema.
     #[error("not an Avro schema: {detail}")]
     NotASchema {
-        /// What the Avro library found.
+        /// The Avro library's error.
         detail: String,
     },
-    /// A schema of something else.
+    /// The schema is of something else.
     #[error("the schema is of {found}: only records named Tick and TickBatch hold ticks")]
     NotTicks {
         /// Its name or type.
@@ -184,15 +184,15 @@ pub enum SchemaError {
     Unresolvable {
         /// Name of our schema.
         name: &'static str,
-        /// Why not.
+        /// The reason.
         detail: String,
     },
 }
 
-/// Why a journal entry is not the successor of the one before.
+/// The reason why a journal entry does not succeed the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
-    /// Not a journal entry at all.
+    /// The record is no journal entry.
     #[error("not a journal entry: {0}")]
     Unreadable(#[from] DecodeError),
     /// The hash does not fit.
@@ -200,20 +200,20 @@ pub enum ChainError {
         "the entry's hash is {found} where its bytes and the entry before give {expected}: it was changed, or an entry before it was removed or added"
     )]
     Broken {
-        /// Hash by the entry's bytes and the hash of the entry before.
+        /// Hash computed from the entry's bytes and the previous entry's hash.
         expected: String,
-        /// Hash that the entry holds.
+        /// Hash in the entry.
         found: String,
     },
-    /// Nothing can follow an entry without a hash.
+    /// An entry without a hash has no successor.
     #[error(
         "the last entry's hash is {found:?} and not 64 lower-case hex digits: check the journal before going on"
     )]
     NoHash {
-        /// What it holds.
+        /// The text found in its place.
         found: String,
     },
-    /// Nothing can follow an entry with this number.
+    /// An entry with this number has no successor.
     #[error("the last entry's sequence number is {found}: check the journal before going on")]
     NoSequence {
         /// The number.

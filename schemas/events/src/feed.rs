@@ -22,7 +22,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Key of its record.
+    /// Returns the key of its record.
     pub fn key(&self) -> String {
         format!("{} {}", self.source, self.digest)
     }

@@ -1,30 +1,30 @@
-//! What stands before a datum: the schema that wrote it.
+//! Headers of records, which name the schema that wrote the datum.
 //!
 //! ```text
 //!  single-object   C3 01   CRC-64-AVRO fingerprint of the schema, little endian   datum
 //!  registry        00      id of the schema in a schema registry, big endian      datum
 //! ```
 //!
-//! The first is Avro's own encoding, and the one that everything here is written in. The second is Confluent's wire
-//! format; what an id stands for, only the registry knows.
+//! The first is Avro's own encoding, in which Warptape writes all records. The second is Confluent's wire format; only
+//! the registry knows the schema of an id.
 
 use crate::error::DecodeError;
 
-/// Bytes of the single-object header.
+/// Length of the single-object header, in bytes.
 pub const HEADER_SIZE: usize = 10;
-/// Bytes of the registry's header.
+/// Length of the registry's header, in bytes.
 pub const REGISTRY_HEADER_SIZE: usize = 5;
 
 const MARKER: [u8; 2] = [0xc3, 0x01];
 const REGISTRY_MARKER: u8 = 0;
 
-/// The header of records with this fingerprint.
+/// Returns the header of records with this fingerprint.
 pub const fn header(fingerprint: u64) -> [u8; HEADER_SIZE] {
     let f = fingerprint.to_le_bytes();
     [MARKER[0], MARKER[1], f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]]
 }
 
-/// Cuts a record in single-object encoding into fingerprint and datum.
+/// Splits a record in single-object encoding into fingerprint and datum.
 #[inline]
 pub fn split(payload: &[u8]) -> Result<(u64, &[u8]), DecodeError> {
     match payload.split_first_chunk::<HEADER_SIZE>() {
@@ -41,7 +41,7 @@ fn not_single_object(payload: &[u8]) -> DecodeError {
     }
 }
 
-/// Cuts a record in the registry's frame into schema id and datum.
+/// Splits a record in the registry's frame into schema id and datum; `None` for other records.
 #[inline]
 pub fn split_registry(payload: &[u8]) -> Option<(u32, &[u8])> {
     match payload.split_first_chunk::<REGISTRY_HEADER_SIZE>() {
@@ -50,7 +50,7 @@ pub fn split_registry(payload: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
-/// The fingerprint that a record names, if it is in single-object encoding.
+/// Returns the fingerprint of a record in single-object encoding; `None` for other records.
 pub fn fingerprint_of(payload: &[u8]) -> Option<u64> {
     match payload.first_chunk::<HEADER_SIZE>() {
         Some([0xc3, 0x01, fingerprint @ ..]) => Some(u64::from_le_bytes(*fingerprint)),
@@ -58,7 +58,7 @@ pub fn fingerprint_of(payload: &[u8]) -> Option<u64> {
     }
 }
 
-/// The schema id that a record names, if it is in the registry's frame.
+/// Returns the schema id of a record in the registry's frame; `None` for other records.
 #[inline]
 pub fn registry_id_of(payload: &[u8]) -> Option<u32> {
     split_registry(payload).map(|(id, _)| id)
@@ -75,7 +75,7 @@ pub fn to_registry_frame(payload: &[u8], id: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&payload[HEADER_SIZE..]);
 }
 
-/// Puts a record from the registry's frame into single-object encoding.
+/// Converts a record from the registry's frame to single-object encoding.
 ///
 /// # Panics
 /// If it is not in the registry's frame.
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(payload, b"\x00\x01\x02\x03\x04datum");
         assert_eq!(split_registry(&payload), Some((0x0102_0304, &b"datum"[..])));
         assert_eq!((registry_id_of(&payload), fingerprint_of(&payload)), (Some(0x0102_0304), None));
-        // Without a registry nobody knows what the id stands for.
+        // Without a registry the id means nothing.
         assert_eq!(split(&payload), Err(DecodeError::UnknownSchemaId { id: 0x0102_0304 }));
         assert_eq!(split(&payload[..4]), Err(DecodeError::NotFramed));
         to_single_object(&mut payload, 0xfeed);

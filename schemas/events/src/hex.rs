@@ -12,12 +12,12 @@ use crate::wire::{Wire, put_bytes};
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// The two digits of each byte.
+/// Returns the two digits of each byte.
 fn digits(bytes: &[u8]) -> impl Iterator<Item = u8> {
     bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
 }
 
-/// As text.
+/// Returns the digits as text.
 pub fn text(bytes: &[u8]) -> String {
     digits(bytes).map(char::from).collect()
 }
@@ -31,14 +31,14 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     array
 }
 
-/// The hex digits of a hash: a text of `N` characters that needs no memory of its own. Their number, and that they are ASCII, is checked where
-/// one is read; that they are hex digits is not, and [`Digits::are_hex`] says it.
+/// The hex digits of a hash: a text of `N` characters without memory of its own. A reader checks that there are `N` of
+/// them and that they are ASCII; [`Digits::are_hex`] checks that they are hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digits<const N: usize>([u8; N]);
 
 impl<const N: usize> Digits<N> {
-    /// Of a hash's bytes.
+    /// Returns the digits of a hash's bytes.
     ///
     /// # Panics
     /// If `N` is not twice the number of bytes.
@@ -46,12 +46,12 @@ impl<const N: usize> Digits<N> {
         Self(array(bytes))
     }
 
-    /// Zeros.
+    /// Returns zeros.
     pub const fn zeros() -> Self {
         Self([b'0'; N])
     }
 
-    /// Whether each is one of `0123456789abcdef`.
+    /// True if each is one of `0123456789abcdef`.
     pub fn are_hex(&self) -> bool {
         self.0.iter().all(|digit| DIGITS.contains(digit))
     }

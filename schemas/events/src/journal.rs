@@ -1,7 +1,8 @@
-//! What goes into and comes out of the scheduler, and the journal entry that records both.
+//! The scheduler's inputs and decisions, and the journal entry that records both.
 //!
-//! These types are the journal's interface: `schemas/avro/journal_entry.avsc` is written of them, comments included. They carry no behaviour beyond encoding and what a device's name says; the rules that
-//! produce decisions are in the `scheduler` crate.
+//! These types are the journal's interface: `schemas/avro/journal_entry.avsc` is generated from them, doc comments
+//! included. Their only behaviour is encoding, and the kind of a device by its name. The rules for decisions are in the
+//! `scheduler` crate.
 
 mod autoscale;
 mod config;
@@ -35,7 +36,8 @@ pub type PartitionId = i32;
 /// Index of a symbol group within its partition, dense from 0.
 pub type GroupIndex = i32;
 
-// A replay decodes and moves millions of entries, and each is as large as the largest input: a large and rare one is in a `Box`.
+// Replays decode and move millions of entries, each as large as the largest input, so large and rare inputs are in a
+// `Box`.
 const _: () = assert!(size_of::<JournalEntry>() <= 296);
 
 /// One step of the scheduler as recorded: what it was told, what it decided, and the hashes that prove both.

@@ -1,10 +1,10 @@
-//! The chain of journal entries: each holds a hash of itself and of the entry before it.
+//! The hash chain of journal entries: each entry holds a hash of itself and the previous entry's hash.
 //!
 //! ```text
 //!  hash(n) = blake3( hash(n-1) as 64 hex digits ++ datum(n) without its last field, which is hash(n) )
 //! ```
 //!
-//! The datum is hashed, not the record: the chain holds in whatever frame the datum travels.
+//! The hash is over the datum, without the header, so the chain holds in any frame.
 
 use crate::cursor::Cursor;
 use crate::error::{ChainError, DecodeError};
@@ -18,14 +18,14 @@ use crate::wire::Wire;
 /// The hash before the first entry.
 pub const GENESIS_HASH: Digits<HASH_DIGITS> = Digits::zeros();
 
-/// Hex digits of a hash.
+/// Number of hex digits of a hash.
 const HASH_DIGITS: usize = 64;
 /// Bytes of the last field: two for its length, then the digits.
 const HASH_FIELD_SIZE: usize = 2 + HASH_DIGITS;
 /// The length 64 as Avro writes it.
 const HASH_FIELD_LENGTH: [u8; 2] = [0x80, 0x01];
 
-/// Writes journal entries that follow each other. A copy of it is the way back when a transaction is aborted.
+/// Writes consecutive journal entries. A copy restores the state if a transaction is aborted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalWriter {
     next_sequence: i64,
@@ -39,12 +39,12 @@ impl Default for JournalWriter {
 }
 
 impl JournalWriter {
-    /// At the beginning of a journal.
+    /// Returns a writer for the begin of a journal.
     pub fn new() -> Self {
         Self { next_sequence: 0, previous_hash: GENESIS_HASH }
     }
 
-    /// Behind an entry that is in the journal already.
+    /// Returns a writer that continues after an existing entry.
     ///
     /// # Errors
     /// If the entry was not written by a `JournalWriter`: its hash is not 64 lower-case hex digits, or its sequence
@@ -60,12 +60,12 @@ impl JournalWriter {
         }
     }
 
-    /// Sequence number of the next entry.
+    /// Returns the sequence number of the next entry.
     pub fn next_sequence(&self) -> i64 {
         self.next_sequence
     }
 
-    /// Hash of the last entry, [`GENESIS_HASH`] before the first.
+    /// Returns the hash of the last entry; [`GENESIS_HASH`] before the first.
     pub fn previous_hash(&self) -> Digits<HASH_DIGITS> {
         self.previous_hash
     }
@@ -94,8 +94,8 @@ impl JournalWriter {
     }
 }
 
-/// Whether an entry is the successor of the one with `previous_hash` ([`GENESIS_HASH`] for the first). It need not be
-/// decoded for that, and may be of any version.
+/// Checks that an entry succeeds the one with `previous_hash` ([`GENESIS_HASH`] for the first). It does not decode the
+/// entry, whose version may be any.
 ///
 /// # Errors
 /// [`ChainError::Broken`] if it is not, [`ChainError::Unreadable`] if it is no journal entry.
@@ -124,13 +124,14 @@ pub fn check_chain(previous_hash: Digits<HASH_DIGITS>, payload: &[u8]) -> Result
     Err(ChainError::Broken { expected: expected.into(), found: found.to_owned() })
 }
 
-/// The hash at the end of a journal entry, with which the next entry's hash begins. The entry is not decoded; `None` if it does not end with a hash.
+/// Returns the hash at the end of a journal entry, which is hashed into the next entry. It does not decode the entry;
+/// `None` if it does not end with a hash.
 pub fn recorded_hash(payload: &[u8]) -> Option<Digits<HASH_DIGITS>> {
     let (_, field) = payload.split_last_chunk::<HASH_FIELD_SIZE>()?;
     Digits::get(&mut Cursor::new(field)).ok()
 }
 
-/// The same bytes as [`Wire`] gives for a `Vec` of decisions.
+/// Appends the same bytes as [`Wire`] for a `Vec` of decisions.
 fn put_decisions(decisions: &[Decision], out: &mut Vec<u8>) {
     if !decisions.is_empty() {
         put_long(decisions.len() as i64, out);

@@ -1,9 +1,10 @@
-//! Every schema that Warptape has published, by fingerprint: what was written once can be read for ever.
+//! Every schema that Warptape has published, by fingerprint. Records of all of them stay readable.
 //!
-//! The current version of each record lies in `avro/NAME.avsc`, written of the record's type, which declares it. To change one: copy the file
-//! to `avro/old/NAME_VERSION.avsc`, list it in [`OLD`], change the type, raise the version, and let the tests write the file and tell the new
-//! fingerprint. Only fields with defaults are added, before a hash or checksum that ends the record; golden bytes of every version lie in `golden/`. Where records that do
-//! without the change are to keep their bytes, the old version is one of [`STILL_WRITTEN`].
+//! The current version of each record is in `avro/NAME.avsc`, generated from the record's type. To change one, copy the
+//! file to `avro/old/NAME_VERSION.avsc`, list it in [`OLD`], change the type and raise the version. Tests then write
+//! the file and report the new fingerprint. Only fields with defaults may be added, before a hash or checksum at the
+//! record's end. Golden bytes of every version are in `golden/`. If records without the change must keep their bytes,
+//! list the old version in [`STILL_WRITTEN`].
 
 use crate::error::DecodeError;
 
@@ -23,7 +24,7 @@ pub struct KnownSchema {
 }
 
 impl KnownSchema {
-    /// Says that a record of this schema has the fingerprint of no known version.
+    /// Returns the error for a record of this schema with an unknown fingerprint.
     pub fn unknown(&self, fingerprint: u64) -> DecodeError {
         DecodeError::UnknownVersion { record: self.name, fingerprint, known: self.version }
     }
@@ -55,7 +56,7 @@ known!(
     SCALED_TICK_BATCH, "ScaledTickBatch", "scaled_tick_batch", 1, 0xb616_25e8_ec5a_8b12
 );
 known!(
-    /// What the pipeline says about a symbol.
+    /// A bar or an alert of a symbol.
     SIGNAL, "Signal", "signal", 4, 0xef45_6b0a_cbc5_29ac
 );
 known!(
@@ -84,11 +85,11 @@ known!(
     RISK_REQUEST, "RiskRequest", "risk_request", 5, 0x921f_1cec_d913_8acb
 );
 known!(
-    /// Its answer.
+    /// The answer to a question about risk.
     RISK_RESULT, "RiskResult", "risk_result", 4, 0x2f5e_f9fd_e16b_1a5b
 );
 known!(
-    /// How far a source of ticks is in the log.
+    /// The progress of a source of ticks.
     FEED, "Feed", "feed", 1, 0xe945_081e_aff3_b448
 );
 
@@ -97,15 +98,15 @@ known!(
     CONTROL, "Control", "control", 2, 0x9826_d19a_202f_7c18
 );
 known!(
-    /// The answer to one.
+    /// The answer to an operator's command.
     CONTROL_RESULT, "ControlResult", "control_result", 1, 0x388a_313a_09b3_cf29
 );
 known!(
-    /// A word among the ticks.
+    /// An operator's or process's statement of event time among the ticks.
     SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0x1158_63e2_9e39_f917
 );
 
-/// Signals that are no bars are still written with this version.
+/// Version 1 of signals, still written for signals without a bar.
 pub const SIGNAL_1: KnownSchema = KnownSchema {
     name: "Signal",
     file: "signal",
@@ -113,7 +114,7 @@ pub const SIGNAL_1: KnownSchema = KnownSchema {
     fingerprint: 0x2123_3437_33bc_4371,
     text: include_str!("../../avro/old/signal_1.avsc"),
 };
-/// Late ticks whose numbers are 64-bit numbers of 1e-9 are still written with this version.
+/// Version 1 of late ticks, still written for ticks whose numbers fit 64 bits in 1e-9.
 pub const LATE_TICK_1: KnownSchema = KnownSchema {
     name: "LateTick",
     file: "late_tick",
@@ -122,7 +123,7 @@ pub const LATE_TICK_1: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/late_tick_1.avsc"),
 };
 
-/// So are words among the ticks by which no bar is partial.
+/// Version 1 of statements of event time, still written for those that neither cut bars nor move forward only.
 pub const SET_EVENT_TIME_1: KnownSchema = KnownSchema {
     name: "SetEventTime",
     file: "set_event_time",
@@ -131,7 +132,7 @@ pub const SET_EVENT_TIME_1: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/set_event_time_1.avsc"),
 };
 
-/// So are dead letters of single whole records.
+/// Version 2 of dead letters, still written for single whole records.
 pub const DEAD_LETTER_2: KnownSchema = KnownSchema {
     name: "DeadLetter",
     file: "dead_letter",
@@ -140,7 +141,7 @@ pub const DEAD_LETTER_2: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/dead_letter_2.avsc"),
 };
 
-/// So are requests of the kinds that there were before digital options.
+/// Version 3 of risk requests, still written for kinds older than digital options.
 pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
     name: "RiskRequest",
     file: "risk_request",
@@ -149,7 +150,7 @@ pub const RISK_REQUEST_3: KnownSchema = KnownSchema {
     text: include_str!("../../avro/old/risk_request_3.avsc"),
 };
 
-/// So are digital options.
+/// Version 4 of risk requests, still written for digital options.
 pub const RISK_REQUEST_4: KnownSchema = KnownSchema {
     name: "RiskRequest",
     file: "risk_request",
@@ -177,25 +178,25 @@ pub const CURRENT: [KnownSchema; 15] = [
     SET_EVENT_TIME,
 ];
 
-/// Every version before the current one. Today each of them is still written; one that no longer is stands here alone.
+/// Every earlier version. Today each is still written; one that is no longer written is listed here alone.
 pub const OLD: [KnownSchema; 6] = STILL_WRITTEN;
 
-/// Versions before the current one that are still written, where they have all that is to be said. The fields that came later have
-/// `#[wire(since = N)]`, and who encodes the record chooses the version.
+/// Earlier versions that are still written for records without newer fields. Newer fields have `#[wire(since = N)]`,
+/// and the encoder chooses the version.
 const STILL_WRITTEN: [KnownSchema; 6] =
     [SIGNAL_1, LATE_TICK_1, SET_EVENT_TIME_1, DEAD_LETTER_2, RISK_REQUEST_3, RISK_REQUEST_4];
 
-/// The versions of a record that are written, the current one last.
+/// Returns the written versions of a record, the current one last.
 pub fn written(current: KnownSchema) -> impl Iterator<Item = KnownSchema> {
     STILL_WRITTEN.into_iter().filter(move |schema| schema.name == current.name).chain([current])
 }
 
-/// All versions of all records.
+/// Returns all versions of all records.
 pub fn all() -> impl Iterator<Item = KnownSchema> {
     CURRENT.into_iter().chain(OLD)
 }
 
-/// The version with this fingerprint.
+/// Returns the version with this fingerprint; `None` if there is none.
 pub fn by_fingerprint(fingerprint: u64) -> Option<KnownSchema> {
     CURRENT.iter().chain(&OLD).find(|schema| schema.fingerprint == fingerprint).copied()
 }

@@ -17,7 +17,7 @@ pub struct LateTick {
     pub offset: i64,
     /// Row within that record, from 0.
     pub index: i32,
-    /// The tick; its prices and sizes are 0 where `scaled` has them.
+    /// The tick. Its prices and sizes are 0 if `scaled` has them.
     #[wire(flatten)]
     numbers_e9: Tick,
     /// Watermark of the partition when the tick came, in nanoseconds since the epoch.
@@ -73,8 +73,7 @@ impl Wire<'_> for Scale {
 }
 
 impl LateTick {
-    /// The record of a tick that came when `watermark_ns` was the watermark of its partition: `topic`, `partition`, `offset` and `index` say
-    /// where it came from.
+    /// Returns the record of a tick at a place in the log that came when the partition's watermark was `watermark_ns`.
     pub fn new(
         topic: String,
         partition: i32,
@@ -101,7 +100,7 @@ impl LateTick {
         Self { topic, partition, offset, index, numbers_e9, watermark_ns, lateness_ns, scaled }
     }
 
-    /// The tick as it came.
+    /// Returns the tick as it came.
     pub fn tick(&self) -> Tick {
         let tick = self.numbers_e9.clone();
         match self.scaled {
@@ -119,14 +118,14 @@ impl LateTick {
         }
     }
 
-    /// Whether version 1 of the schema cannot hold it.
+    /// True if version 1 of the schema cannot hold it.
     pub fn is_scaled(&self) -> bool {
         self.scaled.is_some()
     }
 }
 
 impl ScaledNumbers {
-    /// The numbers of a tick that fields in 1e-9 cannot hold.
+    /// Returns the numbers of a tick that do not fit fields in 1e-9; `None` if they fit.
     fn of(tick: &Tick) -> Option<Self> {
         let &Tick { price_e9, size_e9, bid_price_e9, bid_size_e9, ask_price_e9, ask_size_e9, scales, .. } =
             tick;

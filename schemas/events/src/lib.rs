@@ -1,15 +1,15 @@
-//! The event types of Warptape and how their current versions lie in bytes.
+//! The event types of Warptape, and the bytes of their current versions.
 //!
-//! Who makes records needs this crate alone: the structs, the encoders, the check of what makes a tick good, and the
-//! journal's chain of hashes. Reading records, which may have been written with an older or a foreign schema, needs
-//! libraries that know Avro; that is `warptape-schemas`, which has everything of this crate as well.
+//! Producers of records need this crate alone: the structs, the encoders, the check of ticks, and the journal's hash
+//! chain. Readers may meet older or foreign schemas, which needs Avro libraries. The crate `warptape-schemas` has them,
+//! and re-exports everything here.
 //!
 //! * [`journal`], [`signal`], [`tick`] and [`risk`] are the types, [`known`] lists the schemas of all versions.
 //! * [`encode_signal`], [`encode_tick_batch`] and so on append a record in Avro's single-object encoding.
-//! * [`DecodeTicks`] is what the engine reads ticks with; it is given one.
-//! * [`JournalWriter`] chains journal entries by hash, [`check_chain`] shows that nothing was changed.
+//! * [`DecodeTicks`] is the engine's interface to a reader of ticks.
+//! * [`JournalWriter`] chains journal entries by hash, and [`check_chain`] shows that nothing was changed.
 //!
-//! This crate knows no topics, no offsets but those that are fields, no clock, no files and no Avro schema.
+//! This crate knows no topics, no offsets except as fields of records, no clock, no files and no Avro schema.
 
 pub mod journal;
 pub mod known;
@@ -17,7 +17,7 @@ pub mod risk;
 pub mod signal;
 pub mod tick;
 
-// How bytes are read and checked: for `warptape-schemas`, which decodes.
+// Reading and checking of bytes, for the decoders of `warptape-schemas`.
 #[doc(hidden)]
 pub mod check;
 #[doc(hidden)]
@@ -32,7 +32,7 @@ pub mod hex;
 pub mod late_tick;
 #[doc(hidden)]
 pub mod long_field;
-/// What an `.avsc` says of a record.
+/// The content of a record's `.avsc` file.
 pub mod shape;
 #[doc(hidden)]
 pub mod snapshot;
@@ -79,7 +79,7 @@ pub use snapshot::{Checksum, Snapshot};
 pub use symbol_table::SymbolTable;
 pub use tick::TickColumns;
 
-/// Rows, and symbols, that one tick record may have at most.
+/// Greatest number of rows, and of symbols, in a tick record.
 pub const ROWS_MAX: usize = 65_536;
-/// Bytes of UTF-8 that a symbol may have at most.
+/// Greatest length of a symbol, in bytes of UTF-8.
 pub const SYMBOL_BYTES_MAX: usize = 64;

@@ -33,7 +33,7 @@ impl LongField {
         Self::AskSize,
     ];
 
-    /// Name in the schemas.
+    /// Returns its name in the schemas.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EventTime => "event_time_ns",
@@ -48,27 +48,27 @@ impl LongField {
         }
     }
 
-    /// Name in the schema of ticks whose records say their scales.
+    /// Returns its name in the schema of ticks with scales.
     pub fn scaled_name(self) -> &'static str {
         self.name().strip_suffix("_e9").unwrap_or(self.name())
     }
 
-    /// The field with this name.
+    /// Returns the field with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
 
-    /// The field with this name in the schema of ticks whose records say their scales.
+    /// Returns the field with this name in the schema of ticks with scales.
     pub fn scaled_named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.scaled_name() == name)
     }
 
-    /// Whether it is a price, which may be negative.
+    /// True if it is a price, which may be negative.
     pub const fn is_price(self) -> bool {
         matches!(self, Self::Price | Self::BidPrice | Self::AskPrice)
     }
 
-    /// Its column.
+    /// Returns its column.
     pub fn column(self, columns: &TickColumns) -> &[i64] {
         match self {
             Self::EventTime => &columns.event_time_ns,
@@ -83,7 +83,7 @@ impl LongField {
         }
     }
 
-    /// Its column, to write.
+    /// Returns its column, to write.
     pub fn column_mut(self, columns: &mut TickColumns) -> &mut Vec<i64> {
         match self {
             Self::EventTime => &mut columns.event_time_ns,

@@ -1,4 +1,4 @@
-//! Records other than ticks, encoded.
+//! Encoders of all records except ticks.
 
 use crate::control::{Control, ControlResult};
 use crate::dead_letter::DeadLetter;
@@ -14,14 +14,14 @@ use crate::signal::Signal;
 use crate::snapshot::Snapshot;
 use crate::wire::Wire;
 
-/// Appends a signal, with the first version of its schema that can hold it.
+/// Appends a signal in the first version of its schema that can hold it.
 pub fn encode_signal(signal: &Signal<'_>, out: &mut Vec<u8>) {
     let schema = signal.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));
     signal.put_version(schema.version, out);
 }
 
-/// Appends a journal entry as it is; [`crate::JournalWriter`] makes entries that follow each other.
+/// Appends a journal entry as it is; [`crate::JournalWriter`] makes consecutive entries.
 pub fn encode_journal_entry(entry: &JournalEntry, out: &mut Vec<u8>) {
     encode(known::JOURNAL_ENTRY, entry, out);
 }
@@ -42,7 +42,7 @@ pub fn encode_late_tick(late_tick: &LateTick, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a dead letter, with the first version of its schema that can hold it.
+/// Appends a dead letter in the first version of its schema that can hold it.
 pub fn encode_dead_letter(dead_letter: &DeadLetter, out: &mut Vec<u8>) {
     let schema = dead_letter.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));
@@ -54,7 +54,7 @@ pub fn encode_lifecycle(lifecycle: &Lifecycle, out: &mut Vec<u8>) {
     encode(known::LIFECYCLE, lifecycle, out);
 }
 
-/// Appends how far a source of ticks is.
+/// Appends the progress of a source of ticks.
 pub fn encode_feed(feed: &Feed, out: &mut Vec<u8>) {
     encode(known::FEED, feed, out);
 }
@@ -64,14 +64,14 @@ pub fn encode_control(control: &Control, out: &mut Vec<u8>) {
     encode(known::CONTROL, control, out);
 }
 
-/// Appends a word among the ticks, with the first version of its schema that can hold it.
+/// Appends a statement of event time in the first version of its schema that can hold it.
 pub fn encode_set_event_time(set: &SetEventTime, out: &mut Vec<u8>) {
     let schema = set.schema();
     out.extend_from_slice(&frame::header(schema.fingerprint));
     set.put_version(schema.version, out);
 }
 
-/// Appends the answer to one.
+/// Appends the answer to a command.
 pub fn encode_control_result(result: &ControlResult, out: &mut Vec<u8>) {
     encode(known::CONTROL_RESULT, result, out);
 }

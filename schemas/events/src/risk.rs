@@ -1,5 +1,4 @@
-//! Questions about risk and their answers. No arithmetic: what the numbers mean is said here, what comes of them is computed by
-//! `stages`.
+//! Questions about risk and their answers. The module defines what the numbers mean; `stages` computes them.
 
 mod portfolio;
 mod request;
@@ -16,14 +15,14 @@ pub use sweep::*;
 pub use warptape_terms::{BarrierKind, DigitalPayout, OptionKind, Precision};
 
 impl Default for Quantity {
-    /// None: a number that no parameter may be.
+    /// Stands for no value: 0, which no parameter may be.
     fn default() -> Self {
         Self::Given(0.0)
     }
 }
 
 impl Default for Matrix {
-    /// Empty.
+    /// An empty matrix.
     fn default() -> Self {
         Self::Given(Vec::new())
     }

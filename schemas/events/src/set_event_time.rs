@@ -1,4 +1,4 @@
-//! An operator's word among the ticks: how far event time has come.
+//! A statement among the ticks of how far event time has come, by an operator or a process.
 
 use crate::check::{InvalidTick, TickProblem};
 use crate::cursor::Cursor;
@@ -27,20 +27,20 @@ pub struct SetEventTime {
 }
 
 impl SetEventTime {
-    /// The record that a payload holds, if it names the schema of one.
+    /// Returns the record in a payload; `None` if the payload names another schema.
     pub fn of(payload: &[u8]) -> Option<Result<Self, DecodeError>> {
         let (fingerprint, datum) = frame::split(payload).ok()?;
         let version = Self::version_of(fingerprint)?;
         Some(Self::read(datum, version))
     }
 
-    /// The version of the schema with this fingerprint, if it is one of these records.
+    /// Returns the version of this record's schema with a fingerprint; `None` for other schemas.
     pub fn version_of(fingerprint: u64) -> Option<u32> {
         let schemas = [known::SET_EVENT_TIME_1, known::SET_EVENT_TIME];
         schemas.into_iter().find(|schema| schema.fingerprint == fingerprint).map(|schema| schema.version)
     }
 
-    /// The first version of the schema that can hold it.
+    /// Returns the first version of the schema that can hold it.
     pub(crate) fn schema(&self) -> KnownSchema {
         if self.cuts_bars || self.only_forward { known::SET_EVENT_TIME } else { known::SET_EVENT_TIME_1 }
     }
@@ -57,7 +57,7 @@ impl SetEventTime {
         Ok(read)
     }
 
-    /// Refuses what is no event time.
+    /// Refuses a number that is no event time.
     pub fn check(event_time_max_ns: i64) -> Result<(), TickProblem> {
         match event_time_max_ns {
             0 => Err(TickProblem::NoTime),

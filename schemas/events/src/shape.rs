@@ -1,13 +1,13 @@
-//! What an `.avsc` says of a record: names, types, defaults and documentation, as the record's type declares them.
+//! The content of an `.avsc` file: names, types, defaults and documentation, as declared by the record's type.
 //!
-//! `#[derive(Wire)]` makes it of a type with its documentation, so that a record is declared once; `warptape-schemas` writes the files of it
-//! and resolves records with them.
+//! `#[derive(Wire)]` makes it from a type with its doc comments, so that a record is declared once. `warptape-schemas`
+//! writes the files from it, and resolves records with them.
 
-/// A type that says what it is in a schema.
+/// A type with an Avro schema.
 pub trait Shaped {
     /// Its Avro type.
     const SHAPE: Shape;
-    /// The Avro type of many of them.
+    /// The Avro type of a list of them.
     const MANY: Shape = Shape::Array(&Self::SHAPE);
 }
 
@@ -26,11 +26,11 @@ pub enum Shape {
     String,
     /// `bytes`.
     Bytes,
-    /// `array` of what is given.
+    /// `array` of items of this type.
     Array(&'static Shape),
-    /// `map` from names to what is given.
+    /// `map` from names to values of this type.
     Map(&'static Shape),
-    /// A union of `null` and what is given.
+    /// A union of `null` and this type.
     Nullable(&'static Shape),
     /// A union of records.
     Union(&'static [&'static Shape]),
@@ -43,25 +43,26 @@ pub enum Shape {
 pub struct Named {
     /// Its name, in the namespace `warptape`.
     pub name: &'static str,
-    /// What it is, as the comment of the type says it.
+    /// Its documentation, from the type's doc comment.
     pub doc: &'static str,
-    /// What it is made of.
+    /// Its content.
     pub content: Content,
 }
 
-/// What a type with a name is made of.
+/// The content of a named type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content {
     /// `record`.
     Record(&'static [Member]),
-    /// `enum`, with the symbol that readers take for those that they do not know.
+    /// `enum`.
     Enum {
-        /// The symbols as the variants of the type are named, such as `NotFramed`, each with what it means; empty where the type says it of all.
+        /// Names of the type's variants, such as `NotFramed`, each with its documentation; empty if the type's
+        /// documentation covers them.
         variants: &'static [(&'static str, &'static str)],
-        /// The variant in place of unknown ones.
+        /// The variant that readers take for an unknown symbol; `None` if unknown symbols are errors.
         default: Option<&'static str>,
     },
-    /// `fixed` of so many bytes.
+    /// `fixed`, with its number of bytes.
     Fixed(usize),
 }
 
@@ -70,14 +71,14 @@ pub enum Content {
 pub enum Member {
     /// One field.
     Field(FieldShape),
-    /// The fields of another record, which is flattened here. It is always there, so that they have no defaults.
+    /// The fields of another record, flattened here. That record is always present, so they have no defaults.
     Fields(&'static [Member]),
-    /// Likewise, of a record that may be missing: then its fields are null, or what their own defaults say.
+    /// The fields of an optional record, flattened here. If it is missing, they are null or have their own defaults.
     NullableFields(&'static [Member]),
 }
 
 impl Member {
-    /// The fields of a record, to stand in another.
+    /// Returns the fields of a record, to flatten it in another.
     pub const fn flattened(record: Shape) -> Self {
         match record {
             Shape::Named(Named { content: Content::Record(members), .. }) => Self::Fields(members),
@@ -85,7 +86,7 @@ impl Member {
         }
     }
 
-    /// Likewise, of a record that may be missing.
+    /// Returns the fields of an optional record, to flatten it in another.
     pub const fn flattened_nullable(record: Shape) -> Self {
         match record {
             Shape::Nullable(Shape::Named(Named { content: Content::Record(members), .. })) => {
@@ -101,10 +102,10 @@ impl Member {
 pub struct FieldShape {
     /// Its name.
     pub name: &'static str,
-    /// What it is, as its comment says it.
+    /// Its documentation, from the field's doc comment.
     pub doc: &'static str,
     /// Its type.
     pub shape: Shape,
-    /// What it is in records that were written without it, in JSON.
+    /// Its value in records written without it, as JSON; `None` without a default.
     pub default: Option<&'static str>,
 }

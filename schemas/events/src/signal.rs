@@ -1,4 +1,4 @@
-//! Signals: what the pipeline says about symbols.
+//! Signals: closed bars and alerts of symbols.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ impl<'datum> Wire<'datum> for SignalKind {
     }
 }
 
-/// A closed bar with the indicators after it. Its prices are all there, or `exact` has all of them: a record with others is refused where it is
-/// read.
+/// A closed bar with the indicators after it. It has all its prices, or `exact` has them; a record with some of them is
+/// refused.
 #[derive(Clone, Debug, PartialEq, Flat)]
 #[wire(check = Bar::check)]
 pub struct Bar {
@@ -53,7 +53,7 @@ pub struct Bar {
     pub bid_price_e9: Option<i64>,
     /// Best offer by the same quote, scaled by 1e-9; 0 if there is none.
     pub ask_price_e9: Option<i64>,
-    /// Indicator values, in the order of [`INDICATORS`]; `None` until enough bars closed.
+    /// Indicator values in the order of [`INDICATORS`]; `None` until enough bars closed.
     #[wire(fields = INDICATOR_FIELDS)]
     pub indicators: [Option<f64>; INDICATOR_COUNT],
     /// The bar where the fields that end in `_e9` cannot hold it: its symbol's prices have another scale than nine digits behind the decimal
@@ -128,7 +128,7 @@ pub struct ExactBar {
 }
 
 impl Bar {
-    /// The last price.
+    /// Returns the last price.
     pub fn close(&self) -> f64 {
         match (self.close_e9, &self.exact) {
             (Some(close_e9), _) => close_e9 as f64 / 1e9,
@@ -137,7 +137,7 @@ impl Bar {
         }
     }
 
-    /// What is wrong with a bar that was read.
+    /// Checks that a bar that was read has all of its prices.
     fn check(&self) -> Result<(), &'static str> {
         let Self { open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9, exact, .. } = self;
         let are_null = [open_e9, high_e9, low_e9, close_e9, bid_price_e9, ask_price_e9].map(Option::is_none);
@@ -149,14 +149,14 @@ impl Bar {
     }
 }
 
-/// Number of indicator values of a bar that have a field of their own.
+/// Number of indicator values of a bar with a field of their own.
 pub const INDICATOR_COUNT: usize = 16;
 
-/// Declares fields and their names. `warptape-kernels` has the same words, which a test of `warptape-stages` compares: who makes records needs
-/// no kernels.
+/// Declares fields and their names. `warptape-kernels` declares the same names, and a test of `warptape-stages`
+/// compares them, so that producers of records need no kernels.
 macro_rules! indicators {
     ($($name:ident: $about:literal,)+) => {
-        /// Names of their fields. No more are added: an indicator that comes later is one of [`Bar::further_indicators`].
+        /// Names of their fields. The list is closed: later indicators are in [`Bar::further_indicators`].
         pub const INDICATORS: [&str; INDICATOR_COUNT] = [$(stringify!($name)),+];
 
         const INDICATOR_FIELDS: [Member; INDICATOR_COUNT] = [$(Member::Field(FieldShape {
@@ -212,18 +212,18 @@ pub struct Signal<'a> {
     pub value: f64,
     /// What it crossed: slow EMA, threshold or band; 0 for `BAR`.
     pub threshold: f64,
-    /// The bar, for `BAR`.
+    /// The bar of a signal of kind `BAR`.
     #[wire(flatten_nullable)]
     pub bar: Option<Bar>,
 }
 
 impl Signal<'_> {
-    /// The first version of the schema that can hold it.
+    /// Returns the first version of the schema that can hold it.
     pub(crate) fn schema(&self) -> KnownSchema {
         if self.bar.is_some() { known::SIGNAL } else { known::SIGNAL_1 }
     }
 
-    /// The same with its own texts.
+    /// Returns the signal with owned texts.
     pub fn into_owned(self) -> Signal<'static> {
         let Self {
             symbol,

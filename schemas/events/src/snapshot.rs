@@ -29,11 +29,11 @@ pub struct Snapshot {
     pub checksum: Checksum,
 }
 
-/// The place of a record's checksum, which is made when the record is written, and compared when it is read.
+/// The place of a record's checksum, which is computed when the record is written, and compared when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum;
 
-/// Bytes of the checksum at the end of the datum.
+/// Length of the checksum at the end of the datum, in bytes.
 const CHECKSUM_SIZE: usize = blake3::OUT_LEN;
 
 impl Shaped for Checksum {
@@ -45,23 +45,23 @@ impl Shaped for Checksum {
 }
 
 impl Wire<'_> for Checksum {
-    /// Zeros, which [`Snapshot::put_with_checksum`] replaces.
+    /// Appends zeros, which [`Snapshot::put_with_checksum`] replaces.
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; CHECKSUM_SIZE]);
     }
 
-    /// Passes over it: [`check_checksum`] compares it.
+    /// Passes over it; [`check_checksum`] compares it.
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
         cursor.take(CHECKSUM_SIZE).map(|_| Self)
     }
 }
 
 impl Snapshot {
-    /// The group number of a partition's intake: its symbols and watermark.
+    /// Group number of a partition's intake: its symbols and watermark.
     pub const INTAKE: i32 = -1;
-    /// The group number of a record that is no state, but the stage configuration of the partition from its offset on, as JSON.
+    /// Group number of a record that is no state, but the partition's stage configuration from its offset on, as JSON.
     pub const SEGMENT: i32 = -2;
-    /// The group number of page 0; pages are numbered from there.
+    /// Group number of page 0; pages are numbered from there.
     pub const PAGES: i32 = 1 << 20;
 
     /// Appends it with its checksum.
@@ -74,7 +74,7 @@ impl Snapshot {
     }
 }
 
-/// Compares the checksum, which is the last field in every version, with the bytes before it.
+/// Compares the checksum, the last field in every version, with the bytes before it.
 pub fn check_checksum(datum: &[u8]) -> Result<(), DecodeError> {
     let Some((state, checksum)) = datum.split_last_chunk::<CHECKSUM_SIZE>() else {
         return Err(DecodeError::Truncated { length: datum.len() });

@@ -6,23 +6,23 @@
 //!  names   "BINANCE:BTCUSDT", "XETRA:MÜV2", ...                        by number
 //! ```
 //!
-//! Every tick that comes alone is looked up here, so the table is made for short keys and nothing else: the hash reads
-//! 8 bytes at a time, and a slot tells by 32 bits of hash whether the name is worth a look.
+//! Every single tick is looked up here, so the table is made for short keys alone. The hash reads 8 bytes at a time,
+//! and 32 bits of hash in a slot tell whether the name is worth comparing.
 
 use std::hash::{BuildHasher, RandomState};
 
 /// Symbols of one partition, numbered densely from 0 in order of first appearance in its log.
 #[derive(Clone, Debug)]
 pub struct SymbolTable {
-    /// The numbering; the only content that is compared or iterated.
+    /// Names by number; the only content that is compared or iterated.
     names: Vec<Box<str>>,
-    /// 32 bits of hash and the number plus one; 0 where free. Probed linearly from the place the hash gives.
+    /// 32 bits of hash, and the number plus one; 0 if free. Probing is linear from the hash's slot.
     slots: Vec<u64>,
-    /// Where the hashes begin: others in each process, so that nobody can choose names that collide.
+    /// Seed of the hashes. It differs in each process, so that nobody can choose names that collide.
     seed: u64,
 }
 
-/// Slots of an empty table.
+/// Number of slots of an empty table.
 const SLOTS_MIN: usize = 64;
 
 impl Default for SymbolTable {
@@ -32,35 +32,35 @@ impl Default for SymbolTable {
 }
 
 impl SymbolTable {
-    /// The number of `name`, which is the next free one when the name is new.
+    /// Returns the number of `name`, which is the next free one for a new name.
     pub fn intern(&mut self, name: &str) -> u32 {
         self.find(name.as_bytes()).unwrap_or_else(|| self.push(name))
     }
 
-    /// The number of `name` if it has one.
+    /// Returns the number of `name`; `None` if it has none.
     pub fn id(&self, name: &str) -> Option<u32> {
         self.find(name.as_bytes())
     }
 
-    /// The name with this number.
+    /// Returns the name with this number.
     ///
     /// # Panics
-    /// If the number was never given: numbers come from this table only.
+    /// If the number was never given. Numbers come from this table only.
     pub fn name(&self, id: u32) -> &str {
         &self.names[id as usize]
     }
 
-    /// Number of symbols.
+    /// Returns the number of symbols.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there are no symbols.
+    /// True if there are no symbols.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Names in order of their numbers.
+    /// Returns the names in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + DoubleEndedIterator {
         self.names.iter().map(|name| &**name)
     }
@@ -69,12 +69,12 @@ impl SymbolTable {
     pub fn truncate(&mut self, len: usize) {
         if len < self.names.len() {
             self.names.truncate(len);
-            // Rare: only records that were rejected late have anything to take back.
+            // Rare: only records that are rejected late have symbols to take back.
             self.fill(self.slots.len());
         }
     }
 
-    /// The number of the symbol with these bytes. Any known name is valid UTF-8, so the bytes need no check before.
+    /// Returns the number of the symbol with these bytes. Known names are valid UTF-8, so the bytes need no check.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<u32> {
         let hash = hash(self.seed, name);
@@ -94,7 +94,7 @@ impl SymbolTable {
 
     /// Numbers a name that has no number yet.
     pub fn push(&mut self, name: &str) -> u32 {
-        // A partition's records would have to name 2^32 symbols of at least one byte; the state for them does not fit.
+        // 2^32 symbols of at least one byte would exceed any memory for their state.
         let id = u32::try_from(self.names.len())
             .ok()
             .filter(|id| *id < u32::MAX)
@@ -108,7 +108,7 @@ impl SymbolTable {
         id
     }
 
-    /// All names into this many empty slots.
+    /// Enters all names into `slots` empty slots.
     fn fill(&mut self, slots: usize) {
         self.slots.clear();
         self.slots.resize(slots, 0);
@@ -124,14 +124,14 @@ impl SymbolTable {
         self.slots[place] = hash >> 32 << 32 | u64::from(id + 1);
     }
 
-    /// The first slot to look at.
+    /// Returns the first slot to probe.
     #[inline]
     fn place(&self, hash: u64) -> usize {
         hash as usize & (self.slots.len() - 1)
     }
 }
 
-/// Multiplies and folds 8 bytes at a time, the last 8 overlapping those before them.
+/// Multiplies and folds 8 bytes at a time; the last 8 overlap those before them.
 #[inline]
 fn hash(seed: u64, name: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -142,7 +142,7 @@ fn hash(seed: u64, name: &[u8]) -> u64 {
     let state = fold(seed, name.len() as u64);
     match name.last_chunk::<8>() {
         Some(last) => {
-            // Without the last byte, so that no chunk is the last one, which is folded in any case.
+            // Without the last byte, so that the last chunk, which is always folded, is not among these.
             let (words, _) = name[..name.len() - 1].as_chunks::<8>();
             let state = words.iter().fold(state, |state, word| fold(state, u64::from_le_bytes(*word)));
             fold(state, u64::from_le_bytes(*last))
@@ -151,7 +151,7 @@ fn hash(seed: u64, name: &[u8]) -> u64 {
     }
 }
 
-/// Compares 8 bytes at a time, the last 8 overlapping those before them: names are too short for a call of `memcmp`.
+/// Compares 8 bytes at a time; the last 8 overlap those before them. Names are too short for a call of `memcmp`.
 #[inline]
 fn equal(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
@@ -175,7 +175,7 @@ impl PartialEq for SymbolTable {
 impl Eq for SymbolTable {}
 
 impl<S: AsRef<str>> FromIterator<S> for SymbolTable {
-    /// Numbers the names in the order given.
+    /// Numbers the names in the given order.
     fn from_iter<I: IntoIterator<Item = S>>(names: I) -> Self {
         let mut table = Self::default();
         for name in names {
@@ -204,7 +204,7 @@ mod tests {
         assert!(table.is_empty() && table == SymbolTable::default());
     }
 
-    /// Against a plain list, over many growths and cuts, with names of every length and many in common.
+    /// Compares the table with a plain list, over many growths and cuts, with names of every length and many in common.
     #[test]
     fn agrees_with_a_list() {
         let (mut table, mut list) = (SymbolTable::default(), Vec::<String>::new());
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(table.intern(""), table.len() as u32 - 1);
     }
 
-    /// Names that differ in one byte are told apart wherever the byte is, and so are names of different lengths.
+    /// Names that differ in any one byte, or in length, are distinct.
     #[test]
     fn every_byte_counts() {
         for length in 0..70 {

@@ -1,4 +1,4 @@
-//! Ticks: one at a time ([`Tick`]) for producers, as columns ([`TickColumns`]) for the pipeline.
+//! Ticks: one at a time ([`Tick`]) for producers, and as columns ([`TickColumns`]) for the pipeline.
 
 use crate::check::InvalidTick;
 use crate::wire::Wire;
@@ -28,19 +28,19 @@ pub enum Side {
     Sell = 2,
 }
 
-/// How many digits prices and sizes have behind the decimal point.
+/// Numbers of digits behind the decimal point, of prices and sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scales {
-    /// Of prices.
+    /// Number of digits of prices.
     pub price: u8,
-    /// Of sizes.
+    /// Number of digits of sizes.
     pub size: u8,
 }
 
 impl Scales {
-    /// Nine digits: what almost all prices and sizes are written with.
+    /// Nine digits, as in almost all prices and sizes.
     pub const E9: Self = Self { price: 9, size: 9 };
-    /// The greatest scale.
+    /// Greatest number of digits.
     pub const MAX: u8 = 18;
 }
 
@@ -98,13 +98,14 @@ pub struct Tick {
     /// Size at the best offer scaled by 1e-9; 0 for trades.
     #[wire(default = "0")]
     pub ask_size_e9: i64,
-    /// What prices and sizes are scaled by, if it is not 1e-9: a record `Tick` cannot say so, and is not written of such ticks.
+    /// Scales of prices and sizes. A record `Tick` has no field for them, so it is not written for scales other than
+    /// [`Scales::E9`].
     #[wire(skip)]
     pub scales: Scales,
 }
 
-/// Ticks of one partition as columns: row `i` of every column is one tick, in log order. A trade leaves the quote
-/// columns 0 and a quote the trade columns, so that each column can be used alone.
+/// Ticks of one partition as columns: row `i` of every column is one tick, in log order. A trade has 0 in the quote
+/// columns, and a quote in the trade columns, so that each column can be used alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TickColumns {
     /// Symbol id in the partition's [`SymbolTable`].
@@ -113,7 +114,7 @@ pub struct TickColumns {
     pub kind: Vec<TickKind>,
     /// Venue time, ns since the epoch.
     pub event_time_ns: Vec<i64>,
-    /// Recorder time, ns since the epoch; 0 where unknown.
+    /// Recorder time, ns since the epoch; 0 if unknown.
     pub receive_time_ns: Vec<i64>,
     /// Venue trade id.
     pub trade_id: Vec<i64>,
@@ -131,25 +132,25 @@ pub struct TickColumns {
     pub ask_price_e9: Vec<i64>,
     /// Size at the best offer.
     pub ask_size_e9: Vec<i64>,
-    /// The rows whose prices and sizes are not scaled by 1e-9, ascending.
+    /// Rows whose prices and sizes are not scaled by 1e-9, ascending.
     pub scales: Vec<RowScales>,
-    /// Rows of the record at hand that are bad and to be passed over, ascending, each with the first thing wrong with it. They have no
-    /// symbol's number, and their other values mean nothing.
+    /// Bad rows of the current record, ascending, each with its first problem. They must be passed over: they have no
+    /// symbol number, and their other values are meaningless.
     pub rejected: Vec<InvalidTick>,
 }
 
 impl TickColumns {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.event_time_ns.len()
     }
 
-    /// Whether there are no rows.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.event_time_ns.is_empty()
     }
 
-    /// Rows that were not rejected.
+    /// Returns the rows that were not rejected.
     pub fn good_rows(&self) -> impl Iterator<Item = usize> {
         let mut rejected = self.rejected.iter().peekable();
         (0..self.len()).filter(move |row| {
@@ -165,7 +166,7 @@ impl TickColumns {
 
     /// Removes the rows from `len` on.
     pub fn truncate(&mut self, len: usize) {
-        // Taken apart without `..`, so that a new column cannot be forgotten.
+        // Destructured without `..`, so that a new column cannot be forgotten.
         let Self {
             symbol,
             kind,
@@ -202,7 +203,7 @@ impl TickColumns {
         }
     }
 
-    /// Appends a tick. It is not checked: ticks from elsewhere come in through [`crate::TickDecoder`].
+    /// Appends a tick without checking it. Ticks from elsewhere come through [`crate::TickDecoder`].
     pub fn push(&mut self, tick: &Tick, symbols: &mut SymbolTable) {
         if tick.scales != Scales::E9 {
             self.scales.push(RowScales { row: self.len() as u32, scales: tick.scales });
@@ -221,10 +222,10 @@ impl TickColumns {
         self.ask_size_e9.push(tick.ask_size_e9);
     }
 
-    /// One row as a tick.
+    /// Returns one row as a tick.
     ///
     /// # Panics
-    /// If there is no such row, or `symbols` is not the table the columns were filled with.
+    /// If there is no such row, or `symbols` is not the table of these columns.
     pub fn tick(&self, row: usize, symbols: &SymbolTable) -> Tick {
         Tick {
             symbol: symbols.name(self.symbol[row]).to_owned(),
@@ -243,13 +244,13 @@ impl TickColumns {
         }
     }
 
-    /// The scales of a row.
+    /// Returns the scales of a row.
     pub fn scales_of(&self, row: usize) -> Scales {
         let found = self.scales.binary_search_by_key(&row, |of| of.row as usize);
         found.map_or(Scales::E9, |position| self.scales[position].scales)
     }
 
-    /// The rows from `first` on whose scales are not [`Scales::E9`].
+    /// Returns the rows from `first` on whose scales are not [`Scales::E9`].
     pub fn scales_from(&self, first: usize) -> &[RowScales] {
         &self.scales[self.scales.partition_point(|of| (of.row as usize) < first)..]
     }

@@ -1,4 +1,4 @@
-//! Records of many ticks, by columns: how they are written. `TickDecoder` reads them, with whatever columns their writers have.
+//! Writers of records of many ticks, by columns. `TickDecoder` reads them, with any columns of their writers.
 
 use std::borrow::Cow;
 
@@ -107,7 +107,7 @@ pub struct ScaledTickBatch<'a> {
 }
 
 impl<'a> TickBatch<'a> {
-    /// Ticks of which each has the symbol whose index in `symbols` is given.
+    /// Returns a batch of ticks, each with the index of its symbol in `symbols`.
     pub fn new(symbols: Vec<Cow<'a, str>>, symbol: Vec<i32>, ticks: &'a [Tick]) -> Self {
         Self {
             symbols,
@@ -128,7 +128,7 @@ impl<'a> TickBatch<'a> {
 }
 
 impl<'a> ScaledTickBatch<'a> {
-    /// Ticks of which each has the symbol and the scales whose index in `dictionary` is given.
+    /// Returns a batch of ticks, each with the index of its symbol and scales in `dictionary`.
     pub fn new(dictionary: &[(&'a str, Scales)], symbol: Vec<i32>, ticks: &'a [Tick]) -> Self {
         Self {
             symbols: dictionary.iter().map(|(symbol, _)| Cow::Borrowed(*symbol)).collect(),
@@ -150,7 +150,7 @@ impl<'a> ScaledTickBatch<'a> {
     }
 }
 
-/// What a column has of each tick: a type, not a function, so that the compiler writes each column out.
+/// The value of a tick in a column. It is a type and not a function, so that the compiler writes each column out.
 trait Value {
     type Item: for<'a> Wire<'a>;
     fn of(tick: &Tick) -> Self::Item;
@@ -184,14 +184,14 @@ values! {
     AskSize: i64 = ask_size_e9,
 }
 
-/// A column: ticks that are written, or items that were read.
+/// A column: ticks to write, or items that were read.
 enum Column<'a, V: Value> {
     Of(&'a [Tick]),
     Items(Vec<V::Item>),
 }
 
 impl<'a, V: Value<Item: Default + PartialEq>> Column<'a, V> {
-    /// Nothing stands for the default in every row.
+    /// Returns an empty column if all values are the default, which an empty column means.
     fn or_empty(ticks: &'a [Tick]) -> Self {
         let is_default = ticks.iter().all(|tick| V::of(tick) == V::Item::default());
         Self::Of(if is_default { &[] } else { ticks })
@@ -199,7 +199,8 @@ impl<'a, V: Value<Item: Default + PartialEq>> Column<'a, V> {
 }
 
 impl<'a> Column<'a, Price> {
-    /// That all prices are 0 is written out: nothing stands for the default in every row, which is no price.
+    /// Returns the prices of a batch with trades even if all are 0. An empty column would mean that trades have no
+    /// price.
     fn of_trades(ticks: &'a [Tick]) -> Self {
         let has_trades = ticks.iter().any(|tick| tick.kind == TickKind::Trade);
         Self::Of(if has_trades { ticks } else { &[] })

@@ -7,13 +7,13 @@
 //!  value   4 x 7 bits pushed together   three shift-and-or steps, no loop
 //! ```
 
-/// The largest number of bytes a varint may have.
+/// Greatest number of bytes of a varint.
 pub const VARINT_BYTES_MAX: usize = 10;
 
-/// Why there is no varint.
+/// The reason why there is no varint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VarintError {
-    /// The bytes end before it does.
+    /// The bytes end inside it.
     Truncated,
     /// It does not fit into 64 bits.
     TooLong,
@@ -21,7 +21,7 @@ pub enum VarintError {
 
 const TOP_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// Pushes the low 7 bits of each byte of `word` together; the top bits are ignored.
+/// Joins the low 7 bits of each byte of `word`; the top bits are ignored.
 #[inline(always)]
 fn join_groups(word: u64) -> u64 {
     let pairs = (word & 0x007f_007f_007f_007f) | ((word & 0x7f00_7f00_7f00_7f00) >> 1);
@@ -34,10 +34,10 @@ fn unzigzag(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
-/// Reads one varint at `at`; returns it with the place behind it.
+/// Reads one varint at `at`; returns it with the position behind it.
 ///
-/// The value is found by arithmetic, not by branches on its bytes: the lengths of prices and of the zeros between them
-/// cannot be predicted, and a wrong guess costs more than all of this.
+/// Arithmetic finds the value, without branches on its bytes. The lengths of prices and of the zeros between them are
+/// unpredictable, and a wrong guess costs more than the arithmetic.
 #[inline(always)]
 pub fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<VARINT_BYTES_MAX>()) else {
@@ -51,8 +51,8 @@ pub fn read_long(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     long_value(word, head[8], head[9]).map(|(value, size)| (value, at + size))
 }
 
-/// The same for records of a few small values, where the end is never far: near it, the word is the last 8 bytes with
-/// those before `at` shifted out and zeros shifted in, and no branch depends on how near it is.
+/// Reads one varint of a record with a few small values, whose end is never far. Near the end it loads the last 8 bytes
+/// and shifts out those before `at`, so that no branch depends on the distance.
 #[inline(always)]
 pub fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let Some(last) = bytes.len().checked_sub(8) else {
@@ -81,15 +81,15 @@ pub fn read_long_in_small(bytes: &[u8], at: usize) -> Result<(i64, usize), Varin
     .map(|(value, size)| (value, at + size))
 }
 
-/// Values that are read together.
+/// Number of values read together.
 const GROUP: usize = 8;
-/// After columns of mixed sizes, so many groups at most are read one by one before the next attempt.
+/// Greatest number of groups read one by one before the next attempt, after columns of mixed sizes.
 const DOUBT_MAX: usize = 8;
 
-/// Reads as many varints from `at` on as `values` takes; returns the place behind them, or that of the first bad one.
+/// Fills `values` with varints from `at` on; returns the position behind them, or that of the first bad one.
 ///
-/// One by one, each waits for the size of the one before it. Times, trade ids and zeros mostly have one size throughout
-/// their column: eight of one size are read without waiting, and again one by one where that was not their size.
+/// Read one by one, each value waits for the size of the one before it. Times, trade ids and zeros mostly have one size
+/// throughout their column. So eight values of one size are read without waiting, and again one by one if they differ.
 pub fn read_longs(
     bytes: &[u8],
     mut at: usize,
@@ -109,7 +109,7 @@ pub fn read_longs(
     Ok(at)
 }
 
-/// Reads groups as long as all their values have the size of the first one; returns it and how many values were read.
+/// Reads groups while all their values have the size of the first one; returns the size and the number of values read.
 #[inline]
 fn read_of_one_size(bytes: &[u8], values: &mut [i64]) -> (usize, usize) {
     if bytes.first() == Some(&0) {
@@ -131,8 +131,8 @@ fn read_of_one_size(bytes: &[u8], values: &mut [i64]) -> (usize, usize) {
     (size, read(bytes, values))
 }
 
-/// Reads blocks of zeros, or groups of one byte a value where the first block is none: a trade has nothing in the columns
-/// of quotes, and a quote nothing in those of trades.
+/// Reads blocks of zeros, or groups of one-byte values if the first block is not all zero. Trades have zeros in the
+/// columns of quotes, and quotes in those of trades.
 fn read_zeros(bytes: &[u8], values: &mut [i64]) -> usize {
     const BLOCK: usize = 32;
     let blocks = bytes[..bytes.len().min(values.len())].as_chunks::<BLOCK>().0;
@@ -165,8 +165,8 @@ fn read_groups<const SIZE: usize>(bytes: &[u8], values: &mut [i64]) -> usize {
     read
 }
 
-/// Reads numbers of one or two bytes that are not negative, four to a word of 8 bytes, until not all four are such, or
-/// fewer bytes or values are left; returns how many were read and the place behind them.
+/// Reads non-negative numbers of one or two bytes, four to a word of 8 bytes. It stops at four that are not all such,
+/// or if bytes or values run out. Returns the number of values read, and the position behind them.
 #[inline]
 pub fn read_small(bytes: &[u8], mut at: usize, values: &mut [u32]) -> (usize, usize) {
     let mut read = 0;
@@ -197,21 +197,21 @@ fn first_word(head: &[u8; VARINT_BYTES_MAX]) -> u64 {
     u64::from_le_bytes(*head.first_chunk().expect("10 bytes begin with 8"))
 }
 
-/// The place behind the first stop of a word at `at`. Written so that one shift and one addition wait for the stop:
-/// the next value waits for this.
+/// Returns the position behind the first stop of a word at `at`. Only one shift and one addition wait for the stop,
+/// because the next value waits for this.
 #[inline(always)]
 fn end(at: usize, stops: u64) -> usize {
     (at + 1) + (stops.trailing_zeros() as usize >> 3)
 }
 
-/// The value of at most 8 bytes that begins a word.
+/// Returns the value of at most 8 bytes at the begin of a word.
 #[inline(always)]
 fn short_value(word: u64, stops: u64) -> i64 {
     let upto_stop = stops ^ (stops - 1);
     unzigzag(join_groups(word & upto_stop))
 }
 
-/// The value and size of 9 or 10 bytes: a word without a stop and what follows.
+/// Returns the value and size of 9 or 10 bytes: a word without a stop, and the bytes behind it.
 #[inline(always)]
 fn long_value(word: u64, ninth: u8, tenth: u8) -> Result<(i64, usize), VarintError> {
     let low = join_groups(word);
@@ -229,7 +229,7 @@ fn read_long_near_end(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintErr
     read_long_in_small(bytes, at)
 }
 
-/// Fewer bytes than a word: one by one.
+/// Reads one varint, byte by byte, if fewer bytes than a word are left.
 #[cold]
 fn read_long_in_tiny(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
     let mut raw = 0_u64;
@@ -242,7 +242,7 @@ fn read_long_in_tiny(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintErro
     Err(VarintError::Truncated)
 }
 
-/// Moves each 7 bits of a number of at most 56 bits to the low bits of a byte of their own.
+/// Spreads a number of at most 56 bits, 7 bits to the low bits of each byte.
 #[inline(always)]
 fn part_groups(raw: u64) -> u64 {
     let quads = (raw & 0x0fff_ffff) | ((raw & 0x00ff_ffff_f000_0000) << 4);
@@ -259,7 +259,7 @@ pub fn put_long(value: i64, out: &mut Vec<u8>) {
         let bits = 64 - (raw | 1).leading_zeros() as usize;
         let size = bits.div_ceil(7);
         let tops_of_all_but_last = TOP_BITS & ((1 << (8 * (size - 1))) - 1);
-        // Eight bytes are one store; a copy of just the bytes in use would be a call.
+        // Eight bytes are one store; a copy of the used bytes alone would be a call.
         out.extend_from_slice(&(part_groups(raw) | tops_of_all_but_last).to_le_bytes());
         out.truncate(start + size);
         return;
@@ -278,14 +278,14 @@ pub fn put_long(value: i64, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Both readers, which must agree.
+    /// Reads with both readers, which must agree.
     fn read(bytes: &[u8], at: usize) -> Result<(i64, usize), VarintError> {
         let result = read_long(bytes, at);
         assert_eq!(read_long_in_small(bytes, at), result, "{bytes:02x?} at {at}");
         result
     }
 
-    /// Seven bits a byte, the lowest first, the top bit set on all bytes but the last.
+    /// Encodes with seven bits a byte, the lowest first, and the top bit set on all bytes but the last.
     fn by_the_book(value: i64) -> Vec<u8> {
         let mut raw = ((value << 1) ^ (value >> 63)) as u64;
         let mut bytes = Vec::new();
@@ -297,7 +297,7 @@ mod tests {
         bytes
     }
 
-    /// Values on both sides of every length limit, with any number of bytes before and behind them.
+    /// Values on both sides of every length limit read back, with any number of bytes before and behind them.
     #[test]
     fn every_length_reads_back() {
         let mut values = vec![i64::MIN, i64::MAX, 0, -1];
@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    /// Columns of one size with others strewn in, of mixed sizes, cut anywhere.
+    /// Columns of one size with exceptions, and of mixed sizes, cut anywhere, read like single values.
     #[test]
     fn columns_read_like_one_value_after_the_other() {
         let mut random = 1_u64;
@@ -359,7 +359,7 @@ mod tests {
             let mut bytes = vec![0x85; draw(9) as usize];
             let start = bytes.len();
             let count = draw(200) as usize;
-            // Many columns have nothing but zeros, or at their beginning.
+            // Many columns are all zeros, or begin with zeros.
             let zeros = if draw(3) == 0 { draw(300) as usize } else { 0 };
             bytes.extend(std::iter::repeat_n(0, zeros.min(count)));
             for _ in zeros..count {
@@ -409,7 +409,7 @@ mod tests {
                 );
             }
         }
-        // Eight bytes are read at once: the last ones are left to others.
+        // Eight bytes are read at once, so the last ones are left to other readers.
         let bytes = encoded(&small);
         for length in 3..bytes.len() {
             let (count, end) = read_small(&bytes[..length], 3, &mut [0; 12]);

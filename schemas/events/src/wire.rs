@@ -1,8 +1,8 @@
-//! How our event types lie in their Avro datum: a struct's fields in schema order, a union as branch index and branch,
-//! an enum as index. `#[derive(Wire)]` makes it, and the schema, of a type's declaration.
+//! The bytes of our event types in an Avro datum. A struct is its fields in schema order, a union its branch index and
+//! branch, an enum its index. `#[derive(Wire)]` makes the bytes and the schema from a type's declaration.
 //!
-//! Written out by the compiler rather than walked by schema at run time: a journal entry goes with every step of the scheduler. The
-//! tests decode the bytes with apache-avro by the `.avsc`, which is written of the declarations, and compare.
+//! The code is compiled instead of walking a schema at run time, because every step of the scheduler writes a journal
+//! entry. Tests decode the bytes with apache-avro by the generated `.avsc`, and compare.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,26 +14,26 @@ use crate::error::DecodeError;
 use crate::shape::{Shape, Shaped};
 use crate::varint::put_long;
 
-/// Stands for the current version of any schema.
+/// The current version of any schema.
 pub const NEWEST: u32 = u32::MAX;
-/// The branch of a nullable field that is null, as it is written.
+/// The branch of a nullable field that is null, as written.
 pub const NULL: u8 = 0;
-/// The branch of a nullable field that has a value, as it is written.
+/// The branch of a nullable field that has a value, as written.
 const VALUE: u8 = 2;
 
-/// A value with an Avro encoding. What is read may borrow from the datum.
+/// A value with an Avro encoding. A value that is read may borrow from the datum.
 pub trait Wire<'datum>: Shaped + Sized {
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
     /// Reads it.
     fn get(cursor: &mut Cursor<'datum>) -> Result<Self, DecodeError>;
 
-    /// Appends what a version of the schema has of it, of the record that it is a part of: all, where no field of it came later.
+    /// Appends the fields that exist in a version of the outer record's schema. By default it appends all.
     fn put_version(&self, _version: u32, out: &mut Vec<u8>) {
         self.put(out);
     }
 
-    /// Reads what a version of the schema has of it; fields that came later have the defaults of their types.
+    /// Reads the fields that exist in a version of the outer record's schema; later fields have their types' defaults.
     fn get_version(cursor: &mut Cursor<'datum>, _version: u32) -> Result<Self, DecodeError> {
         Self::get(cursor)
     }
@@ -44,7 +44,7 @@ pub trait Wire<'datum>: Shaped + Sized {
         self.put(out);
     }
 
-    /// Appends many.
+    /// Appends a list of values.
     fn put_many(items: &[Self], version: u32, out: &mut Vec<u8>) {
         if !items.is_empty() {
             put_long(items.len() as i64, out);
@@ -55,7 +55,7 @@ pub trait Wire<'datum>: Shaped + Sized {
         out.push(0);
     }
 
-    /// Reads many.
+    /// Reads a list of values.
     fn get_many(cursor: &mut Cursor<'datum>, version: u32) -> Result<Vec<Self>, DecodeError> {
         let mut items = Vec::new();
         loop {
@@ -63,8 +63,8 @@ pub trait Wire<'datum>: Shaped + Sized {
             if count == 0 {
                 return Ok(items);
             }
-            // A damaged count is at most the bytes left; reserve little ahead of what is really there. Arrays have one block as a rule, and then
-            // no room that is not needed; where there are many, the room doubles.
+            // A damaged count can be as large as the bytes left, so little is reserved ahead. Arrays mostly have one
+            // block, for which the room is exact; with several blocks the room doubles.
             match items.is_empty() {
                 true => items.reserve_exact(count.min(256)),
                 false => items.reserve(count.min(256)),
@@ -76,15 +76,15 @@ pub trait Wire<'datum>: Shaped + Sized {
     }
 }
 
-/// A record whose fields stand in another record, each null where this one is missing.
+/// A record whose fields are flattened in another record, and null there if it is missing.
 pub trait Flat<'datum>: Shaped + Sized {
-    /// Appends the fields that a version of the other record's schema has.
+    /// Appends the fields that exist in a version of the outer record's schema.
     fn put_flat(record: Option<&Self>, version: u32, out: &mut Vec<u8>);
-    /// Reads the fields that a version of the other record's schema has.
+    /// Reads the fields that exist in a version of the outer record's schema.
     fn get_flat(cursor: &mut Cursor<'datum>, version: u32) -> Result<Option<Self>, DecodeError>;
 }
 
-/// An enum of another crate: says what it is, and names every symbol in schema order.
+/// Implements the traits for an enum of another crate, with its documentation and its symbols in schema order.
 macro_rules! wire_enum {
     ($doc:literal, $type:ident { $($index:literal => $symbol:ident),* $(,)? }) => {
         impl $crate::shape::Shaped for $type {
@@ -249,7 +249,7 @@ impl<'datum, T: Wire<'datum>> Wire<'datum> for Option<T> {
     }
 }
 
-/// A record that is large beside what stands next to it: it would make all of that as large.
+/// A large record is boxed, so that the types around it stay small.
 impl<T: Shaped> Shaped for Box<T> {
     const SHAPE: Shape = T::SHAPE;
 }
@@ -328,7 +328,7 @@ impl<'datum, T: Wire<'datum>> Wire<'datum> for Vec<T> {
     }
 }
 
-/// Only many of them occur: `bytes`.
+/// Bytes occur only as lists: `bytes`.
 impl Shaped for u8 {
     const SHAPE: Shape = Shape::Bytes;
     const MANY: Shape = Shape::Bytes;
@@ -362,7 +362,7 @@ pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Fields of one type, one after the other.
+/// Appends fields of one type, one after the other.
 #[inline]
 pub fn put_each<'datum, T: Wire<'datum>>(fields: &[T], out: &mut Vec<u8>) {
     for field in fields {
@@ -370,7 +370,7 @@ pub fn put_each<'datum, T: Wire<'datum>>(fields: &[T], out: &mut Vec<u8>) {
     }
 }
 
-/// Likewise, read.
+/// Reads fields of one type, one after the other.
 #[inline]
 pub fn get_each<'datum, T: Wire<'datum>>(
     cursor: &mut Cursor<'datum>,

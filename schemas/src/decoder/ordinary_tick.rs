@@ -1,6 +1,6 @@
 //! Ordinary ticks of the published schema, read in a straight line.
 //!
-//! It rejects nothing. An unusual record, bad or only written in a rare way, is left to [`super::tick_plan::TickPlan`],
+//! It rejects nothing. An unusual record, bad or only rarely written so, is left to [`super::tick_plan::TickPlan`],
 //! which starts over and finds the error if there is one.
 
 use super::tick_plan::RawTick;

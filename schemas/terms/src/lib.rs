@@ -1,8 +1,9 @@
-//! Terms of contracts and kinds of signals, which records (`schemas`) and arithmetic (`kernels`) have in common: each is declared once, and both
-//! crates show it as their own. Names in JSON are those of the schemas; how a term lies in a record, and what comes of it, is said above.
+//! Terms of contracts and kinds of signals, shared by records (`schemas`) and arithmetic (`kernels`). Each is declared
+//! once, and both crates re-export it. Names in JSON are those of the schemas. Crates above define a term's bytes in a
+//! record, and its effect.
 //!
-//! Contracts, instruments, trading rules and results are not here, and exist in both crates: those of requests hold whatever was
-//! written, as records of a schema, and those of kernels are checked and lie as devices read them.
+//! Contracts, instruments, trading rules and results exist in both crates instead. Those of requests hold any values,
+//! as records of a schema. Those of kernels are checked, and have the layout that devices read.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,16 +11,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum OptionKind {
-    /// To buy.
+    /// The right to buy.
     #[serde(alias = "call")]
     Call,
-    /// To sell.
+    /// The right to sell.
     #[serde(alias = "put")]
     Put,
 }
 
 impl OptionKind {
-    /// 1 for a call, −1 for a put.
+    /// Returns 1 for a call, −1 for a put.
     pub fn sign(self) -> f64 {
         match self {
             Self::Call => 1.0,
@@ -28,26 +29,25 @@ impl OptionKind {
     }
 }
 
-/// Which touch does what: the price rises (UP) or falls (DOWN) to the barrier, and the option ends (OUT) or
-/// begins (IN) by that.
+/// The effect of the barrier. The price rises (UP) or falls (DOWN) to it, which ends (OUT) or begins (IN) the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BarrierKind {
     /// Paid if the price never rises to the barrier.
     #[serde(alias = "up-out")]
     UpOut,
-    /// Paid if it does.
+    /// Paid if the price rises to the barrier.
     #[serde(alias = "up-in")]
     UpIn,
     /// Paid if the price never falls to the barrier.
     #[serde(alias = "down-out")]
     DownOut,
-    /// Paid if it does.
+    /// Paid if the price falls to the barrier.
     #[serde(alias = "down-in")]
     DownIn,
 }
 
-/// What a digital option pays: CASH, or units of the ASSET.
+/// Payout of a digital option: CASH, or units of the ASSET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum DigitalPayout {
@@ -59,7 +59,7 @@ pub enum DigitalPayout {
     Asset,
 }
 
-/// What paths are computed in: F64, or MIXED (paths in f32, sums in f64), which is faster.
+/// Precision of paths: F64, or MIXED (paths in f32, sums in f64), which is faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Precision {
@@ -72,10 +72,11 @@ pub enum Precision {
     Mixed,
 }
 
-/// Declares kinds of signals: number, name in records, comment in the schema, words on a screen, and whether value and threshold are prices.
+/// Declares kinds of signals: number, name in records, comment in the schema, words on a screen, and a flag for values
+/// and thresholds that are prices.
 macro_rules! signal_kinds {
     ($($variant:ident = $number:literal, $name:literal, $comment:literal, $words:literal, $is_price:literal;)+) => {
-        /// What is said of a symbol. One bar's signals are emitted in the order of these kinds.
+        /// The kind of a signal. Signals of one bar are emitted in the order of these kinds.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum SignalKind {
@@ -83,26 +84,26 @@ macro_rules! signal_kinds {
         }
 
         impl SignalKind {
-            /// All kinds, each at the place of its number.
+            /// All kinds, each at the index of its number.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
             /// The variants' names, each with its comment in the schema.
             pub const DECLARED: &[(&str, &str)] = &[$((stringify!($variant), $comment)),+];
 
-            /// Its name in records and in what is exported.
+            /// Returns its name in records and exports.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
             }
 
-            /// Its words on a screen.
+            /// Returns its words on a screen.
             pub fn words(self) -> &'static str {
                 match self {
                     $(Self::$variant => $words,)+
                 }
             }
 
-            /// Whether its value and threshold are prices, which have the scale of their symbol.
+            /// True if its value and threshold are prices, which have the scale of their symbol.
             pub fn is_price(self) -> bool {
                 match self {
                     $(Self::$variant => $is_price,)+
@@ -112,7 +113,7 @@ macro_rules! signal_kinds {
     };
 }
 
-// New kinds come last: records and states have the numbers.
+// New kinds come last, because records and states hold the numbers.
 signal_kinds! {
     Bar = 0, "BAR", "A bar closed; carries the bar and its indicators.", "bar closed", true;
     EmaCrossUp = 1, "EMA_CROSS_UP", "The fast EMA rose above the slow one (the bullish breakout of the DEBS 2022 Grand Challenge).", "EMA cross up", true;

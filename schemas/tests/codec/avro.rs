@@ -17,13 +17,13 @@ impl Published {
         Self { schema: Schema::parse_str(known.text).expect(known.file), fingerprint: known.fingerprint }
     }
 
-    /// The version that a record was written with.
+    /// Returns the version with which a record was written.
     pub fn of(payload: &[u8]) -> Self {
         let fingerprint = fingerprint_of(payload).expect("a header");
         Self::new(known::by_fingerprint(fingerprint).expect("a published schema"))
     }
 
-    /// The one record in `payload`, header and all.
+    /// Reads the one record in `payload`, which has a header.
     pub fn read(&self, payload: &[u8]) -> Record {
         let (header, mut datum) = payload.split_at(HEADER_SIZE);
         assert_eq!(header[..2], [0xc3, 0x01]);
@@ -59,7 +59,7 @@ impl Record {
         text_of(self.get(field))
     }
 
-    /// A nullable field.
+    /// Returns a nullable field.
     pub fn optional(&self, field: &str) -> Option<&Value> {
         match self.get(field) {
             Value::Union(0, _) => None,
@@ -82,7 +82,7 @@ impl Record {
         }
     }
 
-    /// Index of the branch that a union field holds.
+    /// Returns the index of a union field's branch.
     pub fn branch(&self, field: &str) -> u32 {
         match self.get(field) {
             Value::Union(branch, _) => *branch,

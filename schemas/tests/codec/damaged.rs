@@ -1,4 +1,4 @@
-//! Good records of every kind, damaged: they are error values or good again, and nothing panics.
+//! Good records of every kind, damaged: they give error values or other good records, and never panic.
 
 use proptest::prelude::*;
 use warptape_schemas::*;
@@ -6,7 +6,7 @@ use warptape_schemas::*;
 use crate::rejected::{decode, long};
 use crate::{risk, samples};
 
-/// What to do to a good record.
+/// A change of a good record.
 #[derive(Clone, Debug)]
 enum Damage {
     Set(prop::sample::Index, u8),
@@ -82,7 +82,7 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// Nothing panics, and what is accepted is good: it can be written again.
+    /// Nothing panics, and accepted records are good: they can be written again.
     #[test]
     fn damaged_records_are_error_values(
         mut payload in record(),

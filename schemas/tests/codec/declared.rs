@@ -1,4 +1,4 @@
-//! The schemas of records, which their types declare: the files are written of the declarations.
+//! The schemas that the types of records declare; the files are generated from them.
 //!
 //! `WARPTAPE_UPDATE_SCHEMAS=1 cargo test -p warptape-schemas --test codec` writes them.
 
@@ -15,7 +15,7 @@ use warptape_schemas::tick::Tick;
 use warptape_schemas::tick_batch::{ScaledTickBatch, TickBatch};
 use warptape_schemas::{DeadLetter, Feed, LateTick, Lifecycle, SetEventTime, Snapshot};
 
-/// What the type of each record declares.
+/// The declaration of each record's type.
 const DECLARED: [Shape; known::CURRENT.len()] = [
     Tick::SHAPE,
     TickBatch::SHAPE,
@@ -59,7 +59,7 @@ fn schemas_are_what_types_declare() {
     }
 }
 
-/// Writes types of Avro, each with a name where it first occurs.
+/// Writes Avro types. A named type is written in full at its first occurrence.
 #[derive(Default)]
 struct Writer {
     written: BTreeSet<&'static str>,
@@ -137,7 +137,7 @@ impl Writer {
     }
 }
 
-/// The fields of a record, with those of flattened records in their places.
+/// Returns the fields of a record, with those of flattened records in their places.
 fn flat(members: &'static [Member]) -> Vec<FieldShape> {
     let fields = |member: &Member| match *member {
         Member::Field(field) => vec![field],
@@ -149,7 +149,7 @@ fn flat(members: &'static [Member]) -> Vec<FieldShape> {
     members.iter().flat_map(fields).collect()
 }
 
-/// A field of a record that may be missing, which says itself what it is then, or is null.
+/// Returns a field of an optional record: nullable, unless it has a default of its own.
 fn nullable(field: FieldShape) -> FieldShape {
     let shape = match (field.default, field.shape) {
         (Some(_), _) => return field,
@@ -159,7 +159,7 @@ fn nullable(field: FieldShape) -> FieldShape {
     FieldShape { shape, default: Some("null"), ..field }
 }
 
-/// The comment of a type, with those of an enum's variants.
+/// Returns the documentation of a type, with that of an enum's variants.
 fn documented(named: &Named) -> String {
     let mut doc = named.doc.to_owned();
     if let Content::Enum { variants, .. } = named.content {
@@ -170,7 +170,7 @@ fn documented(named: &Named) -> String {
     doc
 }
 
-/// `NOT_FRAMED` of `NotFramed`.
+/// Returns `NOT_FRAMED` for `NotFramed`.
 fn symbol(variant: &str) -> String {
     let mut symbol = String::new();
     for letter in variant.chars() {

@@ -1,4 +1,5 @@
-//! The fingerprints of published schemas, and what their texts have to say. For a new version the test tells the fingerprint for `known.rs`.
+//! The fingerprints of published schemas, and the documentation that their texts must have. For a new version the test
+//! reports the fingerprint for `known.rs`.
 
 use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm};
 
@@ -32,7 +33,7 @@ fn versions_are_told_apart() {
     assert_eq!(by_fingerprint(0), None);
 }
 
-/// Names, documentation on every record and field, and units in the names.
+/// Every record and field has a name and documentation.
 #[test]
 fn schemas_are_documented() {
     for schema in CURRENT {

@@ -1,7 +1,7 @@
-//! What was written once can be read for ever: `golden/NAME_VERSION.txt` holds records of every published version, one
-//! a line, as hex digits and as JSON.
+//! Old records stay readable. `golden/NAME_VERSION.txt` holds records of every published version, one a line, as hex
+//! digits and as JSON.
 //!
-//! For a new version, `WRITE_GOLDEN=1 cargo test -p warptape-schemas` writes its file. A file that exists is never
+//! For a new version, `WRITE_GOLDEN=1 cargo test -p warptape-schemas` writes its file. An existing file is never
 //! written again.
 
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use warptape_schemas::*;
 
 use crate::{risk, samples};
 
-/// Records of the current version, as the current code writes them.
+/// Records of the current version, written by the current code.
 fn records(schema: KnownSchema) -> Vec<Vec<u8>> {
     let mut records = samples_of(schema);
     records.retain(|payload| fingerprint_of(payload) == Some(schema.fingerprint));
@@ -65,7 +65,7 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "DeadLetter" => {
             let letters = DeadLetterReason::ALL.map(|reason| samples::dead_letter(reason, Some(b"key")));
             let others = [samples::dead_letter(DeadLetterReason::Other, None), samples::cut_dead_letter()];
-            // Those of single records are written with version 2.
+            // Letters of single records are written with version 2.
             let of_batch = |letter| DeadLetter { last_offset: Some(90), ..letter };
             let of_rows = [&[3][..], &[0, 7, 65_535]].map(samples::dead_letter_of_rows);
             let batches = others.into_iter().chain(letters).map(of_batch);
@@ -82,7 +82,7 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
     }
 }
 
-/// The record read and written again by the current code.
+/// Returns the record as the current code reads and writes it.
 fn rewritten(schema: KnownSchema, payload: &[u8]) -> Vec<u8> {
     fn again<T>(value: Result<T, DecodeError>, encode: impl Fn(&T, &mut Vec<u8>)) -> Vec<u8> {
         let mut payload = Vec::new();
@@ -169,7 +169,7 @@ fn every_version_reads_for_ever() {
             let again = rewritten(schema, &payload);
             let (_, now) = describe(&again).expect("a record of ours");
             assert_contains(&now, &json);
-            // An encoder that changes its mind breaks journals and checks.
+            // An encoder that changes its choice of version breaks journals and checks.
             let is_written_so = fingerprint_of(&again) == Some(schema.fingerprint);
             assert!(
                 !is_written_so || again == payload,
@@ -185,8 +185,8 @@ fn every_version_reads_for_ever() {
     }
 }
 
-/// Fields may have been added since, nothing else. Journal hashes and snapshot checksums are over the bytes, which may
-/// then be others.
+/// Fields may have been added since, and nothing else. Journal hashes and snapshot checksums cover the bytes, so they
+/// may differ.
 fn assert_contains(now: &Value, golden: &Value) {
     match (now, golden) {
         (Value::Object(now), Value::Object(golden)) => {

@@ -1,4 +1,4 @@
-//! Journal entries hold together by their hashes, and whatever is changed breaks the chain.
+//! Hashes chain journal entries, and any change breaks the chain.
 
 use warptape_schemas::hex::Digits;
 use warptape_schemas::journal::{Decision, Input, JournalEntry, LaneReady, WakeAt, Woke};
@@ -82,7 +82,7 @@ fn every_change_removal_and_addition_breaks_the_chain() {
         assert!(check(&doubled).is_err(), "entry {index} twice");
         let mut removed = payloads.clone();
         removed.remove(index);
-        // Cutting off the end leaves a chain; the consumer of the journal knows its end.
+        // A cut at the end leaves a chain; the journal's consumer knows its end.
         assert_eq!(check(&removed).is_err(), index + 1 < payloads.len(), "entry {index} removed");
     }
 }

@@ -1,4 +1,4 @@
-//! The crate from outside: what goes in comes out, other Avro libraries read the same, damage is an error value.
+//! The crate from outside: records read back, other Avro libraries read the same, and damage gives error values.
 
 mod avro;
 mod damaged;

@@ -1,13 +1,13 @@
-//! Every word by which a decision says why has a row in docs/scheduling.md.
+//! Every word for a decision's reason has a row in docs/scheduling.md.
 
 use serde_json::Value;
 use warptape_schemas::known::JOURNAL_ENTRY;
 
-/// Names of enums that say why end like this.
+/// Endings of the names of enums with reasons.
 const WHY: [&str; 2] = ["Reason", "Cause"];
 const PAGE: &str = "../docs/scheduling.md";
 
-/// The enums of a schema that say why, with their symbols.
+/// Collects a schema's enums of reasons, with their symbols.
 fn reasons(schema: &Value, found: &mut Vec<(String, Vec<String>)>) {
     if let (Some("enum"), Some(name)) = (schema["type"].as_str(), schema["name"].as_str())
         && WHY.iter().any(|end| name.ends_with(end))
@@ -23,7 +23,7 @@ fn reasons(schema: &Value, found: &mut Vec<(String, Vec<String>)>) {
     }
 }
 
-/// Words of a schema that a page has no row for.
+/// Returns a schema's words that a page has no row for.
 fn missing(schema: &Value, page: &str) -> Vec<String> {
     let mut found = Vec::new();
     reasons(schema, &mut found);

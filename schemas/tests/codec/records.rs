@@ -127,7 +127,7 @@ fn a_bar_of_which_a_part_is_null_is_refused() {
     assert_eq!(with(|_| ()), None);
     assert_eq!(with(|bar| bar.low_e9 = None), without_price);
     assert_eq!(with(|bar| bar.ask_price_e9 = None), without_price);
-    // Nothing else has the prices.
+    // No other field has the prices.
     let no_prices = |bar: &mut Bar| {
         for price in [&mut bar.open_e9, &mut bar.high_e9, &mut bar.low_e9, &mut bar.close_e9] {
             *price = None;
@@ -135,7 +135,7 @@ fn a_bar_of_which_a_part_is_null_is_refused() {
         (bar.bid_price_e9, bar.ask_price_e9) = (None, None);
     };
     assert_eq!(with(no_prices), without_price);
-    // `exact` has all prices, and the bar one of them as well, or all but one.
+    // `exact` has all prices, and the bar has one of them as well, or all but one.
     let [mut other_prices, mut large_volume] =
         <[_; 2]>::try_from(samples::exact_signals()).expect("two signals");
     assert_eq!([read(&other_prices), read(&large_volume)], [None; 2]);
@@ -143,7 +143,7 @@ fn a_bar_of_which_a_part_is_null_is_refused() {
     large_volume.bar.as_mut().expect("a bar").high_e9 = None;
     assert_eq!([read(&other_prices), read(&large_volume)], [without_price; 2]);
 
-    // Of a signal without a bar the fields of one are null at its end: of that of an indicator, a value.
+    // A signal without a bar has nulls at its end; a value replaces an indicator's null.
     let mut payload = encoded(&Signal { bar: None, ..whole.clone() }, encode_signal);
     *payload.last_mut().expect("bytes") = 2;
     payload.extend_from_slice(&1.5_f64.to_le_bytes());
@@ -218,7 +218,7 @@ fn journal_entries() {
     }
 }
 
-/// Position of the variant among the branches of the union in the schema.
+/// Returns the index of the variant's branch in the schema's union.
 fn input_branch(input: &Input) -> u32 {
     match input {
         Input::Started(_) => 0,
@@ -276,15 +276,15 @@ fn decision_branch(decision: &Decision) -> u32 {
     }
 }
 
-/// An Avro value against what serde makes of the same Rust value: field names, numbers, enum symbols and all. A variant
-/// is `{"Name": …}` in JSON and a branch in Avro.
+/// Compares an Avro value with the JSON that serde makes of the same Rust value: field names, numbers and enum symbols.
+/// A variant is `{"Name": …}` in JSON and a branch in Avro.
 fn assert_same(avro: &Value, json: &serde_json::Value) {
     match (avro, json) {
         (Value::Union(0, inner), serde_json::Value::Null) => assert_eq!(**inner, Value::Null),
         (Value::Union(_, inner), serde_json::Value::Object(variant)) if variant.len() == 1 => {
             assert_same(inner, variant.values().next().expect("a variant"));
         }
-        // A nullable value stands for itself in JSON.
+        // A nullable value has no wrapper in JSON.
         (Value::Union(1, inner), json) => assert_same(inner, json),
         (Value::Record(fields), serde_json::Value::Object(members)) => {
             assert!(
@@ -327,7 +327,7 @@ fn snapshots() {
     assert_eq!(record.bytes("state"), snapshot.state);
     let hashed = &payload[HEADER_SIZE..payload.len() - 32];
     assert_eq!(record.bytes("checksum"), blake3::hash(hashed).as_bytes());
-    // Every bit of the datum is under the checksum.
+    // The checksum covers every bit of the datum.
     for bit in 0..8 * (payload.len() - HEADER_SIZE) {
         let mut damaged = payload.clone();
         damaged[HEADER_SIZE + bit / 8] ^= 1 << (bit % 8);
@@ -446,7 +446,7 @@ fn controls() {
         let found = ["id", "by"].map(|field| record.text(field));
         assert_eq!(found, [&*control.id, &*control.by]);
         assert_eq!((record.long("at_ns"), record.long("deadline_ns")), (control.at_ns, control.deadline_ns));
-        // The three ways to hold a breaker are one branch.
+        // The three modes of a breaker are one branch.
         let expected = [0, 1, 2, 3, 4, 5, 5, 5, 6, 7][branch];
         assert_eq!(record.branch("command"), expected);
         assert_same(record.get("command"), &serde_json::to_value(&control.command).expect("JSON"));

@@ -1,4 +1,4 @@
-//! Bad tick records: each is refused as a whole, with the reason, the row and the field, and leaves nothing behind.
+//! Bad tick records are refused as a whole, with reason, row and field, and leave nothing behind.
 
 use warptape_schemas::tick::{Side, Tick, TickColumns, TickKind};
 use warptape_schemas::*;
@@ -6,7 +6,7 @@ use warptape_schemas::*;
 use crate::samples;
 use DeadLetterReason as Reason;
 
-/// Decodes into columns and symbols that hold something already; on error they must hold the same afterwards.
+/// Decodes into columns and symbols with existing rows; on an error these must be unchanged.
 pub fn decode(payload: &[u8]) -> Result<Vec<Tick>, DecodeError> {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     columns.push(&samples::trade(), &mut symbols);
@@ -18,7 +18,7 @@ pub fn decode(payload: &[u8]) -> Result<Vec<Tick>, DecodeError> {
     result.map(|rows| (1..=rows).map(|row| columns.tick(row, &symbols)).collect())
 }
 
-/// Avro's long, written the plain way.
+/// Encodes Avro's long in the plain way.
 pub fn long(value: i64) -> Vec<u8> {
     let mut raw = ((value << 1) ^ (value >> 63)) as u64;
     let mut bytes = Vec::new();
@@ -50,7 +50,7 @@ pub fn framed(schema: known::KnownSchema, fields: &[Vec<u8>]) -> Vec<u8> {
     [&[0xc3, 0x01][..], &schema.fingerprint.to_le_bytes(), &fields.concat()].concat()
 }
 
-/// The fields of a trade as written: symbol, kind, three longs, side, six longs.
+/// Returns the fields of a trade as written: symbol, kind, three longs, side, six longs.
 fn trade_fields() -> Vec<Vec<u8>> {
     let numbers = |values: &[i64]| values.iter().map(|value| long(*value)).collect::<Vec<_>>();
     let tick = samples::trade();
@@ -75,14 +75,14 @@ const FIELDS: [&str; 12] = [
     "ask_size_e9",
 ];
 
-/// A trade with one field replaced.
+/// Returns a trade with one field replaced.
 fn trade_with(field: &str, bytes: Vec<u8>) -> Vec<u8> {
     let mut fields = trade_fields();
     fields[FIELDS.iter().position(|known| *known == field).expect("a field")] = bytes;
     framed(known::TICK, &fields)
 }
 
-/// The same for a quote, whose own fields are valid.
+/// Returns a quote with one field replaced; its own fields are valid.
 fn quote_with(field: &str, bytes: Vec<u8>) -> Vec<u8> {
     let mut fields = trade_fields();
     let quote = [(1, 1), (4, 0), (5, 0), (6, 0), (7, 0), (8, 10), (9, 20), (10, 11), (11, 21)];
@@ -91,7 +91,7 @@ fn quote_with(field: &str, bytes: Vec<u8>) -> Vec<u8> {
     framed(known::TICK, &fields)
 }
 
-/// Columns of a batch of three trades in two symbols, by field.
+/// Returns the columns of a batch of three trades in two symbols, by field.
 fn batch_fields() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("symbols", texts(&[b"A:X", b"B:X"])),
@@ -118,7 +118,7 @@ fn batch_with(changes: &[(&str, Vec<u8>)]) -> Vec<u8> {
     framed(known::TICK_BATCH, &fields.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>())
 }
 
-/// The reason, and that the message names what it should.
+/// Checks the reason, and the names in the message.
 fn check(payload: &[u8], reason: Reason, message: &[&str]) {
     let error = decode(payload).expect_err("a bad record");
     assert_eq!(error.reason(), reason, "{error}");
@@ -199,7 +199,7 @@ fn values_of_single_ticks() {
     check(&trade_with("event_time_ns", vec![0xff; 10]), Reason::Malformed, &["64 bits", "byte"]);
 }
 
-/// Columns of a record of three trades that says its scales.
+/// Returns a record of three trades with scales, with some columns replaced.
 fn scaled_with(changes: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut fields = batch_fields();
     fields.insert(1, ("price_scale", longs(&[2, 18])));
@@ -258,7 +258,7 @@ fn symbols() {
         let message = format!("index {index} into a dictionary of 2");
         check(&batch_with(&[("symbol", longs(&[0, index, 1]))]), Reason::BadSymbol, &["row 1", &message]);
     }
-    // Behind some that are read together.
+    // Behind some indexes that are read together.
     for index in [-1, -9_000, i64::MAX] {
         let message = format!("index {index} into a dictionary of 2");
         let indexes = longs(&[0, 1, 0, 1, 0, 1, index, 0, 1, 0, 1]);
@@ -285,7 +285,7 @@ fn values_in_batches_name_their_row() {
     for (field, values, reason) in cases {
         check(&batch_with(&[(field, longs(values))]), reason, &["row 1", field]);
     }
-    // A quote with a trade's price, among trades.
+    // A quote with a trade's fields, among trades.
     check(&batch_with(&[("kind", longs(&[0, 0, 1]))]), Reason::WrongFields, &["row 2", "trade_id"]);
 }
 
@@ -311,7 +311,7 @@ fn lengths() {
     check(&batch_with(&empty), Reason::TooManyRows, &["no rows"]);
 }
 
-/// Arrays in several blocks, blocks with their size, and indexes in more bytes than they need are Avro too.
+/// Arrays in several blocks, blocks with their size, and indexes with redundant bytes are valid Avro.
 #[test]
 fn every_way_to_write_an_array_is_read() {
     let expected = decode(&batch_with(&[])).expect("a good batch");
@@ -323,7 +323,7 @@ fn every_way_to_write_an_array_is_read() {
     assert_eq!(decode(&batch_with(&[("symbols", symbols)])), Ok(expected));
 }
 
-/// Counts that the bytes cannot hold, and more rows than a record may have: refused before any memory is taken.
+/// Counts that exceed the bytes, and more rows than a record may have, are refused before memory is allocated.
 #[test]
 fn huge_arrays() {
     for field in batch_fields().into_iter().map(|(field, _)| field) {

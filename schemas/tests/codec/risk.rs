@@ -1,4 +1,5 @@
-//! Risk requests and results: every branch of every union reads back, from JSON and from bytes, and apache-avro reads the same.
+//! Risk requests and results: every branch of every union reads back, from JSON and from bytes, and apache-avro reads
+//! the same.
 
 use std::path::PathBuf;
 
@@ -15,7 +16,7 @@ use warptape_schemas::*;
 
 use crate::avro::Published;
 
-/// Requests of every kind: those of the examples, and one of each branch of each union.
+/// Requests of every kind: the examples, and one of each branch of each union.
 pub fn requests() -> Vec<RiskRequest> {
     examples().into_iter().chain(branches()).collect()
 }
@@ -163,7 +164,8 @@ pub fn results() -> Vec<RiskResult> {
     results
 }
 
-/// A result of each branch of the outcome's union, with numbers and texts that mean nothing: an answer that comes later is among them.
+/// A result of each branch of the outcome's union, with meaningless numbers and texts. It covers answers that are added
+/// later.
 fn made_up_results() -> impl Iterator<Item = RiskResult> {
     let Shape::Named(Named { content: Content::Record(fields), .. }) = RiskResult::SHAPE else {
         unreachable!("a result is a record")
@@ -185,7 +187,7 @@ fn made_up_results() -> impl Iterator<Item = RiskResult> {
     })
 }
 
-/// Appends a value of a type as it lies in a record. Counts and whole numbers are twice what they are: they have a sign.
+/// Appends the bytes of a made-up value of a type. Counts and whole numbers are doubled by zigzag encoding.
 fn make_up(shape: Shape, out: &mut Vec<u8>) {
     match shape {
         Shape::Boolean => out.push(1),
@@ -221,7 +223,8 @@ fn make_up(shape: Shape, out: &mut Vec<u8>) {
     }
 }
 
-/// Requests are written with the oldest version that holds all of them: what an older one makes of them is refused, or is another request.
+/// Requests are written with the oldest version that holds all of them. An older version is refused, or gives another
+/// request.
 #[test]
 fn requests_are_written_with_the_oldest_version_that_has_them() {
     for request in requests() {
@@ -235,7 +238,7 @@ fn requests_are_written_with_the_oldest_version_that_has_them() {
     }
 }
 
-/// Results likewise.
+/// Results are written with the oldest version that holds all of them.
 #[test]
 fn results_are_written_with_the_oldest_version_that_has_them() {
     for result in results() {
@@ -249,7 +252,7 @@ fn results_are_written_with_the_oldest_version_that_has_them() {
     }
 }
 
-/// The header of records of a schema.
+/// Returns the header of records of a schema.
 fn frame_of(schema: &KnownSchema) -> Vec<u8> {
     [&[0xc3, 0x01][..], &schema.fingerprint.to_le_bytes()].concat()
 }
@@ -284,7 +287,7 @@ fn results_read_back() {
     }
 }
 
-/// What JSON cannot say, bytes can.
+/// Bytes hold numbers that JSON cannot.
 #[test]
 fn numbers_of_all_kinds_read_back() {
     let mut result = results().remove(2);
@@ -323,13 +326,13 @@ fn mistakes_in_json_are_named() {
     assert!(volatility.expect_err("a mistake").to_string().contains("missing field `error`"));
 }
 
-/// A datum as apache-avro's own value model, compared with the same value made by serde: a union is its branch, and JSON's
-/// `type` names it.
+/// Compares a datum in apache-avro's own value model with the same value made by serde. A union is its branch, named by
+/// JSON's `type`.
 fn assert_same(avro: &Value, json: &serde_json::Value) {
     match (avro, json) {
         (Value::Union(_, branch), json) => assert_same(branch, json),
         (Value::Record(fields), serde_json::Value::Object(object)) => {
-            // Fields that a later version has as well are left out of JSON where they say nothing.
+            // Fields of later versions are left out of JSON if they have their defaults.
             let known = fields.iter().filter(|(name, _)| object.contains_key(name));
             let tag = usize::from(object.contains_key("type"));
             assert_eq!(known.clone().count() + tag, object.len(), "{fields:?}");
@@ -364,7 +367,7 @@ fn a_kind_is_written_with_the_first_version_that_has_it() {
     let [usual, digital] = ["options", "digital-options"].map(written);
     assert_eq!(fingerprint_of(&usual), Some(known::RISK_REQUEST_3.fingerprint));
     assert_eq!(fingerprint_of(&digital), Some(known::RISK_REQUEST_4.fingerprint));
-    // No version has a kind that came later.
+    // Later kinds are missing in older versions.
     let mut wrong = usual[..HEADER_SIZE].to_vec();
     wrong.extend_from_slice(&digital[HEADER_SIZE..]);
     assert!(matches!(decode_risk_request(&wrong), Err(DecodeError::Malformed { .. })));

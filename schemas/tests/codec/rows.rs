@@ -1,11 +1,11 @@
-//! Bad rows of a batch that are judged by themselves: the others are good, and each can be had as a record of its own.
+//! Bad rows of a batch, rejected one by one: the other rows are good, and each bad row can become a record of its own.
 
 use warptape_schemas::tick::TickColumns;
 use warptape_schemas::*;
 
 use crate::rejected::{framed, longs, texts};
 
-/// What is wrong with rows 1, 2, 4, 5, 6 and 7 of [`batch`].
+/// The problems of rows 1, 2, 4, 5, 6 and 7 of [`batch`].
 const WRONG: [(usize, &str, DeadLetterReason); 6] = [
     (1, "symbol", DeadLetterReason::BadSymbol),
     (2, "price_e9", DeadLetterReason::BadPrice),
@@ -15,7 +15,7 @@ const WRONG: [(usize, &str, DeadLetterReason); 6] = [
     (7, "symbol", DeadLetterReason::BadSymbol),
 ];
 
-/// Ten trades, of which some are wrong in many ways; the last symbol has a good row only after bad ones.
+/// Ten trades, some of them bad in many ways; the last symbol has a good row only after bad ones.
 fn batch() -> Vec<u8> {
     let ones = longs(&[1; 10]);
     framed(
@@ -58,7 +58,7 @@ fn bad_rows_cost_themselves() {
     }
     let error = TickDecoder::new().decode(&batch(), &mut SymbolTable::default(), &mut TickColumns::default());
     assert!(error.is_err(), "otherwise they cost the record");
-    // What makes the record unreadable costs the record in any case.
+    // An unreadable record is rejected as a whole in any case.
     let mut cut = batch();
     cut.pop();
     let error = TickDecoder::new().by_rows(true).decode(
@@ -94,7 +94,7 @@ fn a_row_alone_is_as_bad_as_it_was() {
     let reasons =
         |columns: &TickColumns| columns.rejected.iter().map(InvalidTick::reason).collect::<Vec<_>>();
     assert_eq!(reasons(&columns), reasons(&whole));
-    // A producer mends what is wrong and sends the rest as it is: numbers stay.
+    // A producer corrects the bad values and sends the rest as it is, so numbers stay.
     assert_eq!(columns.trade_id, [2, 3, 5, 6, 7, 8]);
 }
 

@@ -95,7 +95,7 @@ pub fn ticks() -> impl Strategy<Value = Vec<Tick>> {
     ]
 }
 
-/// A bar whose indicator `i` is set where bit `i` of `set` is.
+/// Returns a bar whose indicator `i` is set if bit `i` of `set` is.
 pub fn bar(set: u32) -> Bar {
     let mut indicators = [None; 16];
     for (index, indicator) in indicators.iter_mut().enumerate() {
@@ -153,7 +153,7 @@ pub fn exact_signals() -> Vec<Signal<'static>> {
     bars.map(of_bar).into()
 }
 
-/// Bars with further indicators: one of ordinary numbers, and one that fields in 1e-9 cannot hold.
+/// Bars with further indicators: one with ordinary numbers, and one that fields in 1e-9 cannot hold.
 pub fn further_signals() -> Vec<Signal<'static>> {
     let further: BTreeMap<Cow<'static, str>, f64> = [("b".into(), -0.5), ("a".into(), 61_000.25)].into();
     let with = |mut signal: Signal<'static>| {
@@ -164,7 +164,8 @@ pub fn further_signals() -> Vec<Signal<'static>> {
     [signals().remove(1), exact_signals().remove(0)].map(with).into()
 }
 
-/// Bars with the sides of their trades and the sizes of their quotes: one of ordinary numbers, and one that fields in 1e-9 cannot hold.
+/// Bars with the sides of their trades and the sizes of their quotes: one with ordinary numbers, one beyond fields in
+/// 1e-9.
 pub fn flow_signals() -> Vec<Signal<'static>> {
     let with = |(mut signal, exact_flow): (Signal<'static>, Option<ExactFlow>)| {
         let bar = signal.bar.as_mut().expect("a bar");
@@ -192,7 +193,7 @@ pub fn flow_signals() -> Vec<Signal<'static>> {
     [(signals().remove(1), None), (further_signals().remove(1), Some(exact))].map(with).into()
 }
 
-/// Ticks of a coin that is worth little, and of a spread.
+/// Ticks of a coin of little value, and of a spread.
 pub fn scaled_ticks() -> Vec<Tick> {
     let coin =
         Tick { symbol: "X:COIN".into(), price_e9: 812_345, scales: Scales { price: 14, size: 0 }, ..trade() };
@@ -789,7 +790,7 @@ pub fn cut_dead_letter() -> DeadLetter {
     }
 }
 
-/// An operator's word among the ticks.
+/// A statement of event time among the ticks.
 pub fn set_event_time() -> SetEventTime {
     SetEventTime {
         id: "control-7".into(),

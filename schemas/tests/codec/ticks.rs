@@ -7,7 +7,7 @@ use warptape_schemas::{SymbolTable, TickDecoder, encode_tick, encode_tick_batch,
 use crate::avro::{Published, Record, long_of, text_of};
 use crate::samples;
 
-/// What the decoder must give: symbols by first appearance, columns as they are.
+/// Returns the expected columns: symbols numbered by first appearance, values unchanged.
 fn expected(ticks: &[Tick]) -> (SymbolTable, TickColumns) {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     ticks.iter().for_each(|tick| columns.push(tick, &mut symbols));
@@ -45,7 +45,7 @@ fn side_name(side: Side) -> &'static str {
     ["NONE", "BUY", "SELL"][side as usize]
 }
 
-/// A numeric field: its name and how to get it.
+/// A numeric field: its name and its getter.
 type LongField = (&'static str, fn(&Tick) -> i64);
 
 const LONGS: [LongField; 9] = [

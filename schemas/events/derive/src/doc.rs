@@ -1,8 +1,8 @@
-//! Comments as readers of a schema see them, who have no links to follow.
+//! Doc comments as text for readers of a schema, who have no links to follow.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The comment on an item as one line, without the marks of links and code.
+/// Returns the doc comment of an item as one line, without the marks of links and code.
 pub(crate) fn doc_of(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(named) if named.path.is_ident("doc") => match &named.value {
@@ -14,7 +14,7 @@ pub(crate) fn doc_of(attributes: &[Attribute]) -> String {
     plain(&lines.collect::<Vec<_>>().join(" "))
 }
 
-/// Without backquotes, with `null` for `None`, and with the last part of a path in place of a link to it.
+/// Removes backquotes, writes `null` for `None`, and replaces a link by the last part of its path.
 fn plain(text: &str) -> String {
     let mut told = String::new();
     let mut rest = text;
@@ -22,7 +22,7 @@ fn plain(text: &str) -> String {
         told += before;
         let (path, after) = link.split_once("`]").unwrap_or((link, ""));
         told += path.rsplit("::").next().unwrap_or(path);
-        // Where the link leads, if it says so.
+        // The target of the link, if it has one.
         let target = after.strip_prefix('(').and_then(|target| target.split_once(')'));
         rest = target.map_or(after, |(_, after)| after);
     }

@@ -1,7 +1,7 @@
-//! `#[derive(Wire)]`: a record lies in its Avro datum as its type is declared, and its schema says what the type's comments say, so that a
-//! record is declared once.
+//! `#[derive(Wire)]` makes a record's Avro bytes from its type's declaration, and its schema from that and the type's
+//! doc comments. So a record is declared once.
 //!
-//! It must not know any record.
+//! The crate must not know any record.
 
 mod doc;
 mod record;
@@ -14,22 +14,24 @@ use syn::{Attribute, Data, DeriveInput, Error, Fields, Ident, Variant, parse_mac
 use doc::doc_of;
 use said::{NOTHING, OF_ENUMS, Said};
 
-/// Symbols, or branches, that take one byte on the wire.
+/// Greatest number of symbols or branches, each of which takes one byte on the wire.
 const VARIANTS_MAX: usize = 64;
 
-/// Implements `crate::shape::Shaped` and `crate::wire::Wire`: a struct is a record of its fields in the order of their declaration, an enum
-/// without values an Avro enum, and an enum whose variants have one value each a union, whose kinds `NAMES` and `name` tell; symbols and branches
-/// are numbered in the order of their declaration. A struct with a lifetime borrows from the datum that it is read from.
+/// Implements `crate::shape::Shaped` and `crate::wire::Wire`. A struct is a record of its fields in the order of their
+/// declaration. An enum without values is an Avro enum. An enum whose variants have one value each is a union, with the
+/// names of its kinds in `NAMES` and `name`. Symbols and branches are numbered in the order of their declaration. A
+/// struct with a lifetime borrows from the datum.
 ///
-/// Fields with `#[wire(since = N)]`, which are a record's last, came with version `N` of its schema, or of the schema of the record that it is a
-/// part of: `put_version` and `get_version` write and read what a version has, down to the last part.
+/// A field with `#[wire(since = N)]` came with version `N` of its schema, or of the schema of the outer record; such
+/// fields are the last. `put_version` and `get_version` write and read the fields of a version, in nested records too.
 ///
-/// `#[wire(default = "JSON")]` on a field is what it is in records that were written without it, and is what `Default` gives for its type; on an
-/// enum it is the variant that stands for symbols that a reader does not know. A field with `#[wire(skip)]` is no field of the record, and has
-/// its type's default where one is read. In place of a field with `#[wire(flatten)]`, whose type is a record, the record has the fields of the
-/// newest version of that; in place of one with `#[wire(flatten_nullable)]`, whose type is an optional record that derives `Flat`, those that
-/// the version of this record has, null where there is none. In place of a field with `#[wire(fields = NAME)]`, whose type is an array, it
-/// has the fields that an array of this name declares, which is as long.
+/// `#[wire(default = "JSON")]` on a field is its value in records written without it, and must be the type's `Default`.
+/// On an enum it is the variant for symbols that a reader does not know. A field with `#[wire(skip)]` is not part of
+/// the record, and is read as its type's default. A field with `#[wire(flatten)]` has a record as its type, whose
+/// newest version's fields take its place. A field with `#[wire(flatten_nullable)]` has an optional record as its type,
+/// which derives `Flat`. The fields in its place are those of this record's version, and null if it is missing. A field
+/// with `#[wire(fields = NAME)]` is an array; the array of declarations `NAME`, of the same length, gives the fields in
+/// its place.
 #[proc_macro_derive(Wire, attributes(wire))]
 pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -58,13 +60,15 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// Implements `crate::shape::Shaped` and `crate::wire::Flat`, for a struct that is flattened in another record, where it may be missing.
+/// Implements `crate::shape::Shaped` and `crate::wire::Flat` for a struct that is flattened in another record, where it
+/// may be missing.
 ///
-/// Each field of the first version is nullable there, and null where the struct is missing; at least one of these is neither an `Option` nor, with
-/// `#[wire(fields = NAME)]`, an array of such, which may be null in a struct that is there as well. Fields with `#[wire(since = N)]`, where `N` is
-/// a version of the other record's schema, have a default, lie there with their own type, and are what `Default` gives where the struct is missing.
-/// `flatten`, `flatten_nullable` and `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that is called with each one that
-/// is read, and says in an error what is wrong with it.
+/// Each field of the first version is nullable there, and null if the struct is missing. At least one of them shows
+/// that the struct is present: it is neither an `Option` nor, with `#[wire(fields = NAME)]`, an array of them. A field
+/// with `#[wire(since = N)]`, where `N` is a version of the outer record's schema, keeps its own type and has a
+/// default, which must be the type's `Default`. It has this default if the struct is missing. `flatten`,
+/// `flatten_nullable` and `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that checks each
+/// value read, and returns the text of an error.
 #[proc_macro_derive(Flat, attributes(wire))]
 pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -75,7 +79,7 @@ pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     implemented.unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// `Some(…)` or `None` in the code that is made.
+/// Returns the code `Some(…)` or `None`.
 fn optional(text: Option<String>) -> TokenStream {
     match text {
         Some(text) => quote! { Some(#text) },
@@ -83,7 +87,7 @@ fn optional(text: Option<String>) -> TokenStream {
     }
 }
 
-/// The name, the documentation and the content of a type, in the code that is made.
+/// Returns the code of a named type: its name, documentation and content.
 fn named(name: &Ident, doc: &str, content: &TokenStream) -> TokenStream {
     let text = name.to_string();
     quote! {
@@ -148,7 +152,7 @@ fn branches(name: &Ident, variants: &[&Variant]) -> TokenStream {
             /// Names of the kinds, in the order of their declaration.
             pub const NAMES: &'static [&'static str] = &[#(#names),*];
 
-            /// The name of its kind.
+            /// Returns the name of its kind.
             pub fn name(&self) -> &'static str {
                 match self {
                     #(Self::#branches(_) => #names,)*

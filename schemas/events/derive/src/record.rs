@@ -37,7 +37,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// What the schema says of it.
+    /// Returns the code of its part in the schema; `None` for a skipped field.
     fn shape(&self) -> Option<TokenStream> {
         let Self { kind, doc, said, .. } = self;
         let shape = quote! { <#kind as crate::shape::Shaped>::SHAPE };
@@ -58,7 +58,7 @@ impl<'a> Member<'a> {
         })
     }
 
-    /// Whether a record that is flattened may have it: its first version has fields that can be null, and later ones have defaults.
+    /// True if a flattened record may have it: without a default in the first version, and with one in later versions.
     fn may_be_flat(&self) -> bool {
         match self.said.place {
             Layout::Field => (self.said.since == 1) == self.said.default.is_none(),
@@ -69,19 +69,20 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// That an array has as many items as the fields that are declared elsewhere in place of it.
+    /// Returns the code that checks the array's length against the declared fields; `None` for other fields.
     fn has_length(&self) -> Option<TokenStream> {
         let (Layout::Fields(fields), Type::Array(array)) = (&self.said.place, self.kind) else { return None };
         let length = &array.len;
         Some(quote! { const _: () = assert!(#fields.len() == #length); })
     }
 
-    /// Whether a record that is flattened and there has a value of it: the value itself is not null, and there is none by default.
+    /// True if the field shows that a flattened record is present: it is not null in a present record, and has no
+    /// default.
     fn is_given(&self) -> bool {
         matches!(self.said.place, Layout::Field) && self.said.default.is_none() && !is_option(self.kind)
     }
 
-    /// Appends the field of `record`, a reference.
+    /// Returns the code that appends the field of `record`, a reference.
     fn put(&self, record: &TokenStream) -> TokenStream {
         let name = self.name;
         match self.said.place {
@@ -95,7 +96,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// An expression that reads it.
+    /// Returns the expression that reads it.
     fn get(&self) -> TokenStream {
         let kind = self.kind;
         let get = match self.said.place {
@@ -115,7 +116,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// `statement`, where the version that is written has the field.
+    /// Returns `statement`, under the condition that the written version has the field.
     fn if_written(&self, statement: &TokenStream) -> TokenStream {
         match self.said.since {
             1 => quote! { #statement },
@@ -124,7 +125,7 @@ impl<'a> Member<'a> {
     }
 }
 
-/// Whether a type is written as an `Option`.
+/// True if a type is written as an `Option`.
 fn is_option(kind: &Type) -> bool {
     match kind {
         Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == "Option"),
@@ -132,7 +133,7 @@ fn is_option(kind: &Type) -> bool {
     }
 }
 
-/// The fields of a struct. Those of later versions are the last ones.
+/// Returns the fields of a struct. Fields of later versions must be the last ones.
 fn members<'a>(name: &Ident, fields: &'a Fields) -> Result<Vec<Member<'a>>, Error> {
     let members = fields.iter().map(|field| Member::of(name, field)).collect::<Result<Vec<_>, _>>()?;
     if !members.is_sorted_by_key(|member| member.said.since) {
@@ -158,7 +159,7 @@ fn shaped(input: &DeriveInput, members: &[Member<'_>]) -> TokenStream {
     }
 }
 
-/// How long a datum lives that a type borrows from, which is the type's own lifetime if it has one, and the parameters of an implementation.
+/// Returns the lifetime of the datum, which is the type's own if it has one, and the parameters of an implementation.
 fn datum(generics: &Generics) -> (Lifetime, Generics) {
     let mut parameters = generics.clone();
     if let Some(own) = generics.lifetimes().next() {
@@ -227,7 +228,7 @@ pub(crate) fn flat(input: &DeriveInput, fields: &Fields) -> Result<TokenStream, 
         };
         member.if_written(&put)
     });
-    // What the first version has is null, and written at once.
+    // Fields of the first version are null, and written at once.
     let (first, later): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.said.since == 1);
     let nulls = first.iter().map(|member| match &member.said.place {
         Layout::Fields(fields) => quote! { #fields.len() },

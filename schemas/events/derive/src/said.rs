@@ -1,38 +1,38 @@
-//! What `#[wire(…)]` says.
+//! The attribute `#[wire(…)]`.
 
 use syn::{Attribute, Error, LitInt, LitStr, Path};
 
 pub(crate) struct Said {
-    /// `default = "…"`.
+    /// `default = "…"`: the default, in JSON or as a variant.
     pub(crate) default: Option<String>,
-    /// `since = …`: the first version of the schema that has the field.
+    /// `since = …`: the first version of the schema with the field.
     pub(crate) since: u32,
-    /// `check = …`: what is called with a record that was read.
+    /// `check = …`: the function called with each record that is read.
     pub(crate) check: Option<Path>,
     pub(crate) place: Layout,
 }
 
-/// How a field of a struct lies in the record.
+/// The layout of a struct's field in the record.
 pub(crate) enum Layout {
-    /// As a field.
+    /// A field of the record.
     Field,
-    /// `flatten`: as the fields of the record that its type is.
+    /// `flatten`: the fields of the record that is its type.
     Flattened,
-    /// `flatten_nullable`: likewise, of an optional record.
+    /// `flatten_nullable`: the fields of the optional record that is its type.
     FlattenedNullable,
-    /// `fields = …`: as fields that are declared elsewhere.
+    /// `fields = …`: fields that are declared elsewhere.
     Fields(Path),
-    /// `skip`: not at all.
+    /// `skip`: no field.
     Skipped,
 }
 
-/// What `#[wire(…)]` may say of a field.
+/// Words allowed in `#[wire(…)]` on a field.
 pub(crate) const OF_FIELDS: &[&str] = &["default", "since", "flatten", "flatten_nullable", "fields", "skip"];
-/// Of an enum.
+/// Words allowed on an enum.
 pub(crate) const OF_ENUMS: &[&str] = &["default"];
-/// Of a record that is flattened.
+/// Words allowed on a record that is flattened.
 pub(crate) const OF_FLAT: &[&str] = &["check"];
-/// Of everything else.
+/// No words.
 pub(crate) const NOTHING: &[&str] = &[];
 
 impl Said {

@@ -1,4 +1,4 @@
-//! Autoscaling in the journal: how lanes are wanted, and how many are.
+//! Autoscaling in the journal: its configuration, and the number of lanes wanted.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ pub struct AutoscaleConfig {
 }
 
 impl Default for AutoscaleConfig {
-    /// Windows of a minute, lanes that start within two, a season that is found.
+    /// Windows of a minute, starts within two minutes, and a season found from the data.
     fn default() -> Self {
         Self {
             policy: AutoscalePolicy::Reactive,

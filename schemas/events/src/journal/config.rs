@@ -1,4 +1,4 @@
-//! How a scheduler begins, in the journal: its limits and weights, and its lanes.
+//! The start of a scheduler in the journal: its limits and weights, and its lanes.
 
 use serde::{Deserialize, Serialize};
 
@@ -118,7 +118,7 @@ pub enum Link {
 }
 
 impl LaneSpec {
-    /// A lane of which nothing is known but its device and weight.
+    /// Returns a lane with its device and weight, and nothing else known.
     pub fn new(lane: LaneId, device: impl Into<String>, weight: i32) -> Self {
         let device = device.into();
         Self {
@@ -132,7 +132,7 @@ impl LaneSpec {
         }
     }
 
-    /// Where the lane's state is, by its device's name.
+    /// Returns the place of the lane's state, by its device's name.
     pub fn kind(&self) -> LaneKind {
         match self.device.split(':').next() {
             Some("cpu") => LaneKind::Host,

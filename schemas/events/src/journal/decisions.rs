@@ -1,11 +1,11 @@
-//! What the scheduler decides, with its reasons.
+//! The scheduler's decisions, with their reasons.
 
 use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::wire::Wire;
 
-/// One recorded decision of the scheduler. The engine executes each kind in one exhaustive match.
+/// A recorded decision of the scheduler. The engine executes each kind in one exhaustive match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum Decision {
     /// A group now belongs to a lane.
@@ -18,10 +18,10 @@ pub enum Decision {
     Resume(Resume),
     /// A lane is cut off: results it still sends are ignored.
     Fence(Fence),
-    /// Stage state of a partition is lost in part: discard what is uncommitted, restore it from snapshot plus tail,
+    /// Part of a partition's stage state is lost. Discard uncommitted work, restore the state from snapshot and tail,
     /// then report it with [`Input::PartitionAssigned`].
     Restore(Restore),
-    /// Send [`Input::Woke`] at this time unless an input at or past it comes first.
+    /// Send [`Input::Woke`] at this time, unless an input at or past it comes first.
     WakeAt(WakeAt),
     /// A lane is to let go of a group once it has finished what it has of it. Its rows wait until [`Input::Released`].
     Release(Release),
@@ -42,7 +42,8 @@ pub enum Decision {
     Finish(Finish),
     /// A task joins the queue of one lane, as a whole; what a lost lane does not do goes to the others.
     Assign(Assign),
-    /// Kinds of tasks, their rates or lanes have changed: solve the capacity problem and report its prices with [`Input::Priced`].
+    /// Kinds of tasks, their rates or lanes have changed: solve the capacity problem, and report its prices with
+    /// [`Input::Priced`].
     AskPrices(AskPrices),
     /// What becomes of an operator's command. Its effects are decisions of their own, in this step and those that follow.
     Controlled(Controlled),
@@ -56,9 +57,10 @@ pub enum Decision {
     Shed(Shed),
     /// A learned policy's errors have drifted, so that its rule decides instead of it; or it decides again.
     FellBack(FellBack),
-    /// Another number of lanes is wanted than before: who starts processes or devices may go by it. Nothing else follows from it.
+    /// The number of lanes wanted has changed. Whoever starts processes or devices may follow it; nothing else depends
+    /// on it.
     Scale(Scale),
-    /// What a policy in the shadow would have done where another one has just decided. Nothing follows from it.
+    /// The choice of a shadow policy, where another policy has just decided. It has no effect.
     Shadow(Shadow),
 }
 

@@ -1,4 +1,4 @@
-//! What the scheduler is told.
+//! The scheduler's inputs.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -23,10 +23,10 @@ pub struct GroupArrival {
     pub bytes: i64,
 }
 
-/// One recorded input of the scheduler.
+/// A recorded input of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Wire)]
 pub enum Input {
-    /// A process began (or began again after a crash): the state is reset to this configuration.
+    /// A process began, or began again after a crash: the state is reset to this configuration.
     Started(Box<Started>),
     /// A partition is owned and its stage state is restored; its groups can be placed.
     PartitionAssigned(PartitionAssigned),
@@ -58,9 +58,9 @@ pub enum Input {
     Sealed(Sealed),
     /// The capacity problem of [`Decision::AskPrices`] is solved.
     Priced(Priced),
-    /// How a lane's device fares, about once a second, whether the lane has something to do or not.
+    /// A report on a lane's device, about once a second, whether the lane is busy or not.
     Sampled(Box<Sampled>),
-    /// An operator's command, as it was read from its topic; answered by [`Decision::Controlled`].
+    /// An operator's command, as read from its topic; [`Decision::Controlled`] answers it.
     Control(Control),
     /// The state before this entry, so that a replay may begin here.
     Checkpoint(Checkpoint),
@@ -69,7 +69,7 @@ pub enum Input {
     CommitEnded(CommitEnded),
     /// A network that policies may name by its hash.
     Trained(Trained),
-    /// How far this journal has come in each partition of the source, so that nobody has to read further back to learn it.
+    /// This journal's progress in each partition of the source, so that nobody has to read further back for it.
     Positions(Positions),
 }
 

@@ -1,4 +1,4 @@
-//! Task policies in the shadow of the one that decides: what they would have done is recorded beside it.
+//! Shadow policies of tasks: their choices are recorded beside those of the policy that decides.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Risk tasks in the journal: their limits, what the scheduler is told of them, and what it decides.
+//! Risk tasks in the journal: their limits, inputs and decisions.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::wire::Wire;
 
 use super::{LaneId, PartitionId};
 
-/// Number of a risk task within one process life, as the shell counts them.
+/// Number of a risk task within one process life, counted by the shell.
 pub type TaskId = i64;
 
 /// Limits and weights of risk tasks.
@@ -61,7 +61,7 @@ pub struct RiskConfig {
 }
 
 impl Default for RiskConfig {
-    /// What each field has by default in the schema.
+    /// The schema's default of each field.
     fn default() -> Self {
         Self {
             slice_ns: 500_000,

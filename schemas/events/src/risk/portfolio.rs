@@ -1,4 +1,4 @@
-//! What is asked of a portfolio: its risk, or weights.
+//! Questions about a portfolio: its risk, or optimal weights.
 
 use serde::{Deserialize, Serialize};
 
@@ -190,7 +190,7 @@ pub struct Shock {
     pub dividend_yield: f64,
 }
 
-/// What is asked of a portfolio.
+/// A question about a portfolio's risk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RiskMeasure {

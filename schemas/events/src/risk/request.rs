@@ -1,5 +1,5 @@
-//! What is asked about risk: `schemas/avro/risk_request.avsc`, and as JSON. Options in closed form stand here, what else may be asked in
-//! files of its own.
+//! Questions about risk: `schemas/avro/risk_request.avsc`, and as JSON. This file has options in closed form, and the
+//! files beside it the other problems.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -47,7 +47,7 @@ pub struct RiskRequest {
 }
 
 impl RiskRequest {
-    /// The version of the schema that it is written with: the oldest of those that are written which has its problem.
+    /// Returns the oldest version of the schema that is still written and has its problem.
     pub fn schema(&self) -> KnownSchema {
         match &self.problem {
             problem if problem.is_of_version_5() => known::RISK_REQUEST,
@@ -135,7 +135,7 @@ pub enum MarketSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(untagged, expecting = "a number, or {\"from\": \"market\"}")]
 pub enum Quantity {
-    /// Given.
+    /// The given number.
     Given(f64),
     /// Taken from live state.
     Market(FromMarket),
@@ -171,7 +171,7 @@ pub struct ImpliedVolatilities {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(untagged, expecting = "an array of numbers, or {\"from\": \"market\"}")]
 pub enum Matrix {
-    /// Given.
+    /// The given matrix.
     Given(Vec<f64>),
     /// Taken from live state.
     Market(FromMarket),
@@ -249,7 +249,7 @@ pub struct NamedContract {
     pub contract: Instrument,
 }
 
-/// Declares problems: the variants, in the order of the branches of the schema's union, each with the `type` that it has in JSON.
+/// Declares problems: the variants in the order of the schema's branches, each with its `type` in JSON.
 macro_rules! problems {
     ($($(#[$document:meta])* $name:literal $variant:ident($problem:ty);)+) => {
         /// What is asked.
@@ -260,14 +260,15 @@ macro_rules! problems {
         }
 
         impl RiskProblem {
-            /// Its `type` in JSON.
+            /// Returns its `type` in JSON.
             pub fn type_name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $name,)+
                 }
             }
 
-            /// Reads the fields of a problem of a type, so that it is known in which of them a mistake stands; `None` if there is no such type.
+            /// Reads the fields of a problem by its type, so that an error can name the field; `None` for an unknown
+            /// type.
             pub fn of_type<'de, D: Deserializer<'de>>(name: &str, fields: D) -> Option<Result<Self, D::Error>> {
                 Some(match name {
                     $($name => Deserialize::deserialize(fields).map(Self::$variant),)+
@@ -298,7 +299,7 @@ problems! {
 }
 
 impl RiskProblem {
-    /// Its assets; a sweep has none.
+    /// Returns its assets; a sweep has none.
     pub fn assets(&self) -> &[Asset] {
         match self {
             Self::Options(problem) => &problem.assets,
@@ -312,7 +313,7 @@ impl RiskProblem {
         }
     }
 
-    /// Whether it asks for what came with version 5 of the schema.
+    /// True if it needs version 5 of the schema.
     fn is_of_version_5(&self) -> bool {
         let is_new = match self {
             Self::Contracts(_) => true,

@@ -1,4 +1,4 @@
-//! What is answered: `schemas/avro/risk_result.avsc`, and as JSON.
+//! Answers to questions about risk: `schemas/avro/risk_result.avsc`, and as JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -69,14 +69,14 @@ pub struct RiskResult {
 }
 
 impl RiskResult {
-    /// The version of the schema that it is written with: the oldest of those that are written which has its answer.
+    /// Returns the oldest version of the schema that is still written and has its answer.
     pub fn schema(&self) -> KnownSchema {
         known::RISK_RESULT
     }
 }
 
-/// The rules by which requests are answered. A change of what a request comes to takes the next number; results of the others are then
-/// answered again by theirs, or refused with their number.
+/// Number of the rules by which requests are answered. A change of an answer takes the next number. A rerun then
+/// answers results of other numbers by their own rules, or refuses them with the number.
 pub const RULES: i32 = 1;
 
 /// Price and Greeks by option.
@@ -362,7 +362,7 @@ pub enum RiskErrorCode {
     Overloaded,
 }
 
-/// What came of a request.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RiskOutcome {

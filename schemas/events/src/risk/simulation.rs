@@ -1,4 +1,4 @@
-//! What is asked of a simulation.
+//! Questions for a simulation.
 
 use serde::{Deserialize, Serialize};
 
@@ -114,7 +114,7 @@ pub struct American {
     pub strike: f64,
 }
 
-/// What an option pays.
+/// The payoff of an option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Contract {

@@ -1,4 +1,4 @@
-//! What is asked of trading rules.
+//! Questions about trading rules.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ pub struct BandBreakout {
     pub width: f64,
 }
 
-/// When to be long, short or flat.
+/// The rule for being long, short or flat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Wire)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum TradingRule {
