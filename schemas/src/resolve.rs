@@ -1,7 +1,7 @@
 //! Brings data written with an older version of a schema to the current one by Avro's rules.
 //!
-//! A journal has an entry for each step of the scheduler, and most entries of the previous version have the same bytes
-//! in the current one. The two schemas are therefore compared once, and a datum is rewritten from bytes to bytes; equal
+//! A journal has an entry for each step of the scheduler, and most entries of the previous version keep their bytes in
+//! the current one. The two schemas are therefore compared once, and a datum is rewritten from bytes to bytes; equal
 //! parts stay where they are. Tests compare the results with apache-avro's values.
 
 use std::borrow::Cow;

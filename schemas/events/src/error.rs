@@ -197,7 +197,7 @@ pub enum ChainError {
     Unreadable(#[from] DecodeError),
     /// The hash does not fit.
     #[error(
-        "the entry's hash is {found} where its bytes and the entry before give {expected}: it was changed, or an entry before it was removed or added"
+        "the entry's hash is {found}, but its bytes and the previous entry give {expected}: it was changed, or an earlier entry was removed or added"
     )]
     Broken {
         /// Hash computed from the entry's bytes and the previous entry's hash.

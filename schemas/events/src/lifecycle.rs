@@ -1,4 +1,4 @@
-//! What happens to the processes of the pipeline.
+//! Events in the lives of the pipeline's processes.
 
 use crate::wire::Wire;
 

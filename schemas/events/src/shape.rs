@@ -71,7 +71,7 @@ pub enum Content {
 pub enum Member {
     /// One field.
     Field(FieldShape),
-    /// The fields of another record, flattened here. That record is always present, so they have no defaults.
+    /// The fields of another record, flattened here. The other record is always present, so they have no defaults.
     Fields(&'static [Member]),
     /// The fields of an optional record, flattened here. If it is missing, they are null or have their own defaults.
     NullableFields(&'static [Member]),

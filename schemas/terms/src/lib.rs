@@ -72,8 +72,8 @@ pub enum Precision {
     Mixed,
 }
 
-/// Declares kinds of signals: number, name in records, comment in the schema, words on a screen, and a flag for values
-/// and thresholds that are prices.
+/// Declares kinds of signals: number, name in records, comment in the schema, words on a screen, and a flag for prices
+/// as value and threshold.
 macro_rules! signal_kinds {
     ($($variant:ident = $number:literal, $name:literal, $comment:literal, $words:literal, $is_price:literal;)+) => {
         /// The kind of a signal. Signals of one bar are emitted in the order of these kinds.

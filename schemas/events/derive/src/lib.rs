@@ -65,10 +65,10 @@ pub fn derive_wire(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 ///
 /// Each field of the first version is nullable there, and null if the struct is missing. At least one of them shows
 /// that the struct is present: it is neither an `Option` nor, with `#[wire(fields = NAME)]`, an array of them. A field
-/// with `#[wire(since = N)]`, where `N` is a version of the outer record's schema, keeps its own type and has a
-/// default, which must be the type's `Default`. It has this default if the struct is missing. `flatten`,
-/// `flatten_nullable` and `skip` are refused. `#[wire(check = PATH)]` on the struct names a function that checks each
-/// value read, and returns the text of an error.
+/// with `#[wire(since = N)]`, where `N` is a version of the outer record's schema, keeps its own type. Its default must
+/// be the type's `Default`, which it has if the struct is missing. `flatten`, `flatten_nullable` and `skip` are
+/// refused. `#[wire(check = PATH)]` on the struct names a function that checks each value read, and returns the text of
+/// an error.
 #[proc_macro_derive(Flat, attributes(wire))]
 pub fn derive_flat(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -67,8 +67,8 @@ impl Said {
                         }
                     }
                     Some("check") => said.check = Some(meta.value()?.parse()?),
-                    _ if words.is_empty() => return Err(meta.error("nothing may be said here")),
-                    _ => return Err(meta.error(format!("what may be said here: {}", words.join(", ")))),
+                    _ if words.is_empty() => return Err(meta.error("`wire` allows no word here")),
+                    _ => return Err(meta.error(format!("`wire` allows these words here: {}", words.join(", ")))),
                 }
                 Ok(())
             })?;

@@ -57,7 +57,7 @@ pub enum Decision {
     Shed(Shed),
     /// A learned policy's errors have drifted, so that its rule decides instead of it; or it decides again.
     FellBack(FellBack),
-    /// The number of lanes wanted has changed. Whoever starts processes or devices may follow it; nothing else depends
+    /// The number of lanes wanted has changed. A supervisor of processes or devices may follow it; nothing else depends
     /// on it.
     Scale(Scale),
     /// The choice of a shadow policy, where another policy has just decided. It has no effect.
