@@ -68,7 +68,7 @@ impl Said {
                     }
                     Some("check") => said.check = Some(meta.value()?.parse()?),
                     _ if words.is_empty() => return Err(meta.error("`wire` allows no word here")),
-                    _ => return Err(meta.error(format!("`wire` allows these words here: {}", words.join(", ")))),
+                    _ => return Err(meta.error(format!("`wire` allows here: {}", words.join(", ")))),
                 }
                 Ok(())
             })?;
