@@ -24,8 +24,8 @@ pub enum Recorded {
 /// or at the first remaining entry if the window has no beginning.
 ///
 /// # Errors
-/// If the log cannot be read, has no journal of this process, no entries of it in the window, or none to begin at; or
-/// if `each` fails.
+/// If the log cannot be read; if it has no journal of this process, or no entries in the window or to begin at. If
+/// `each` fails.
 pub fn read_recorded<E: From<ReplayError>>(
     log: &dyn EventLog,
     (journal, partition): (&str, i32),

@@ -126,8 +126,8 @@ impl Step<'_> {
 }
 
 impl<'a> Stepper<'a> {
-    /// Opens a partition of a journal at its first entry with a known state: the first start, or the first complete
-    /// checkpoint if older entries were removed.
+    /// Opens a partition of a journal at its first start, or at its first complete checkpoint if older entries were
+    /// removed. These entries have a known state.
     ///
     /// # Errors
     /// If the log cannot be read, there is no such partition, or the partition has no such entry.
