@@ -92,8 +92,8 @@ pub enum ReplayError {
     },
     /// The beginning of a journal was removed, and no process started in the rest.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process started since: the state \
-         that its decisions were made on is gone with the older entries (retention), so that nothing can be verified"
+        "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process started since; the state \
+         of its decisions is gone with the older entries (retention), so nothing can be verified"
     )]
     JournalTrimmed {
         /// The log.
@@ -107,8 +107,8 @@ pub enum ReplayError {
     },
     /// The entries that say how outputs were computed were removed.
     #[error(
-        "{url}: the journal {topic:?} has no start and no checkpoint within the window, so that nobody knows the configuration that the ticks of \
-         partition {partition} were processed under; let the window end later, or leave its outputs out (without --with-ticks)"
+        "{url}: the journal {topic:?} has no start and no checkpoint within the window, so the stage configuration of the ticks of \
+         partition {partition} is unknown; end the window later, or export it without --with-ticks"
     )]
     NoConfig {
         /// The log.
@@ -178,7 +178,7 @@ pub enum ReplayError {
     },
     /// A request was not answered.
     #[error(
-        "{url}: there is no answer to the risk request {request_id:?}, or the journal has nothing of it any more; `warptape tail risk.results \
+        "{url}: there is no answer to the risk request {request_id:?}, or the journal no longer has its entries; `warptape tail risk.results \
          --from-beginning --exit-at-end` lists what there is"
     )]
     NoAnswer {
@@ -189,7 +189,7 @@ pub enum ReplayError {
     },
     /// A process life has no such batch.
     #[error(
-        "{url}: the process life that began last in partition {partition} of the journal has no batch {batch}; of an earlier life, name the \
+        "{url}: the last process life in partition {partition} of the journal has no batch {batch}; for a batch of an earlier life, name the \
          entry that dispatched it, as `warptape tail journal --from-beginning --exit-at-end` lists them"
     )]
     NoBatch {
@@ -223,7 +223,7 @@ pub enum ReplayError {
         lanes: Vec<String>,
     },
     /// A window, or the part behind a place, has no entries of the journal.
-    #[error("{url}: nothing of the journal {topic:?} lies there: {}; name times, offsets or sequences of these", listed(.there))]
+    #[error("{url}: the journal {topic:?} has no entries there: {}; name times, offsets or sequences of these", listed(.there))]
     OutsideJournal {
         /// The log.
         url: String,
@@ -246,7 +246,7 @@ pub enum ReplayError {
     },
     /// The journal does not account for a tick record.
     #[error(
-        "{url}: no entry of the journal accounts for the tick record at offset {offset} of partition {partition}: it was removed with older          entries (retention), or written before journals did"
+        "{url}: no journal entry accounts for the tick record at offset {offset} of partition {partition}; the entry was removed (retention), or an older version wrote none"
     )]
     NotSealed {
         /// The log.
@@ -274,8 +274,8 @@ pub enum ReplayError {
     },
     /// The first ticks of all partitions with outputs were removed, and there is no later snapshot.
     #[error(
-        "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot that outputs could be \
-         compared from; verify without --outputs, and export with --with-ticks what is to be verified with it"
+        "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot from which outputs can be \
+         compared; verify without --outputs, and in future export with --with-ticks before ticks are removed"
     )]
     RecordsGone {
         /// The log.
@@ -289,8 +289,8 @@ pub enum ReplayError {
     },
     /// An output whose cause is needed cannot be read.
     #[error(
-        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so that it is not known \
-         which outputs are of the window; export all of the log, without --since and --until"
+        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so the outputs \
+         of the window are unknown; export the whole log, without --since and --until"
     )]
     OutputUnreadable {
         /// The log.
@@ -320,7 +320,7 @@ pub enum ReplayError {
     },
     /// A record was removed while the log was verified.
     #[error(
-        "topic {topic:?} partition {partition}: the record at offset {offset} is gone since it was read; try again"
+        "topic {topic:?} partition {partition}: the record at offset {offset} was removed after it was read; try again"
     )]
     RecordGone {
         /// The topic.
@@ -332,7 +332,7 @@ pub enum ReplayError {
     },
     /// A running pipeline commits all the time.
     #[error(
-        "{url}: a pipeline committed during each of {attempts} looks at the log; try again, or stop it first"
+        "{url}: a pipeline committed during each of {attempts} attempts to read the log; try again, or stop it first"
     )]
     Moving {
         /// The log.
@@ -343,7 +343,7 @@ pub enum ReplayError {
     /// A transaction on an output stays open.
     #[error(
         "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s, and hides what was committed \
-         behind it; try again when the timeout of transactions has passed (kafka.transaction_timeout_ms of who wrote it)"
+         behind it; try again after the transaction timeout (the writer's kafka.transaction_timeout_ms)"
     )]
     Undecided {
         /// The log.

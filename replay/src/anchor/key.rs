@@ -59,7 +59,7 @@ pub enum KeyError {
         expected: &'static str,
     },
     /// Others may read or write the private key.
-    #[error("{}: others than its owner and group may use the private key (mode {mode:03o}); take that from them: chmod 600", path.display())]
+    #[error("{}: others than its owner and group may use the private key (mode {mode:03o}); restrict it: chmod 600", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
