@@ -246,7 +246,7 @@ pub enum ReplayError {
     },
     /// The journal does not account for a tick record.
     #[error(
-        "{url}: no journal entry accounts for the tick record at offset {offset} of partition {partition}; the entry was removed (retention), or an older version wrote none"
+        "{url}: no journal entry accounts for the tick record at offset {offset} of partition {partition}; retention removed the entry, or an older version wrote none"
     )]
     NotSealed {
         /// The log.
