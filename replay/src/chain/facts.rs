@@ -159,7 +159,7 @@ pub struct BatchFacts {
 pub struct TransactionFacts {
     /// Sequence of its last entry.
     pub sealed_sequence: i64,
-    /// When it was sealed, ns since the epoch.
+    /// Time of its seal, ns since the epoch; `None` if the journal does not say.
     pub sealed_ns: Option<i64>,
     /// First tick record of the partition in it.
     pub first_offset: i64,
