@@ -1,7 +1,9 @@
-//! Writes a log with a long journal, for measurements of what reads journals: `cargo run -p warptape-replay --example long_journal -- FILE ENTRIES`.
+//! Writes a log with a long journal, for benchmarks of journal readers:
+//! `cargo run -p warptape-replay --example long_journal -- FILE ENTRIES`.
 //!
-//! The scheduler is the real one, under two partitions and two lanes. Each tick record has one tick and one signal, and a transaction of
-//! its own; lanes take half a millisecond for a batch. The state is written every 100,000 entries, as engines do.
+//! The scheduler is the real one, with two partitions and two lanes. Each tick record has one tick and one signal, and
+//! a transaction of its own; lanes take half a millisecond per batch. The state is written every 100,000 entries, as
+//! engines do.
 
 use std::path::Path;
 
@@ -18,7 +20,7 @@ use warptape_stages::{StageConfig, group_of};
 
 /// Entries between two checkpoints.
 const CHECKPOINT_ENTRIES: i64 = 100_000;
-/// Entries that are written to the file in one transaction of the log.
+/// Entries written to the file in one transaction of the log.
 const WRITE_ENTRIES: usize = 5_000;
 const PARTITIONS: i32 = 2;
 const GROUPS: i32 = 4;
@@ -96,7 +98,7 @@ impl Run {
         run
     }
 
-    /// A record of each partition, from its publication to its commit.
+    /// Processes one record of each partition, from its publication to its commit.
     fn turn(&mut self) {
         let mut batches = Vec::new();
         let mut partitions = Vec::new();
@@ -146,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Steps the scheduler; lanes and numbers of the batches that it dispatches.
+    /// Steps the scheduler; returns lane and number of each batch that it dispatches.
     fn step(&mut self, input: Input) -> Vec<(i32, i64)> {
         let state_hash = self.scheduler.state_hash();
         let mut decisions = Vec::new();

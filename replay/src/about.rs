@@ -1,4 +1,4 @@
-//! What a log's file says of itself: where it was exported from, or what of it is modelled.
+//! The statement in a log's file: the log that it was exported from, or the settings under which it is modelled.
 
 use serde_json::Value;
 use warptape_eventlog::{EventLog, TopicPartition};
@@ -6,13 +6,13 @@ use warptape_eventlog::{EventLog, TopicPartition};
 use crate::partition_reader::PartitionReader;
 use crate::{ABOUT_KEY, ABOUT_TOPIC, ReplayError};
 
-/// The field of what a file says of itself that only modelled runs have: what is otherwise in them than was recorded.
+/// The field of the statement that only modelled runs have: their differences from what was recorded.
 pub const MODELLED: &str = "modelled";
 
-/// What a file says of itself; `None` of a log that somebody runs on.
+/// Reads the statement in a log's file; `None` for a log that pipelines run on.
 ///
 /// # Errors
-/// If the log cannot be read, or what it says is no JSON.
+/// If the log cannot be read, or its statement is not JSON.
 pub(crate) fn about(log: &dyn EventLog) -> Result<Option<Value>, ReplayError> {
     let Some(topic) = log.topic(ABOUT_TOPIC)? else { return Ok(None) };
     let source = TopicPartition { topic: ABOUT_TOPIC.to_owned(), partition: 0 };
@@ -33,7 +33,7 @@ pub(crate) fn about(log: &dyn EventLog) -> Result<Option<Value>, ReplayError> {
     Err(unreadable(0, format!("there is no record with the key {ABOUT_KEY}")))
 }
 
-/// The log that a modelled run was recorded in; `None` of runs that were not modelled.
+/// The log in which a modelled run was recorded; `None` if the run was not modelled.
 pub(crate) fn modelled_from(log: &dyn EventLog) -> Result<Option<String>, ReplayError> {
     let said = about(log)?.filter(|about| about.get(MODELLED).is_some());
     Ok(said.map(|about| about["log"].as_str().unwrap_or_default().to_owned()))

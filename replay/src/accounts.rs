@@ -1,5 +1,5 @@
-//! What the journal accounts for, partition by partition of the source, against what the log has: its `Sealed` entries say
-//! which tick records each transaction was made of, and how much came of them.
+//! The journal's accounts of each source partition, compared with the log. `Sealed` entries say which tick records each
+//! transaction was made of, and how many outputs came of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use warptape_schemas::journal::{
     Input, JournalEntry, PartitionAssigned, PartitionRevoked, Sealed, SealedPartition,
 };
 
-/// Ranges of a partition that are kept apart; of more, neighbours are taken together.
+/// Most ranges kept apart per partition; beyond that, neighbours are merged.
 const RANGES_MAX: usize = 65_536;
 
-/// Tick records `first..next` that one transaction was made of, or several that follow each other.
+/// Tick records `first..next` of one transaction, or of several consecutive ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SealedRange {
     pub(crate) first: i64,
@@ -21,61 +21,62 @@ pub(crate) struct SealedRange {
     pub(crate) signals: i64,
     pub(crate) late: i64,
     pub(crate) dead_letters: i64,
-    /// The partition was revoked while the transaction was under way: it may have been left out.
+    /// True if the partition was revoked while the transaction was under way, so that the commit may have left it out.
     may_be_void: bool,
-    /// No transaction was made of these records: they were removed before, or entries are lost, and a process went on behind them.
+    /// True if no transaction was made of these records: they were removed earlier, or entries are lost, and a process
+    /// went on behind them.
     pub(crate) is_lost: bool,
 }
 
 /// Risk results of one transaction, in one partition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SealedResults {
-    /// Number of the journal, in the order in which journals are read.
+    /// Index of the journal, in the order in which journals are read.
     pub(crate) journal: usize,
-    /// True if it is the first since the process was assigned the partition.
+    /// True for the first transaction since the process was assigned the partition.
     pub(crate) is_first: bool,
     pub(crate) results: i64,
     pub(crate) next_request: Option<i64>,
-    /// As of [`SealedRange`].
+    /// As in [`SealedRange`].
     pub(crate) may_be_void: bool,
 }
 
-/// What journals account for.
+/// The accounts of all journals.
 #[derive(Default)]
 pub(crate) struct Accounts {
     partitions: BTreeMap<i32, Vec<SealedRange>>,
     /// Transactions that commit an offset of requests, by partition.
     results: BTreeMap<i32, Vec<SealedResults>>,
-    /// First risk request without a result, by partition, as the entries that were read have it.
+    /// First risk request without a result, by partition, according to the entries read so far.
     next_requests: BTreeMap<i32, i64>,
-    /// Partitions in the last `Sealed` of the process life that is read, and those with results.
+    /// Partitions in the last `Sealed` of the process life being read, and those of them with results.
     in_flight: Vec<i32>,
     results_in_flight: Vec<i32>,
-    /// Partitions that were assigned, and have no results since.
+    /// Partitions that were assigned and have had no results since.
     assigned: BTreeSet<i32>,
-    /// Whether neighbours were taken together.
+    /// True if neighbouring ranges were merged.
     is_thinned: bool,
-    /// Number of partitions of the journal: of processes.
+    /// Number of the journal's partitions: one for each process.
     journals: usize,
-    /// Whether the beginning of any journal was removed.
+    /// True if the beginning of any journal was removed.
     pub(crate) is_trimmed: bool,
 }
 
 /// The tick records of a partition that are accounted for without a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Covered {
-    /// Ascending.
+    /// In ascending order.
     pub(crate) ranges: Vec<SealedRange>,
-    /// Whether it is known what came of all records from the first one of the partition on.
+    /// True if the outputs of all records are known, from the partition's first record on.
     pub(crate) is_whole: bool,
-    /// All records before it are accounted for.
+    /// Offset before which all records are accounted for.
     pub(crate) to: i64,
-    /// First record that the journal accounts for behind a gap, where there is a gap.
+    /// First record accounted for behind a gap; `None` if there is no gap.
     pub(crate) resumed: Option<i64>,
 }
 
 impl Covered {
-    /// Without what was made of ticks before an offset.
+    /// Drops the ranges that begin before an offset.
     pub(crate) fn from(mut self, offset: i64) -> Self {
         self.ranges.retain(|range| range.first >= offset);
         self
@@ -83,13 +84,13 @@ impl Covered {
 }
 
 impl Accounts {
-    /// Another partition of the journal begins.
+    /// Begins another partition of the journal.
     pub(crate) fn begin(&mut self) {
         self.clear_in_flight();
         self.journals += 1;
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         match &entry.input {
             Input::Started(_) => self.clear_in_flight(),
@@ -100,7 +101,8 @@ impl Accounts {
                     self.partitions.entry(assigned.partition).or_default().push(lost);
                 }
             }
-            // One transaction is under way at a time, so that those before the last are committed as they were.
+            // Only one transaction is under way at a time, so all transactions before the last one are committed
+            // unchanged.
             Input::PartitionRevoked(PartitionRevoked { partition }) => {
                 let last = self.partitions.get_mut(partition).and_then(|all| all.last_mut());
                 if let Some(last) = last.filter(|_| self.in_flight.contains(partition)) {
@@ -147,18 +149,18 @@ impl Accounts {
         }
     }
 
-    /// Forgets all ranges, where whoever reads the journal keeps those that it needs.
+    /// Forgets all ranges, for callers that keep the ranges that they need.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
         self.results.clear();
     }
 
-    /// Transactions with results of a partition, in the order of the journals; `None` where some may be missing.
+    /// Transactions with results of a partition, in the order of the journals; `None` if some may be missing.
     pub(crate) fn results(&self, partition: i32) -> Option<&[SealedResults]> {
         (!self.is_trimmed).then(|| self.results.get(&partition).map_or(&[][..], Vec::as_slice))
     }
 
-    /// What is accounted for of a partition, of which the group has committed an offset.
+    /// The part of a partition that is accounted for, given the offset that the group has committed.
     pub(crate) fn covered(&self, partition: i32, committed: i64) -> Covered {
         let mut ranges = self.partitions.get(&partition).cloned().unwrap_or_default();
         ranges.sort_by_key(|range| (range.first, range.may_be_void));
@@ -170,7 +172,7 @@ impl Accounts {
             let at = covered.to;
             let here = ranges.partition_point(|range| range.first < at);
             let here = here..here + ranges[here..].partition_point(|range| range.first == at);
-            // A transaction that may be void was committed all the same if others go on from its end.
+            // A transaction that may be void was committed after all if others continue from its end.
             let goes_on = |index: &usize| {
                 let next = ranges[*index].next;
                 next == committed || ranges.iter().any(|other| other.first == next)
@@ -185,7 +187,7 @@ impl Accounts {
             let mut left =
                 ranges.iter().zip(&is_left).filter(|(range, is_left)| **is_left && !range.may_be_void);
             match left.find(|(range, _)| is_whole || range.first > at) {
-                // A process was the owner in between whose journal has lost its beginning.
+                // Between the two ranges the partition had another owner, whose journal has lost its beginning.
                 Some((later, _)) if !is_whole => covered.to = later.first,
                 other => {
                     covered.resumed = other.map(|(range, _)| range.first);
@@ -195,17 +197,20 @@ impl Accounts {
         }
     }
 
-    /// How far transactions have committed a partition, as the entries that were read have it; `None` where they say nothing of it.
+    /// The offset up to which transactions have committed a partition, according to the entries read; `None` if they do
+    /// not mention it.
     pub(crate) fn reached(&self, partition: i32) -> Option<i64> {
         let ranges = self.partitions.get(&partition)?;
-        // One that may be void and that nobody goes on from counts as if it was: what is to be said of a window's end may say less.
+        // A range that may be void counts as void if no other range continues from it. So the result may be too small,
+        // never too large.
         let counts =
             |range: &&SealedRange| !range.may_be_void || ranges.iter().any(|other| other.first == range.next);
         let first = ranges.iter().map(|range| range.first).min()?;
         Some(ranges.iter().filter(counts).map(|range| range.next).fold(first, i64::max))
     }
 
-    /// Offsets at which transactions of a partition ended or began, of which the group has committed one; `None` where not all are known.
+    /// Offsets at which transactions of a partition began or ended, including the offset that the group has committed;
+    /// `None` if not all are known.
     pub(crate) fn ends(&self, partition: i32, committed: i64) -> Option<BTreeSet<i64>> {
         if self.is_thinned || self.is_trimmed {
             return None;
@@ -215,21 +220,22 @@ impl Accounts {
         (!ranges.is_empty()).then(|| ends.chain([0, committed]).collect())
     }
 
-    /// Whether what is accounted for agrees with the offset that the group has committed.
+    /// True if the accounts agree with the offset that the group has committed.
     pub(crate) fn agrees(&self, covered: &Covered, committed: i64) -> bool {
-        // Records count as missing only where no other process can have gone on whose entries are unknown.
+        // Records count as missing only if no other process with unknown entries can have gone on with the partition.
         let is_alone = self.journals <= 1 && !covered.ranges.is_empty();
         let is_behind = covered.to < committed && (covered.is_whole || is_alone);
         covered.resumed.is_none() && !is_behind && covered.to <= committed
     }
 
-    /// First risk request of a partition without a result according to the entries; `None` where some entries may be missing.
+    /// First risk request of a partition without a result, according to the entries; `None` if some entries may be
+    /// missing.
     pub(crate) fn next_request(&self, partition: i32) -> Option<i64> {
         (!self.is_trimmed).then(|| self.next_requests.get(&partition).copied().unwrap_or(0))
     }
 }
 
-/// Takes neighbours together, two by two.
+/// Merges neighbours in pairs.
 fn thin(ranges: &mut Vec<SealedRange>) {
     let mut thinned: Vec<SealedRange> = Vec::with_capacity(ranges.len());
     for (index, range) in ranges.drain(..).enumerate() {
@@ -242,7 +248,7 @@ fn thin(ranges: &mut Vec<SealedRange>) {
 }
 
 impl SealedRange {
-    /// What a transaction was made of in one partition.
+    /// The range of one account: a transaction's records of one partition.
     pub(crate) fn of(account: &SealedPartition) -> Self {
         Self {
             first: account.first_offset,
@@ -256,7 +262,7 @@ impl SealedRange {
         }
     }
 
-    /// The records that a process has given up when a partition was assigned to it.
+    /// The records that were given up when a partition was assigned to a process; `None` if there are none.
     pub(crate) fn lost(assigned: &PartitionAssigned) -> Option<Self> {
         let first = assigned.lost_from.filter(|from| *from < assigned.committed_offset)?;
         let account = SealedPartition {
@@ -285,11 +291,11 @@ impl SealedRange {
 /// Compares the tick records of a partition with what was accounted for, range by range.
 pub(crate) struct DigestCheck {
     ranges: std::vec::IntoIter<SealedRange>,
-    /// The range that records are in, with what they add up to.
+    /// The range of the current record, with the digest of its records so far.
     current: Option<(SealedRange, u64)>,
 }
 
-/// Tick records that are not those that were processed.
+/// Tick records that differ from those that were processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OtherTicks {
     pub(crate) first: i64,
@@ -305,7 +311,7 @@ impl DigestCheck {
         Self { ranges, current }
     }
 
-    /// The next record of the partition.
+    /// Adds the next record of the partition.
     pub(crate) fn add(&mut self, record: &Record) -> Option<OtherTicks> {
         let other = self.close_before(record.offset);
         if let Some((range, digest)) = &mut self.current
@@ -316,7 +322,7 @@ impl DigestCheck {
         other
     }
 
-    /// The records before an offset were added.
+    /// Closes the ranges that end at or before an offset, whose records were all added.
     pub(crate) fn close_before(&mut self, offset: i64) -> Option<OtherTicks> {
         while let Some((range, found)) = self.current.take_if(|(range, _)| range.next <= offset) {
             self.current = self.ranges.next().map(|range| (range, 0));
@@ -328,7 +334,7 @@ impl DigestCheck {
         None
     }
 
-    /// Where the range ends that the record at an offset is in; the offset itself where it is in none.
+    /// End of the range that contains the record at an offset; the offset itself if no range does.
     pub(crate) fn end_of(&self, offset: i64) -> i64 {
         self.current.map_or(offset, |(range, _)| range.next)
     }
@@ -371,16 +377,16 @@ mod tests {
         seal(&mut first, 0, 5);
         seal(&mut first, 5, 9);
         revoke(&mut first);
-        // It was committed, or it was left out and is still to be done.
+        // It was committed, or it was left out and is still to be processed.
         check(&first, 9, 9, true);
         check(&first, 5, 5, true);
-        // The next owner did it again, in other pieces.
+        // The next owner processed it again, in other pieces.
         first.begin();
         seal(&mut first, 5, 7);
         seal(&mut first, 7, 12);
         check(&first, 12, 12, true);
         check(&first, 13, 12, false);
-        // What was committed before the last transaction was not left out.
+        // Transactions committed before the last one were not left out.
         let mut other = Accounts::default();
         other.begin();
         seal(&mut other, 0, 5);
@@ -454,15 +460,15 @@ mod tests {
             accounts.begin();
             accounts
         };
-        // Nothing is left but a start.
+        // Only a start is left.
         check(&trimmed(), 7, 7, true);
-        // One process, of which all entries behind the first that is left are there.
+        // A single process with all entries behind the first remaining one.
         let mut alone = trimmed();
         seal(&mut alone, 4, 9);
         check(&alone, 9, 9, true);
         check(&alone, 8, 9, false);
         check(&alone, 11, 9, false);
-        // What lies in between may have been done by a process whose entries were removed, and what comes after, too.
+        // A process whose entries were removed may have processed the records between them, and those behind them.
         alone.begin();
         check(&alone, 11, 9, true);
         seal(&mut alone, 11, 14);

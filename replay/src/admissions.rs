@@ -1,4 +1,5 @@
-//! What a journal says of risk requests: under which entry each was given to the scheduler, on which market, and how it ended.
+//! The journal's account of risk requests: the entry under which the scheduler was given each, its market, and how it
+//! ended.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::segments::ConfigId;
 /// A request that was given to the scheduler.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// Process that the entry is of.
+    /// Name of the process that wrote the entry.
     pub(crate) node: Arc<str>,
     /// Sequence of the entry.
     pub(crate) sequence: i64,
@@ -21,11 +22,11 @@ pub(crate) struct Admission {
     pub(crate) at_ns: i64,
     /// Partition and offset of the entry.
     pub(crate) place: (i32, i64),
-    /// The task's first round as the scheduler was told of it, but for the market.
+    /// The first round of the task as the scheduler was told of it, without the market.
     pub(crate) arrived: Box<TaskArrived>,
-    /// Behind its last unit so far.
+    /// End of the task's units so far, exclusive.
     units_end: i64,
-    /// The market that it was worked on with, by partition.
+    /// The market that the request was computed with, by partition.
     pub(crate) as_of: Box<[AsOf]>,
     /// The stage configuration of the process.
     pub(crate) config: ConfigId,
@@ -33,7 +34,7 @@ pub(crate) struct Admission {
     end: Option<AdmissionEnd>,
 }
 
-/// A process began.
+/// The start of a process.
 #[derive(Debug)]
 struct Start {
     node: Arc<str>,
@@ -41,41 +42,41 @@ struct Start {
     config: ConfigId,
 }
 
-/// How a task ended.
+/// The end of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum AdmissionEnd {
     Finished,
     Rejected(Reject),
     Expired(Expire),
     Shed(Shed),
-    /// The request was withdrawn, or cancelled.
+    /// The request was withdrawn or cancelled.
     Dropped,
 }
 
-/// All admissions of a log. Some hundred bytes for each request are kept, and nothing of what it asks.
+/// All admissions of a log. Each request takes some hundred bytes; its contents are not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Admissions {
-    /// In the order of the journal, by partition; once gathered by request.
+    /// In the order of the journal, by partition; sorted by request after `gather`.
     all: Vec<Admission>,
     /// Starts of processes, in the order of the journal, by partition.
     starts: Vec<Start>,
-    /// Index of the first admission of the process life that is read. The tasks of a life are numbered in order.
+    /// Index of the first admission of the process life being read. The tasks of a life are numbered in order.
     life: usize,
     node: Arc<str>,
-    /// The partition of the journal that is read.
+    /// The partition of the journal being read.
     journal: i32,
-    /// The first later round that is not one of its task, as an admission of its own, with what speaks against it.
+    /// The first later round that does not fit its task, as an admission of its own, with the differences.
     pub(crate) misstated: Option<Box<(Admission, Vec<Difference>)>>,
 }
 
 impl Admissions {
-    /// Another partition of the journal begins.
+    /// Begins another partition of the journal.
     pub(crate) fn begin(&mut self, journal: i32) {
         self.life = self.all.len();
         self.journal = journal;
     }
 
-    /// The next entry, which `record` holds, of a process with this stage configuration.
+    /// Adds the next entry, which `record` holds, of a process with this stage configuration.
     pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry, config: ConfigId) {
         match &entry.input {
             Input::Started(started) => {
@@ -106,7 +107,7 @@ impl Admissions {
         self.all.push(admission);
     }
 
-    /// Compares a later round with the first one of its task: all is the same but how it is cut into units.
+    /// Compares a later round with the first one of its task: only its division into units may differ.
     fn go_on(&mut self, record: &Record, entry: &JournalEntry, arrived: &TaskArrived, config: ConfigId) {
         let found = self.admission(record, entry, arrived, config);
         let life = &mut self.all[self.life..];
@@ -156,7 +157,7 @@ impl Admissions {
         }
     }
 
-    /// Notes that a task has come to an end, or one of its rounds has: what is noted last counts.
+    /// Notes the end of a task or of one of its rounds; the last note counts.
     fn end(&mut self, task: TaskId, end: AdmissionEnd) {
         let life = &mut self.all[self.life..];
         let index = life.partition_point(|admission| admission.arrived.task < task);
@@ -165,23 +166,23 @@ impl Admissions {
         }
     }
 
-    /// Ends the reading of the journal.
+    /// Ends the reading of the journal, and sorts the admissions by request.
     pub(crate) fn gather(&mut self) {
         self.all.sort_by_key(|admission| {
             (admission.arrived.partition, admission.arrived.offset, admission.at_ns)
         });
     }
 
-    /// The stage configuration that a process had at a time; `None` if the journal does not know the process.
+    /// The stage configuration of a process at a time; `None` if the journal does not know the process.
     pub(crate) fn config_of(&self, node: &str, at_ns: i64) -> Option<ConfigId> {
         let mut starts = self.starts.iter().filter(|start| *start.node == *node);
         let first = starts.next()?;
-        // What older entries said of the beginning may have been removed.
+        // The process may have begun under an older entry, which was removed.
         let last = starts.filter(|start| start.at_ns <= at_ns).max_by_key(|start| start.at_ns);
         Some(last.unwrap_or(first).config)
     }
 
-    /// The admissions of a request, oldest first. There are several where a process lost the partition before it answered.
+    /// The admissions of a request, oldest first. There are several if a process lost the partition before it answered.
     pub(crate) fn of(&self, partition: i32, offset: i64) -> &[Admission] {
         let key = |admission: &Admission| (admission.arrived.partition, admission.arrived.offset);
         let first = self.all.partition_point(|admission| key(admission) < (partition, offset));
@@ -191,7 +192,7 @@ impl Admissions {
 }
 
 impl Admission {
-    /// How the request ended; `None` if its process ended before that, so that it has no result.
+    /// The end of the request; `None` if its process ended first, so that this admission has no result.
     pub(crate) fn end(&self) -> Option<&AdmissionEnd> {
         self.end.as_ref()
     }
@@ -269,7 +270,7 @@ mod tests {
         // Tasks of another life have the same numbers.
         add(&mut admissions, &entry(5, started("a"), vec![]), 0);
         add(&mut admissions, &entry(6, arrived(0, 6, 0), finish(0)), 0);
-        // And so have those of another process, which answered what the first one had answered and lost.
+        // Tasks of another process do, too. It answered a request again whose first answer was lost.
         admissions.begin(1);
         add(&mut admissions, &entry(0, started("b"), vec![]), 0);
         add(&mut admissions, &entry(1, arrived(0, 6, 0), finish(0)), 0);
@@ -279,7 +280,7 @@ mod tests {
             of.map(|admission| (&*admission.node, admission.sequence)).collect()
         };
         assert_eq!(of(5), [("a", 1)]);
-        // Oldest first, by the clock of who wrote it; the second of them was withdrawn.
+        // Oldest first, by the clock of the process that wrote it; the second one was withdrawn.
         assert_eq!(of(6), [("a", 6), ("a", 2), ("b", 1)]);
         assert_eq!(of(7), []);
         let partitions: Vec<i32> = admissions.of(0, 5)[0].as_of.iter().map(|as_of| as_of.partition).collect();

@@ -1,7 +1,8 @@
-//! The rows that the journal says arrived, against those that the tick records come to.
+//! The rows that arrived according to the journal, compared with the rows that the tick records give.
 //!
-//! Rows are compared as sums over records, each row weighed by its group, so that arrivals that follow each other may be taken together. A
-//! snapshot that began with an arrival has put a row into every group: when that was nobody can tell.
+//! Rows are compared as sums over records, each row weighted by its group, so that consecutive arrivals may be merged.
+//! A snapshot that began with an arrival has put a row into every group; the journal does not say at which arrivals
+//! that was.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +12,20 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::segments::ConfigId;
 use crate::{Difference, JournalDivergence};
 
-/// Arrivals of a partition that are kept apart; of more, neighbours are taken together.
+/// Most arrivals kept apart per partition; beyond that, neighbours are merged.
 const RANGES_MAX: usize = 65_536;
 
 /// All arrivals of a log.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     partitions: BTreeMap<i32, Vec<Arrival>>,
-    /// Where the next arrival of each partition begins in the life that is read, and which fold of its records it is of.
+    /// Start of the next arrival of each partition in the life being read, and the fold that its records belong to.
     positions: BTreeMap<i32, (i64, i64)>,
-    /// The first record that the newest state of a partition under a configuration is made of.
+    /// First record of the newest state of a partition under a configuration.
     folds: BTreeMap<(i32, ConfigId), i64>,
-    /// Rows and bytes of the life's first arrival: a row takes as many bytes in the whole life.
+    /// Rows and bytes of the life's first arrival: all rows of a life have the same size.
     row: Option<(i64, i64)>,
-    /// Whether a lane was lost, and rows that were in flight arrive again.
+    /// True if a lane was lost, so that rows that were in flight arrive again.
     again: bool,
 }
 
@@ -34,19 +35,19 @@ struct Arrival {
     fold: FoldId,
     first: i64,
     next: i64,
-    /// The sum of its rows.
+    /// The weighted sum of its rows.
     rows: u64,
-    /// Arrivals in it.
+    /// Number of arrivals merged into it.
     count: u64,
-    /// Whether its bytes are those of its rows.
+    /// True if its bytes agree with its rows.
     has_bytes: bool,
     entry: ArrivalPlace,
 }
 
-/// A configuration, and the first record that a state under it is made of.
+/// A configuration, and the first record of a state under it.
 pub(crate) type FoldId = (ConfigId, i64);
 
-/// Where the first entry is.
+/// The place of the first entry.
 #[derive(Clone, Copy, Debug)]
 struct ArrivalPlace {
     journal: i32,
@@ -61,13 +62,13 @@ pub(crate) fn weight(group: i32) -> u64 {
 }
 
 impl Arrivals {
-    /// Another partition of the journal begins.
+    /// Begins another partition of the journal.
     pub(crate) fn begin(&mut self) {
         self.positions.clear();
         (self.again, self.row) = (false, None);
     }
 
-    /// The next entry, at an offset of a partition of the journal, of a process with this stage configuration.
+    /// Adds the next entry, at an offset of the journal's partition, of a process with this stage configuration.
     pub(crate) fn add(&mut self, journal: i32, offset: i64, entry: &JournalEntry, config: ConfigId) {
         let is_again = std::mem::take(&mut self.again);
         match &entry.input {
@@ -89,7 +90,7 @@ impl Arrivals {
                 let Some(position) = self.positions.get_mut(&arrived.partition) else { return };
                 let (first, fold) = *position;
                 position.0 = arrived.next_offset;
-                // Rows of before arrive behind the loss of their lane, a partition at a time.
+                // After a lane is lost, its earlier rows arrive again, one partition at a time.
                 self.again = is_again && first == arrived.next_offset;
                 if !self.again {
                     let &JournalEntry { sequence, at_ns, .. } = entry;
@@ -119,12 +120,12 @@ impl Arrivals {
         arrivals.push(Arrival { fold, first, next: arrived.next_offset, rows, count: 1, has_bytes, entry });
     }
 
-    /// Forgets all, where nobody compares them.
+    /// Forgets all arrivals, if no caller compares them.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
     }
 
-    /// Offsets of a partition that arrivals of a fold begin or end at, from an offset on, ascending.
+    /// Offsets from `from` on at which arrivals of a fold begin or end, ascending.
     pub(crate) fn bounds(&self, partition: i32, fold: FoldId, from: i64) -> Vec<i64> {
         let of_partition = self.partitions.get(&partition).into_iter().flatten();
         let of_fold = of_partition.filter(|arrival| arrival.fold == fold);
@@ -135,8 +136,8 @@ impl Arrivals {
         bounds
     }
 
-    /// The first arrival of a fold of a partition whose rows are not those of its records. `sums` has what all records before
-    /// a bound come to, by ascending bound.
+    /// The first arrival of a fold whose rows differ from those of its records. `sums` has the sum of all records
+    /// before each bound, by ascending bound.
     pub(crate) fn divergence(
         &self,
         topic: &str,
@@ -177,7 +178,7 @@ impl Arrivals {
     }
 }
 
-/// Takes neighbours together, two by two.
+/// Merges neighbours in pairs.
 fn thin(arrivals: &mut Vec<Arrival>) {
     let mut thinned: Vec<Arrival> = Vec::with_capacity(arrivals.len());
     for (index, arrival) in arrivals.drain(..).enumerate() {
@@ -238,7 +239,7 @@ mod tests {
         arrive(&mut arrivals, 4, [1, 2]);
         assert_eq!(arrivals.bounds(0, (0, 0), 0), [1, 3, 4]);
         assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 2]]));
-        // The second one came with a barrier.
+        // The second arrival came with a barrier.
         assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [0, 1]]));
         assert!(!fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 1]]));
         assert!(!fits(&arrivals, &[[9, 9], [1, 4], [1, 1], [1, 3]]));

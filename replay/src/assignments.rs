@@ -1,4 +1,5 @@
-//! Where processes took partitions up, against where transactions ended: nobody goes on from anywhere else.
+//! Compares the offsets at which processes took partitions up with those at which transactions ended: a process may go
+//! on only from there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::difference::Difference;
 /// All assignments of a log.
 #[derive(Default)]
 pub(crate) struct Assignments {
-    /// By partition and committed offset, the first of each.
+    /// First assignment of each pair of partition and committed offset.
     all: BTreeMap<(i32, i64), Assignment>,
     /// Partitions of the journal that have entries.
     journals: BTreeSet<i32>,
@@ -30,7 +31,8 @@ struct Assignment {
 }
 
 impl Assignments {
-    /// The next entry, at an offset of a partition of the journal, with what speaks against it if no other process has written.
+    /// Adds the next entry, at an offset of the journal's partition; `alone` is its divergence if no other process has
+    /// written.
     pub(crate) fn add(
         &mut self,
         journal: i32,
@@ -48,7 +50,7 @@ impl Assignments {
         }
     }
 
-    /// The first assignment from an offset that no transaction committed.
+    /// The first assignment that starts from an offset that no transaction committed.
     pub(crate) fn check(&self, topic: &str, accounts: &Accounts, cut: &Cut) -> Option<JournalDivergence> {
         if self.journals.len() == 1 && self.alone.is_some() {
             return self.alone.clone();

@@ -1,4 +1,4 @@
-//! What a rerun gives against what an output topic holds, record by record.
+//! Compares the outputs of a rerun with an output topic, record by record.
 
 use serde_json::Value;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
@@ -9,29 +9,31 @@ use crate::difference::{Difference, differences};
 use crate::partition_reader::PartitionReader;
 use crate::{OutputDivergence, OutputProblem};
 
-/// Records after the first difference that are looked at to tell a changed record from missing and surplus ones.
+/// Most records looked at from the first difference on, to tell a changed record from missing and surplus ones.
 const LOOKAHEAD_RECORDS_MAX: usize = 256;
 
 /// Compares one partition of one output topic.
 pub(crate) struct Comparison {
     recorded: PartitionReader,
     end: i64,
-    /// What records before this one of the source caused is not compared: it is gone, or nobody knows the state that it came of.
+    /// Offset of the source before which causes are not compared: their outputs are gone, or the state that they came
+    /// of is unknown.
     pub(crate) from: i64,
-    /// Whether what comes next was caused by such a record.
+    /// True if the next output has a cause before `from`.
     is_before: bool,
     identical: u64,
-    /// Offset after the last record that was found identical.
+    /// Offset behind the last record that was found identical.
     next: i64,
-    /// Where the rerun has come to and how a record's cause is read, where the topic goes on behind it.
+    /// End of the rerun, with the function that reads a record's cause; `None` if the topic does not go on behind the
+    /// rerun.
     expected_to: Option<(i64, CauseOf)>,
     mismatch: Option<Mismatch>,
 }
 
-/// What comes from the first difference on.
+/// The records from the first difference on.
 struct Mismatch {
     expected: Vec<Expected>,
-    /// Records expected, also those that are not kept.
+    /// Number of expected records, including those that are not kept.
     expected_count: u64,
     found: Vec<Record>,
 }
@@ -48,9 +50,9 @@ impl Expected {
 }
 
 impl Comparison {
-    /// Compares with the records of `range` that were caused by the record at the offset `from` of the source, or later ones; `cause_of`
-    /// says by which one a record was. Where the first records of the topic were removed it begins behind all that those may have
-    /// been among.
+    /// Compares with those records of `range` whose cause is at or behind the source offset `from`; `cause_of` reads a
+    /// record's cause. If the topic's first records were removed, the comparison begins behind the cause of the first
+    /// remaining record, which may have had further outputs.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -62,7 +64,7 @@ impl Comparison {
         let mut from = from;
         if range.first > 0 {
             let first = recorded.peek()?.map(|record| cause_of(&record.value));
-            // A record that cannot be read is found different by the comparison.
+            // The comparison reports a record that cannot be read as different.
             from = from.max(first.map_or(i64::MAX, |cause| cause.map_or(from, |cause| cause + 1)));
         }
         while recorded.peek()?.and_then(|record| cause_of(&record.value)).is_some_and(|cause| cause < from) {
@@ -71,8 +73,7 @@ impl Comparison {
         Ok(Self::of(recorded, range, from))
     }
 
-    /// Compares with the records of `range`, the first of which is caused by the record at the offset `from` of the source or by a later
-    /// one.
+    /// Compares with the records of `range`, the first of which has its cause at or behind the source offset `from`.
     pub(crate) fn resume(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -87,17 +88,17 @@ impl Comparison {
         Self { recorded, end, from, is_before: false, identical: 0, next, expected_to: None, mismatch: None }
     }
 
-    /// Offset of the next record, after those that were found identical.
+    /// Offset of the next record, behind those that were found identical.
     pub(crate) fn next_offset(&self) -> i64 {
         self.next
     }
 
-    /// The rerun has come to this offset of the source: what later records caused is neither expected nor too much.
+    /// Ends the rerun at this offset of the source: outputs of later records are neither expected nor surplus.
     pub(crate) fn stop_at(&mut self, offset: i64, cause_of: CauseOf) {
         self.expected_to = Some((offset, cause_of));
     }
 
-    /// Takes the next record, if all that it can belong to was rerun.
+    /// Takes the next record, unless its cause is behind the end of the rerun.
     fn next_surplus(&mut self) -> Result<Option<Record>, LogError> {
         if let Some((to, cause_of)) = self.expected_to {
             let of_later = |record: &Record| cause_of(&record.value).is_some_and(|cause| cause >= to);
@@ -108,17 +109,18 @@ impl Comparison {
         self.recorded.next()
     }
 
-    /// What comes next was caused by the record at this offset of the source, or by later ones up to the next call.
+    /// Says that the next outputs are caused by the record at this offset of the source, or by later ones up to the
+    /// next call.
     pub(crate) fn reach(&mut self, offset: i64) {
         self.is_before = offset < self.from;
     }
 
-    /// Records found identical.
+    /// Number of records found identical.
     pub(crate) fn identical(&self) -> u64 {
         self.identical
     }
 
-    /// Compares with the next record as the rerun gives it.
+    /// Compares the next record with the rerun's next output.
     pub(crate) fn expect(&mut self, key: Option<&[u8]>, value: &[u8]) -> Result<(), LogError> {
         if self.is_before {
             return Ok(());
@@ -150,20 +152,20 @@ impl Comparison {
         Ok(())
     }
 
-    /// Whether a difference was met.
+    /// True if a difference was found.
     pub(crate) fn differs(&self) -> bool {
         self.mismatch.is_some()
     }
 
-    /// Whether the difference is settled, so that the rest of the rerun would add nothing to it.
+    /// True if the difference is settled, so that the rest of the rerun would not change it.
     pub(crate) fn is_decided(&self) -> bool {
-        // Where records are missing at the end, all of them are counted.
+        // Records missing at the end are all counted.
         self.mismatch.as_ref().is_some_and(|mismatch| {
             !mismatch.found.is_empty() && mismatch.expected.len() >= LOOKAHEAD_RECORDS_MAX
         })
     }
 
-    /// The first difference, after the rerun came to its end or this comparison is decided.
+    /// The first difference, after the rerun has ended or this comparison is decided.
     pub(crate) fn finish(mut self, describer: &Describer) -> Result<Option<OutputDivergence>, LogError> {
         let (offset, shown, problem) = match self.mismatch.take() {
             None => {
@@ -211,13 +213,13 @@ impl Mismatch {
                 let first = described(describer, &found.value);
                 OutputProblem::Surplus { count: count as u64, first }
             }
-            // Changed, or both there and in another order.
+            // The record was changed, or both records exist in another order.
             _ => changed(describer, expected, found),
         }
     }
 }
 
-/// What is wrong with a record that is not the expected one.
+/// Describes a record that is not the expected one.
 pub(crate) fn changed(describer: &Describer, expected: &Expected, found: &Record) -> OutputProblem {
     let got = match describer.describe(&found.value) {
         Ok((_, value)) => value,
@@ -235,13 +237,13 @@ pub(crate) fn changed(describer: &Describer, expected: &Expected, found: &Record
         differences.push(Difference { field: "key".to_owned(), expected, found });
     }
     if differences.is_empty() {
-        // Numbers that are equal and not the same (-0.0), or bytes that decode to the same.
+        // Numbers that are equal but not the same (-0.0), or different bytes that decode to the same value.
         differences.push(Difference::new("bytes", hex(&expected.value), hex(&found.value)));
     }
     OutputProblem::Changed { differences }
 }
 
-/// A record for people, without the fields that are null; one that cannot be decoded as the reason.
+/// A record for people, without null fields; the error if it cannot be decoded.
 pub(crate) fn described(describer: &Describer, value: &[u8]) -> Value {
     match describer.describe(value) {
         Ok((_, Value::Object(mut fields))) => {

@@ -1,4 +1,4 @@
-//! Operators' commands and the answers to them, against what the journal says of both.
+//! Compares operators' commands and the answers to them with the journal.
 //!
 //! ```text
 //!  journal ──► commands as the scheduler was given them, with what it decided ──┬──► each command of the topic is the one that was given
@@ -6,8 +6,8 @@
 //!  commands ──► those that are refused without a decision ──────────────────────┴──► the answers there must be, in order
 //! ```
 //!
-//! When a command was sent is not in the journal, and nothing depends on it. Of a refusal without a decision, time and process are taken as
-//! they are found.
+//! The time at which a command was sent is not in the journal, and nothing depends on it. Time and process of a refusal
+//! without a decision are taken as found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,22 +27,22 @@ use crate::difference::{Difference, differences};
 use crate::partition_reader::PartitionReader;
 use crate::{OutputDivergence, OutputOptions, OutputProblem, ReplayError};
 
-/// What the journals say of operators' commands.
+/// The journals' account of operators' commands.
 #[derive(Debug, Default)]
 pub(crate) struct Controls {
     /// By process.
     journals: BTreeMap<i32, JournalControls>,
-    /// The process whose journal is read.
+    /// The process whose journal is being read.
     journal: i32,
 }
 
-/// What the journal of one process says.
+/// The account of one process's journal.
 #[derive(Debug, Default)]
 struct JournalControls {
     lives: Vec<Life>,
     /// In the order of their sequences.
     obeyed: Vec<Obeyed>,
-    /// Whether older entries were removed, and the first sequence of which something is known.
+    /// True if older entries were removed; and the first known sequence.
     is_headless: bool,
     first_sequence: Option<i64>,
 }
@@ -54,7 +54,7 @@ struct Life {
     software: String,
 }
 
-/// A command that the scheduler was given, with what it decided.
+/// A command that the scheduler was given, with its decision.
 #[derive(Debug)]
 struct Obeyed {
     sequence: i64,
@@ -65,18 +65,18 @@ struct Obeyed {
 }
 
 impl Controls {
-    /// The journal of a process begins; its first entries may have been removed.
+    /// Begins the journal of a process, whose first entries may have been removed.
     pub(crate) fn begin(&mut self, process: i32, is_headless: bool) {
         self.journal = process;
         self.journals.insert(process, JournalControls { is_headless, ..JournalControls::default() });
     }
 
-    /// Forgets what was read, where nobody asks.
+    /// Forgets all entries, if no caller needs them.
     pub(crate) fn forget(&mut self) {
         self.journals.clear();
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         let Some(journal) = self.journals.get_mut(&self.journal) else { return };
         journal.first_sequence.get_or_insert(entry.sequence);
@@ -90,7 +90,7 @@ impl Controls {
                     Decision::Controlled(controlled) => Some(controlled.clone()),
                     _ => None,
                 });
-                // An entry that is identical has both.
+                // An entry that was found identical has both.
                 if let (Some(controlled), Some(life)) = (controlled, journal.lives.last()) {
                     let (sequence, at_ns, node) = (entry.sequence, entry.at_ns, life.node.clone());
                     let control = control.clone();
@@ -109,12 +109,12 @@ impl Life {
 }
 
 impl JournalControls {
-    /// Whether another version of this software may have judged what can be read.
+    /// True if another version of this software may have judged which commands are readable.
     fn has_other_software(&self) -> bool {
         self.is_headless || self.lives.iter().any(|life| life.software != env!("CARGO_PKG_VERSION"))
     }
 
-    /// Whether the process that is named is one of them, as far as anybody knows.
+    /// True if a life of this journal has this node name, or might have.
     fn has_node(&self, node: &str) -> bool {
         self.is_headless || self.lives.iter().any(|life| *life.node == *node)
     }
@@ -128,22 +128,22 @@ pub(crate) struct ControlCheck<'a> {
     describer: Describer,
     /// Answers found identical.
     pub(crate) identical: u64,
-    /// What could not be compared, in words.
+    /// Parts that could not be compared, in words.
     pub(crate) notes: Vec<String>,
 }
 
 /// Commands to one process, as its topic has them.
 #[derive(Default)]
 struct Commands {
-    /// Those that are refused without a decision, by offset.
+    /// Commands that are refused without a decision, by offset.
     refused: BTreeMap<i64, ControlRefusal>,
-    /// Those that could have been obeyed, and that the journal knows nothing of, by offset.
+    /// Commands that could have been executed but that the journal does not know, by offset.
     unknown: BTreeMap<i64, Control>,
-    /// Offsets of the others.
+    /// Offsets of the other commands.
     obeyed: BTreeSet<i64>,
 }
 
-/// An answer that there must be.
+/// An expected answer.
 enum Answer<'a> {
     Obeyed(&'a Obeyed),
     Refused(i64, &'a ControlRefusal),
@@ -154,7 +154,7 @@ impl<'a> ControlCheck<'a> {
         Self { log, options, controls, describer: Describer::new(), identical: 0, notes: Vec::new() }
     }
 
-    /// Compares commands and answers of a process.
+    /// Compares the commands and answers of a process.
     pub(crate) fn check_partition(
         &mut self,
         process: i32,
@@ -180,7 +180,7 @@ impl<'a> ControlCheck<'a> {
         let range = OffsetRange { first, next: next.min(answered(cut, journal)) };
         let source = self.commands_of(process);
         let mut reader = PartitionReader::open(self.log, source.clone(), range)?;
-        // Commands behind what was committed are still to be obeyed.
+        // Commands behind the committed offset are still to be executed.
         let mut given: BTreeMap<i64, &journal::Control> = journal
             .obeyed
             .iter()
@@ -213,7 +213,7 @@ impl<'a> ControlCheck<'a> {
         })
     }
 
-    /// Compares the answers with those that there must be.
+    /// Compares the answers with the expected ones.
     fn check_results(
         &mut self,
         process: i32,
@@ -244,7 +244,7 @@ impl<'a> ControlCheck<'a> {
         }
         let mut answers = answers(journal, commands);
         if cut.results.first > 0 {
-            // Their answers were removed.
+            // The answers to earlier commands were removed.
             let first = results.first().map(|(_, result)| result.offset);
             let is_left = |answer: &Answer<'_>| first == Some(answer.offset());
             answers.drain(..answers.iter().position(is_left).unwrap_or(answers.len()));
@@ -261,13 +261,13 @@ impl<'a> ControlCheck<'a> {
                 self.identical += 1;
                 continue;
             }
-            // It is one too many, as if its command had been another one.
+            // The answer is surplus, as if its command had been another one.
             let is_surplus = results.len() - index > answers.len() - next;
             if let Some(of_command) =
                 self.unfit_command(process, cut, (journal, commands), result).filter(|_| is_surplus)
             {
                 if journal.has_other_software() {
-                    // It may have known less of commands.
+                    // Other software may have known fewer commands.
                     self.identical += 1;
                     continue;
                 }
@@ -297,7 +297,7 @@ impl<'a> ControlCheck<'a> {
         }))
     }
 
-    /// What is wrong with the command of an answer that no decision led to, where it would have been obeyed, or is not there.
+    /// The divergence of an answer without a decision: its command would have been executed, or is missing.
     fn unfit_command(
         &self,
         process: i32,
@@ -324,7 +324,7 @@ impl<'a> ControlCheck<'a> {
         Some(divergence(&self.commands_of(process), offset, problem))
     }
 
-    /// Compares what operators had ticks told with the ticks: each word that a journal says was given is there.
+    /// Checks that the ticks contain each event time that operators set according to a journal.
     pub(crate) fn check_event_times(&self) -> Result<Option<OutputDivergence>, ReplayError> {
         let obeyed = self.controls.journals.values().flat_map(|journal| &journal.obeyed);
         let mut told = BTreeMap::<i32, BTreeMap<&str, &Obeyed>>::new();
@@ -377,7 +377,7 @@ impl Answer<'_> {
         }
     }
 
-    /// The record that it must be, where `found` stands in its place, in `record`.
+    /// The expected record, where `found`, read from `record`, stands in its place.
     fn expected(
         &self,
         process: i32,
@@ -396,7 +396,7 @@ impl Answer<'_> {
                 sequence: Some(*sequence),
             },
             Self::Refused(offset, refusal) => {
-                // Other versions have other words for what cannot be read.
+                // Other versions describe unreadable commands in other words.
                 let other = (journal.has_other_software() && found.offset == *offset)
                     .then(|| ControlRefusal { id: found.id.clone(), detail: found.detail.clone() });
                 let ControlRefusal { id, detail } = other.unwrap_or_else(|| (*refusal).clone());
@@ -409,7 +409,7 @@ impl Answer<'_> {
         };
         let mut value = Vec::new();
         encode_control_result(&result, &mut value);
-        // Some logs know no difference between no key and one without bytes.
+        // Some logs do not distinguish a missing key from an empty one.
         let key = Some(result.id.into_bytes()).filter(|key| !key.is_empty() || record.key.is_some());
         Expected { key, value }
     }
@@ -418,7 +418,7 @@ impl Answer<'_> {
         self.offset() == found.1.offset && self.expected(process, found, journal).is(found.0)
     }
 
-    /// For people.
+    /// The answer in JSON, for people.
     fn shown(&self) -> Value {
         match self {
             Self::Obeyed(Obeyed { sequence, control, controlled, .. }) => json!({
@@ -432,7 +432,7 @@ impl Answer<'_> {
     }
 }
 
-/// The answers that there must be, in order.
+/// The expected answers, in order.
 fn answers<'a>(journal: &'a JournalControls, commands: &'a Commands) -> Vec<Answer<'a>> {
     let refused = |(offset, refusal): (&i64, &'a ControlRefusal)| Answer::Refused(*offset, refusal);
     let mut refusals = commands.refused.iter().map(refused).peekable();
@@ -447,13 +447,14 @@ fn answers<'a>(journal: &'a JournalControls, commands: &'a Commands) -> Vec<Answ
     answers
 }
 
-/// Every command before this offset has its answer. Where the group says nothing of it, the journal says so of those that were obeyed.
+/// Offset before which every command has its answer. If the group has no committed offset, it is that behind the last
+/// executed command of the journal.
 fn answered(cut: &ControlCut, journal: &JournalControls) -> i64 {
     let of_journal = journal.obeyed.iter().map(|obeyed| obeyed.control.offset.saturating_add(1)).max();
     cut.answered.or(of_journal).unwrap_or(0)
 }
 
-/// Whether that which an answer follows from was removed: an entry of the journal, or the command where that came to no decision.
+/// True if the source of an answer was removed: an entry of the journal, or the command if it led to no decision.
 fn is_gone(result: &ControlResult, cut: &ControlCut, journal: &JournalControls) -> bool {
     match (result.sequence, journal.first_sequence) {
         (None, _) => {
@@ -465,7 +466,7 @@ fn is_gone(result: &ControlResult, cut: &ControlCut, journal: &JournalControls) 
     }
 }
 
-/// What is wrong with a command, if it is not the one that the scheduler was given.
+/// The difference between a command and the one that the scheduler was given; `None` if they are the same.
 fn other_command(given: &journal::Control, found: &Result<Control, DecodeError>) -> Option<OutputProblem> {
     let expected = to_value(given);
     let found = match found {
@@ -480,7 +481,7 @@ fn other_command(given: &journal::Control, found: &Result<Control, DecodeError>)
     })
 }
 
-/// A command that the scheduler was given is not there.
+/// The divergence of a command that the scheduler was given but that is missing.
 fn lacking(source: &TopicPartition, offset: i64, given: &journal::Control) -> Box<OutputDivergence> {
     let problem = OutputProblem::Missing { count: 1, first: to_value(given) };
     Box::new(divergence(source, offset, problem))

@@ -1,4 +1,4 @@
-//! One moment of a log: how far each topic reaches, consistently, while a pipeline may go on writing.
+//! One moment of a log: a consistent end of each topic, while a pipeline may go on writing.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,57 +9,58 @@ use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use crate::error::no_topic;
 use crate::{OutputOptions, ReplayError, VerifyOptions};
 
-/// Looks at the log before giving up: commits are some 100 ms apart, a look takes a few.
+/// Most attempts to read the ends: commits are about 100 ms apart, and an attempt takes a few.
 const ATTEMPTS_MAX: u32 = 100;
-/// Longest wait for the end of a transaction. That of a process that died stays open until its timeout, for which a broker looks every
-/// ten seconds.
+/// Longest wait for the end of a transaction. A dead process's transaction stays open until its timeout, which a broker
+/// checks every ten seconds.
 const UNDECIDED_WAIT_MAX: Duration = Duration::from_secs(120);
-/// Wait after which the user is told what is waited for.
+/// Wait after which the user is told about it.
 const UNDECIDED_QUIET: Duration = Duration::from_secs(1);
-/// Pause between two looks at it.
+/// Pause between two checks for the end of the transaction.
 const UNDECIDED_PAUSE: Duration = Duration::from_millis(50);
 
-/// Partitions' offsets by topic.
+/// Offsets of partitions, by topic.
 pub(crate) type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 
-/// What is verified, as of one moment between two transactions.
+/// The extent of what is verified, as of one moment between two transactions.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     /// By partition: each process of a group writes one.
     pub(crate) journal: Vec<OffsetRange>,
-    /// Sequences that the entries of each partition of the journal have to reach, as the group's offsets say; `None` where none does.
+    /// Sequences that the entries of each partition of the journal must reach, according to the group's offsets; `None`
+    /// for no such offset.
     pub(crate) journal_ends: Vec<Option<i64>>,
-    /// Committed offsets of the ticks, by partition; empty where the log has none, as one with a journal alone.
+    /// Committed offsets of the ticks, by partition; empty if the log has no ticks, only a journal.
     pub(crate) committed: Vec<Option<i64>>,
-    /// By partition; empty where outputs are not asked for.
+    /// By partition; empty if outputs are not requested.
     pub(crate) partitions: Vec<PartitionCut>,
-    /// By partition; empty where outputs are not asked for, and in a log without the topics of risk.
+    /// By partition; empty if outputs are not requested, or the log has no risk topics.
     pub(crate) risk: Vec<RiskCut>,
-    /// Whether the beginning of risk requests, of their results or of the ticks was removed.
+    /// True if the beginning of risk requests, of their results or of the ticks was removed.
     pub(crate) is_risk_gone: bool,
-    /// By process; empty in a log without the topics of commands.
+    /// By process; empty if the log has no topics of commands.
     pub(crate) controls: Vec<ControlCut>,
 }
 
 /// Ticks and outputs of a partition.
 #[derive(Debug)]
 pub(crate) struct PartitionCut {
-    /// The ticks whose outputs exist; those before the first may have been removed.
+    /// The ticks whose outputs exist; earlier ticks may have been removed.
     pub(crate) ticks: OffsetRange,
     pub(crate) signals: OffsetRange,
     pub(crate) late: OffsetRange,
     pub(crate) dead_letter: OffsetRange,
-    /// `None` where there is no such topic.
+    /// `None` if there is no such topic.
     pub(crate) snapshots: Option<OffsetRange>,
 }
 
 /// Risk requests and results of a partition.
 #[derive(Debug)]
 pub(crate) struct RiskCut {
-    /// All ticks there are: a market may be ahead of what was committed of its ticks.
+    /// All existing ticks: a market may be ahead of the committed ticks.
     pub(crate) ticks: OffsetRange,
     pub(crate) requests: OffsetRange,
-    /// Every request before it has its result; some behind it may have theirs.
+    /// Offset before which every request has its result; some later ones may have theirs.
     pub(crate) answered: i64,
     pub(crate) results: OffsetRange,
 }
@@ -68,13 +69,14 @@ pub(crate) struct RiskCut {
 #[derive(Debug)]
 pub(crate) struct ControlCut {
     pub(crate) commands: OffsetRange,
-    /// Every command before it has its answer; `None` where the group has committed nothing of them, or no longer.
+    /// Offset before which every command has its answer; `None` if the group has no committed offset, or no longer has
+    /// it.
     pub(crate) answered: Option<i64>,
     pub(crate) results: OffsetRange,
 }
 
 impl Cut {
-    /// Looks until nothing was committed in between.
+    /// Reads the ends again until nothing was committed in between.
     pub(crate) fn take(log: &dyn EventLog, options: &VerifyOptions) -> Result<Self, ReplayError> {
         let mut written = vec![options.journal.as_str(), options.sources.control_results.as_str()];
         if options.outputs {
@@ -92,7 +94,7 @@ impl Cut {
         let mut shelf = decided(log, &topics, &written)?;
         for _ in 0..ATTEMPTS_MAX {
             let mut cut = Self::from_shelf(log, options, &shelf)?;
-            // A group's offset may be known before the records of its transaction can be read.
+            // A group's offset may become known before the records of its transaction can be read.
             let after = decided(log, &topics, &written)?;
             if written.iter().all(|topic| shelf.get(*topic) == after.get(*topic)) {
                 if options.outputs {
@@ -105,8 +107,8 @@ impl Cut {
         Err(ReplayError::Moving { url: log.url(), attempts: ATTEMPTS_MAX })
     }
 
-    /// Notes where requests and ticks end, after all else was looked at: so every result belongs to a request, and to ticks, within the
-    /// cut.
+    /// Reads the ends of requests and ticks after everything else, so that every result belongs to a request and to
+    /// ticks within the cut.
     fn take_inputs_of_risk(&mut self, outputs: &OutputOptions, shelf: &Shelf) {
         for (partition, risk) in self.risk.iter_mut().enumerate() {
             let range = |topic: &String| shelf.get(topic)?.get(partition).copied();
@@ -137,8 +139,8 @@ fn shelf(log: &dyn EventLog, topics: &[&str]) -> Result<Shelf, LogError> {
     Ok(log.topics_named(topics)?.into_iter().map(|topic| (topic.spec.name, topic.offsets)).collect())
 }
 
-/// How far each of `topics` reaches once what was written to some of them until now can be read, or was aborted: a partition with an open
-/// transaction hides all that was committed behind it, while the group's offsets are known.
+/// Reads the ends of `topics` once everything written so far to the topics `written` can be read or was aborted. A
+/// partition with an open transaction hides all later commits, while the group's offsets are known.
 pub(crate) fn decided(log: &dyn EventLog, topics: &[&str], written: &[&str]) -> Result<Shelf, ReplayError> {
     let mut shelf = shelf(log, topics)?;
     let mut undecided = Vec::new();
@@ -181,7 +183,7 @@ fn ranges<'a>(log: &dyn EventLog, shelf: &'a Shelf, topic: &str) -> Result<&'a [
     }
 }
 
-/// Offsets of a topic that has as many partitions as the ticks.
+/// Offsets of a topic that must have as many partitions as the ticks.
 fn fitting<'a>(
     log: &dyn EventLog,
     shelf: &'a Shelf,
@@ -197,8 +199,8 @@ fn fitting<'a>(
     Err(ReplayError::PartitionsDiffer { url, topic, found, expected })
 }
 
-/// Risk requests and results by partition; and whether some of them, or of the ticks that they were judged on, were removed: nothing can be
-/// said of any then.
+/// Risk requests and results by partition, and true if results exist but cannot be judged, because the beginning of
+/// requests, results or ticks was removed.
 fn risk(
     log: &dyn EventLog,
     outputs: &OutputOptions,
@@ -234,7 +236,7 @@ fn controls(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Resul
     Ok(cuts.map(|((&commands, &results), answered)| ControlCut { commands, answered, results }).collect())
 }
 
-/// What a group has committed of each partition of a topic.
+/// The group's committed offset of each partition of a topic.
 fn committed(
     log: &dyn EventLog,
     group: &str,
@@ -280,7 +282,7 @@ fn partitions(
     Ok(cuts)
 }
 
-/// Refuses ticks that end before what was committed of them: looked at once more, since ticks come in all the time.
+/// Refuses ticks that end before their committed offset. Reads the end once more, since ticks arrive all the time.
 fn check_ticks_end(
     log: &dyn EventLog,
     outputs: &OutputOptions,

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Most differences that are listed: the first few explain, the rest follow from them.
+/// Most differences listed: the first few explain, the rest follow from them.
 const DIFFERENCES_MAX: usize = 8;
-/// Most characters of a value that are shown.
+/// Most characters shown of a value.
 const SHOWN_CHARS_MAX: usize = 160;
 
 /// A field that differs.
@@ -15,14 +15,14 @@ const SHOWN_CHARS_MAX: usize = 160;
 pub struct Difference {
     /// Path of the field, such as `decisions[0].place.lane`.
     pub field: String,
-    /// What the replay gives; `None` where there should be nothing.
+    /// Value in the replay; `None` if the replay has no such value.
     pub expected: Option<Value>,
-    /// What is recorded; `None` where there is nothing.
+    /// Recorded value; `None` if nothing is recorded.
     pub found: Option<Value>,
 }
 
 impl Difference {
-    /// Of a field by name.
+    /// A difference between two values of a field.
     pub(crate) fn new(field: impl Into<String>, expected: impl Into<Value>, found: impl Into<Value>) -> Self {
         Self { field: field.into(), expected: Some(expected.into()), found: Some(found.into()) }
     }
@@ -36,7 +36,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A value on one line: texts without quotes, long ones cut.
+/// A value on one line: texts without quotes, long ones truncated.
 pub(crate) fn shown(value: Option<&Value>) -> String {
     let text = match value {
         None => "nothing".to_owned(),
@@ -89,7 +89,7 @@ fn walk(field: &str, expected: &Value, found: &Value, out: &mut Vec<Difference>)
     }
 }
 
-/// The path of a member. Variant names are written like the fields they stand among.
+/// The path of a member. Names of variants are written like the fields beside them.
 pub(crate) fn joined(field: &str, key: &str) -> String {
     let mut path = String::from(field);
     for (index, letter) in key.char_indices() {

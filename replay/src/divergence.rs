@@ -7,30 +7,30 @@ use serde_json::Value;
 
 use crate::difference::{Difference, shown};
 
-/// The first difference between what is recorded and what the replay gives.
+/// The first difference between the recording and the replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Divergence {
-    /// In the journal.
+    /// A journal entry differs.
     Journal(JournalDivergence),
-    /// At the end of a journal.
+    /// A journal ends too early.
     JournalEnd(JournalEnd),
-    /// Between the journal and what is committed.
+    /// The journal and the committed offsets disagree.
     Unaccounted(Unaccounted),
-    /// In the ticks.
+    /// The ticks differ.
     Ticks(TicksDivergence),
-    /// Between what a transaction was made of and what the journal says of it.
+    /// The records of a transaction and the journal's account of it disagree.
     Sealed(SealedDivergence),
-    /// In an output topic.
+    /// An output topic differs.
     Output(OutputDivergence),
-    /// Between a journal and its anchors.
+    /// A journal and its anchors disagree.
     Anchor(AnchorDivergence),
 }
 
-/// A journal is not what its anchors say, or nobody signed it.
+/// A journal that disagrees with its anchors, or that no given key signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AnchorDivergence {
-    /// Topic of the journal, or of what the lives of its process told.
+    /// Topic of the journal, or of the lifecycle records of the process.
     pub topic: String,
     /// Partition of the journal.
     pub partition: i32,
@@ -44,48 +44,48 @@ pub struct AnchorDivergence {
 pub enum AnchorProblem {
     /// No given key signed the newest entries.
     Unsigned {
-        /// Sequence of the first of them.
+        /// Sequence of the first unsigned entry.
         first_sequence: i64,
-        /// Sequence of the last.
+        /// Sequence of the last unsigned entry.
         last_sequence: i64,
-        /// The keys.
+        /// The given keys.
         keys: String,
     },
-    /// An entry has an anchor that is not its own.
+    /// An entry has an anchor that does not belong to it.
     Forged {
         /// Sequence of the entry.
         sequence: i64,
-        /// The fault of its anchor, in words.
+        /// The fault of the anchor, in words.
         what: String,
     },
-    /// The journal ends before an entry that was anchored.
+    /// The journal ends before an anchored entry.
     CutOff {
-        /// Sequence of that entry.
+        /// Sequence of the anchored entry.
         anchored_sequence: i64,
-        /// Sequence that the entry behind the last one would have.
+        /// Sequence that the next entry behind the journal's end would have.
         next_sequence: i64,
     },
-    /// An entry, or one before it, is another one than was anchored.
+    /// An entry, or one before it, differs from the anchored one.
     Rewritten {
-        /// Its sequence.
+        /// Sequence of the entry.
         sequence: i64,
-        /// The hash that was anchored.
+        /// Hash in the anchor.
         anchored_hash: String,
-        /// The hash as it is.
+        /// Hash of the current entry.
         hash: String,
     },
-    /// Two anchors name different entries of one sequence.
+    /// Two anchors name different entries with the same sequence.
     Twice {
         /// The sequence.
         sequence: i64,
     },
     /// Lifecycle records of a process life are missing, or were changed.
     Told {
-        /// When the life began, in nanoseconds since the epoch.
+        /// Start of the life, ns since the epoch.
         life: i64,
-        /// Records that were anchored.
+        /// Number of anchored records.
         expected: u64,
-        /// Records that are there.
+        /// Number of existing records.
         found: u64,
     },
 }
@@ -101,7 +101,7 @@ pub struct JournalDivergence {
     pub offset: i64,
     /// Sequence number that the entry must have: every entry before it is identical.
     pub sequence: i64,
-    /// Version of warptape that recorded it, by the last process start before.
+    /// Version of warptape that recorded it, according to the last process start before it.
     pub software: Option<String>,
     /// Time of the step as recorded, ns since the epoch; `None` if the entry cannot be read.
     pub at_ns: Option<i64>,
@@ -111,7 +111,7 @@ pub struct JournalDivergence {
     pub differences: Vec<Difference>,
 }
 
-/// A journal ends before the entries do that were committed.
+/// A journal that ends before the committed entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JournalEnd {
     /// Topic of the journal.
@@ -120,13 +120,13 @@ pub struct JournalEnd {
     pub partition: i32,
     /// The consumer group.
     pub group: String,
-    /// Sequence number that the entry behind the last one would have.
+    /// Sequence number that the next entry behind the journal's end would have.
     pub next_sequence: i64,
-    /// The same number as the group has committed it with its last entries.
+    /// The same number according to the offset that the group committed with its last entries.
     pub committed_sequence: i64,
 }
 
-/// The journal accounts for less than what is committed, or for more.
+/// The journal accounts for fewer or more records than were committed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unaccounted {
     /// Topic of the source: ticks, or risk requests.
@@ -137,9 +137,9 @@ pub struct Unaccounted {
     pub group: String,
     /// The journal accounts for all records before this offset.
     pub accounted_offset: i64,
-    /// First record that the journal accounts for behind a gap, where there is a gap.
+    /// First record accounted for behind a gap; `None` if there is no gap.
     pub resumed_offset: Option<i64>,
-    /// What the group has committed: the next record to read.
+    /// Committed offset of the group: the next record to read.
     pub committed_offset: i64,
     /// Outputs whose decisions are not in the journal.
     pub orphans: Vec<Orphans>,
@@ -150,15 +150,15 @@ pub struct Unaccounted {
 pub struct Orphans {
     /// The topic.
     pub topic: String,
-    /// Offset of the first one.
+    /// Offset of the first record.
     pub offset: i64,
-    /// How many there are.
+    /// Number of records.
     pub count: u64,
-    /// The first one.
+    /// The first record.
     pub first: Value,
 }
 
-/// Tick records that are not those that were processed.
+/// Tick records that differ from those that were processed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TicksDivergence {
     /// The topic.
@@ -167,26 +167,26 @@ pub struct TicksDivergence {
     pub partition: i32,
     /// First offset of the records.
     pub first_offset: i64,
-    /// The offset after them.
+    /// Offset behind the last record.
     pub next_offset: i64,
-    /// Their digest when they were processed, as the journal has it.
+    /// Digest of the records when they were processed, according to the journal.
     pub expected: String,
-    /// Their digest as they are.
+    /// Digest of the current records.
     pub found: String,
 }
 
-/// The journal says something else of a transaction than its records come to.
+/// The journal's account of a transaction differs from its records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SealedDivergence {
     /// Topic of the source: ticks, or risk requests.
     pub topic: String,
     /// The partition.
     pub partition: i32,
-    /// First offset of the records that the transaction was made of, or several that follow each other.
+    /// First offset of the records of the transaction, or of several consecutive ones.
     pub first_offset: i64,
-    /// The offset after them.
+    /// Offset behind the last record.
     pub next_offset: i64,
-    /// Differences of what the records come to from what the journal says.
+    /// Differences between the records and the journal's account.
     pub differences: Vec<Difference>,
 }
 
@@ -199,42 +199,42 @@ pub struct OutputDivergence {
     pub partition: i32,
     /// Offset of the first record that differs; the end of the partition if records are missing there.
     pub offset: i64,
-    /// Symbol of the record, where it has one.
+    /// Symbol of the record; `None` if it has none.
     pub symbol: Option<String>,
-    /// Id of the request, of a risk result.
+    /// Id of the request; `None` if the record is no risk result.
     pub request_id: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub problem: OutputProblem,
 }
 
-/// What is wrong with an output record.
+/// A problem of an output record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputProblem {
-    /// It holds something else.
+    /// The record has other contents.
     Changed {
         /// The first fields that differ.
         differences: Vec<Difference>,
     },
-    /// It cannot be decoded.
+    /// The record cannot be decoded.
     Unreadable {
-        /// Why not.
+        /// The decoding error.
         error: String,
-        /// What belongs there.
+        /// The expected record.
         expected: Value,
     },
-    /// Records are not there.
+    /// Records are missing.
     Missing {
-        /// How many.
+        /// Number of missing records.
         count: u64,
-        /// The first of them.
+        /// The first missing record.
         first: Value,
     },
-    /// Records should not be there.
+    /// Records are surplus.
     Surplus {
-        /// How many.
+        /// Number of surplus records.
         count: u64,
-        /// The first of them, or why it cannot be decoded.
+        /// The first surplus record, or the reason why it cannot be decoded.
         first: Value,
     },
 }

@@ -1,6 +1,7 @@
-//! Finds entries of a journal's partition without reading all of it: by sequence, by time, and the last start or checkpoint before one.
+//! Finds entries of a journal's partition without reading all of it: by sequence, by time, and the last start or
+//! checkpoint before an entry.
 //!
-//! It must not step anything but what it is asked to: what comes of entries is for others.
+//! It steps only the entries that it needs for a state; the meaning of entries is left to its callers.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,30 +15,30 @@ use crate::error::no_topic;
 use crate::moment::{JournalReach, Moment};
 use crate::partition_reader::PartitionReader;
 
-/// Offsets that are read at once on the way back to what is looked for.
+/// Offsets in one block when searching backwards.
 pub(crate) const BACK_RECORDS: i64 = 4_096;
 
-/// The beginning of a pause is looked for no further back than this, in whole blocks of [`BACK_RECORDS`].
+/// Furthest distance searched back for the beginning of a pause, in whole blocks of [`BACK_RECORDS`].
 const PAUSE_RECORDS_MAX: i64 = 1 << 20;
 
-/// The entries of one partition of a journal, as far as it reached when it was opened.
+/// The entries of one partition of a journal, up to its end when it was opened.
 pub(crate) struct Entries<'a> {
     log: &'a dyn EventLog,
     source: TopicPartition,
-    /// Its offsets.
+    /// Offsets of the partition.
     pub(crate) range: OffsetRange,
-    /// What was found last: a start or a checkpoint, and an offset before which there is no later one.
+    /// The last search result: a start or a checkpoint, and an offset before which there is no later one.
     last_begin: Cell<Option<(Found, i64)>>,
 }
 
 /// A start or a checkpoint: its offset, and the number of parts of a checkpoint.
 type Found = (i64, Option<i32>);
 
-/// Where entries may be stepped from.
+/// A place from which entries can be stepped.
 pub(crate) struct Begin {
     /// Offset of the first entry to step: a start, or the first part of a checkpoint.
     pub(crate) offset: i64,
-    /// Of a checkpoint: how the process began, and the state before it.
+    /// The start of the process and the state before the checkpoint; `None` for a start.
     pub(crate) checkpoint: Option<(Started, Scheduler)>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> Entries<'a> {
         Ok((0..).zip(&found.offsets).filter_map(of).collect())
     }
 
-    /// Its number.
+    /// Number of the partition.
     pub(crate) fn partition(&self) -> i32 {
         self.source.partition
     }
@@ -86,15 +87,16 @@ impl<'a> Entries<'a> {
         Ok(EntryReader { reader: PartitionReader::open(self.log, self.source.clone(), range)? })
     }
 
-    /// The first entry at or behind an offset, with its offset; what is none is passed over.
+    /// The first entry at or behind an offset, with its offset; records that are no entries are skipped.
     pub(crate) fn first_from(&self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         self.read(OffsetRange { first: offset, next: self.range.next })?.next()
     }
 
-    /// The offset of the first entry of which `is_before` does not hold, where it holds of no entry behind one of which it does not.
+    /// The offset of the first entry for which `is_before` is false, by bisection. `is_before` must stay false once it
+    /// is false.
     pub(crate) fn lower_bound(&self, is_before: impl Fn(&JournalEntry) -> bool) -> Result<i64, ReplayError> {
         let (mut low, mut high) = (self.range.first, self.range.next);
-        // One reader for all looks: on Kafka each has connections of its own.
+        // All reads share one reader, because each reader on Kafka has connections of its own.
         let mut reader = self.read(self.range)?;
         while low < high {
             let middle = low + (high - low) / 2;
@@ -107,7 +109,8 @@ impl<'a> Entries<'a> {
         Ok(low)
     }
 
-    /// The entry with a sequence, with its offset. Sequences rise with offsets, by one or, behind markers of transactions, by less.
+    /// The entry with a sequence, with its offset. Sequences rise with offsets, by one or, across transaction markers,
+    /// by less.
     pub(crate) fn with_sequence(&self, sequence: i64) -> Result<(i64, JournalEntry), ReplayError> {
         let offset = self.lower_bound(|entry| entry.sequence < sequence)?;
         let found = self.first_from(offset)?.filter(|(_, entry)| entry.sequence == sequence);
@@ -119,9 +122,9 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// The last start or checkpoint that is whole before an offset; `None` where there is none any more.
+    /// The last start or complete checkpoint before an offset; `None` if there is none left.
     pub(crate) fn begin_before(&self, before: i64) -> Result<Option<Begin>, ReplayError> {
-        // A window may begin behind the last entry, and nobody can wait for an entry that may never come.
+        // A window may begin behind the last entry; waiting for an entry there might never end.
         let before = before.min(self.range.next);
         if let Some((found, behind)) = self.last_begin.get()
             && (found.0 + 1..=behind).contains(&before)
@@ -132,7 +135,7 @@ impl<'a> Entries<'a> {
         self.begin_within(OffsetRange { first: self.range.first, next: before })
     }
 
-    /// The last start or checkpoint that is whole within a range of offsets.
+    /// The last start or complete checkpoint within a range of offsets.
     pub(crate) fn begin_within(&self, range: OffsetRange) -> Result<Option<Begin>, ReplayError> {
         let before = range.next;
         let mut next = before;
@@ -160,7 +163,7 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// The first start, or the first checkpoint that is whole; `None` where there is neither.
+    /// The first start or complete checkpoint; `None` if there is neither.
     pub(crate) fn first_begin(&self) -> Result<Option<Begin>, ReplayError> {
         let mut reader = self.read(self.range)?;
         while let Some((offset, entry)) = reader.next()? {
@@ -176,8 +179,8 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// When and why partitions were paused that a scheduler has as paused before the entry at an offset, as far as entries of its life say so that
-    /// are there and not too far back.
+    /// The times and reasons of the pauses of partitions that the scheduler has as paused before an offset. Only
+    /// entries of the same life that still exist and are not too far back are considered.
     pub(crate) fn pauses_before(
         &self,
         offset: i64,
@@ -210,7 +213,7 @@ impl<'a> Entries<'a> {
         Ok(begun)
     }
 
-    /// Offset of the last entry before an offset; `None` where there is none.
+    /// Offset of the last entry before an offset; `None` if there is none.
     pub(crate) fn last_before(&self, offset: i64) -> Result<Option<i64>, ReplayError> {
         let mut next = offset;
         while next > self.range.first {
@@ -228,15 +231,15 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// A start or a checkpoint as what is begun at, if it is whole before an offset.
+    /// The beginning for a start or a checkpoint; `None` if the checkpoint is not complete before an offset.
     fn begin_at(&self, (offset, parts): Found, before: i64) -> Result<Option<Begin>, ReplayError> {
         let Some(parts) = parts else { return Ok(Some(Begin { offset, checkpoint: None })) };
         let checkpoint = self.checkpoint_at(OffsetRange { first: offset, next: before }, parts)?;
         Ok(checkpoint.map(|checkpoint| Begin { offset, checkpoint: Some(checkpoint) }))
     }
 
-    /// The state that the checkpoint at the beginning of a range has; `None` where its end is not in the range, or it is of a version that
-    /// this software does not read.
+    /// The state in the checkpoint at the beginning of a range. `None` if the checkpoint's end is not in the range, or
+    /// this software cannot read its version.
     fn checkpoint_at(
         &self,
         range: OffsetRange,
@@ -257,7 +260,7 @@ impl<'a> Entries<'a> {
         Ok(began.zip(Scheduler::from_checkpoint(&state).ok()))
     }
 
-    /// The error that the entries before an offset were removed which tell on what state it was decided.
+    /// The error for removed entries that had the state of a decision.
     pub(crate) fn trimmed(&self) -> ReplayError {
         ReplayError::JournalTrimmed {
             url: self.log.url(),
@@ -267,18 +270,18 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The error that a window has nothing of the journal, of which this is there.
+    /// The error for a window without entries of the journal; `there` is what the journal has.
     pub(crate) fn outside(&self, there: Vec<JournalReach>) -> ReplayError {
         ReplayError::OutsideJournal { url: self.log.url(), topic: self.source.topic.clone(), there }
     }
 
-    /// The error that a record was removed that was there before.
+    /// The error for a record that was removed since it was read.
     pub(crate) fn gone(&self, offset: i64) -> ReplayError {
         let TopicPartition { topic, partition } = self.source.clone();
         ReplayError::RecordGone { topic, partition, offset }
     }
 
-    /// The error that an entry cannot be stepped again.
+    /// The error for an entry that cannot be stepped again.
     pub(crate) fn not_replayed(&self, sequence: i64, error: String) -> ReplayError {
         ReplayError::NotReplayed {
             url: self.log.url(),
@@ -289,7 +292,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// How the process began that wrote the last entry before an offset; `None` where neither its start nor a checkpoint is left.
+    /// Start of the process that wrote the last entry before an offset; `None` if neither its start nor a checkpoint is
+    /// left.
     pub(crate) fn started_before(&self, next: i64) -> Result<Option<Started>, ReplayError> {
         let Some(begin) = self.begin_before(next)? else { return Ok(None) };
         if let Some((started, _)) = begin.checkpoint {
@@ -301,13 +305,14 @@ impl<'a> Entries<'a> {
         }))
     }
 
-    /// The scheduler in the state before the entry at an offset.
+    /// The scheduler, in the state before the entry at an offset.
     pub(crate) fn scheduler_before(&self, offset: i64) -> Result<Scheduler, ReplayError> {
         let begin = self.begin_before(offset + 1)?.ok_or_else(|| self.trimmed())?;
         Ok(self.step_until(begin, offset)?.0)
     }
 
-    /// The scheduler in the state behind the last entry before an offset, and that entry; `None` where there is no such entry.
+    /// The scheduler, in the state after the last entry before an offset, with that entry; `None` if there is no such
+    /// entry.
     pub(crate) fn scheduler_behind(&self, next: i64) -> Result<Option<(Scheduler, Moment)>, ReplayError> {
         if next <= self.range.first {
             return Ok(None);
@@ -341,12 +346,12 @@ pub(crate) struct EntryReader {
 }
 
 impl EntryReader {
-    /// Goes on with the first entry at or behind an offset.
+    /// Continues with the first entry at or behind an offset.
     pub(crate) fn seek(&mut self, offset: i64) -> Result<(), ReplayError> {
         Ok(self.reader.seek(offset)?)
     }
 
-    /// The next entry with its offset; what is none is passed over.
+    /// The next entry with its offset; records that are no entries are skipped.
     pub(crate) fn next(&mut self) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         self.reader.next_entry()
     }

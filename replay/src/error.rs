@@ -1,4 +1,4 @@
-//! Why a log cannot be verified, as opposed to what differs in it.
+//! Reasons why a log cannot be verified, as opposed to differences found in it.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use warptape_eventlog::{EventLog, LogError};
 
 use crate::moment::JournalReach;
 
-/// Why nothing can be said about a log.
+/// A reason why a log cannot be read or verified.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The log cannot be read.
@@ -49,7 +49,7 @@ pub enum ReplayError {
         /// Partitions of the ticks.
         expected: i32,
     },
-    /// There are outputs, but not of this group.
+    /// There are outputs, but none of this group.
     #[error(
         "{url}: consumer group {group:?} has committed nothing, yet there are outputs; name the group of the run \
          with --group or engine.group"
@@ -68,10 +68,10 @@ pub enum ReplayError {
     StageConfig {
         /// Sequence number of the entry.
         sequence: i64,
-        /// What is wrong.
+        /// The mistake in it.
         mistake: String,
     },
-    /// The ticks end before what was processed of them.
+    /// The ticks end before their committed offset.
     #[error(
         "{url}: topic {topic:?} partition {partition} ends at offset {end}, and group {group:?} has committed {committed}: ticks \
          that were processed are gone; restore them from a copy, or verify without --outputs"
@@ -83,17 +83,17 @@ pub enum ReplayError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// Its end.
+        /// End of the partition.
         end: i64,
         /// The consumer group.
         group: String,
         /// Its committed offset.
         committed: i64,
     },
-    /// The beginning of a journal was removed, and no process started in what is left.
+    /// The beginning of a journal was removed, and no process started in the rest.
     #[error(
-        "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process started since: the state \
-         that its decisions were made on is gone with the older entries (retention), so that nothing can be verified"
+        "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process started since; the state \
+         of its decisions is gone with the older entries (retention), so nothing can be verified"
     )]
     JournalTrimmed {
         /// The log.
@@ -105,10 +105,10 @@ pub enum ReplayError {
         /// Its oldest offset.
         first: i64,
     },
-    /// The entries that say how outputs came about were removed.
+    /// The entries that say how outputs were computed were removed.
     #[error(
-        "{url}: the journal {topic:?} has no start and no checkpoint within the window, so that nobody knows the configuration that the ticks of \
-         partition {partition} were processed under; let the window end later, or leave its outputs out (without --with-ticks)"
+        "{url}: the journal {topic:?} has no start and no checkpoint within the window, so the stage configuration of the ticks of \
+         partition {partition} is unknown; end the window later, or export it without --with-ticks"
     )]
     NoConfig {
         /// The log.
@@ -133,7 +133,7 @@ pub enum ReplayError {
         /// The sequence.
         sequence: i64,
     },
-    /// There is no such record, or it is none of its topic.
+    /// There is no such record, or it does not belong to its topic.
     #[error("{url}: topic {topic:?} partition {partition} has no such record at offset {offset}: {mistake}")]
     NoRecord {
         /// The log.
@@ -144,10 +144,10 @@ pub enum ReplayError {
         partition: i32,
         /// The offset.
         offset: i64,
-        /// What is wrong.
+        /// The mistake.
         mistake: String,
     },
-    /// A symbol has no signal of a time.
+    /// A symbol has no signal for a time.
     #[error(
         "{url}: topic {topic:?} has no signal of {symbol:?} whose bar ends at that time or later: its bars end from {first} to {last}, by the \
          times of the ticks; `warptape tail {topic} --from-beginning --exit-at-end --symbol {symbol}` lists them"
@@ -159,9 +159,9 @@ pub enum ReplayError {
         topic: String,
         /// The symbol.
         symbol: String,
-        /// When the first of its bars ends.
+        /// End of its first bar.
         first: String,
-        /// When the last of its bars ends.
+        /// End of its last bar.
         last: String,
     },
     /// There are no signals of a symbol.
@@ -178,7 +178,7 @@ pub enum ReplayError {
     },
     /// A request was not answered.
     #[error(
-        "{url}: there is no answer to the risk request {request_id:?}, or the journal has nothing of it any more; `warptape tail risk.results \
+        "{url}: there is no answer to the risk request {request_id:?}, or the journal no longer has its entries; `warptape tail risk.results \
          --from-beginning --exit-at-end` lists what there is"
     )]
     NoAnswer {
@@ -189,7 +189,7 @@ pub enum ReplayError {
     },
     /// A process life has no such batch.
     #[error(
-        "{url}: the process life that began last in partition {partition} of the journal has no batch {batch}; of an earlier life, name the \
+        "{url}: the last process life in partition {partition} of the journal has no batch {batch}; for a batch of an earlier life, name the \
          entry that dispatched it, as `warptape tail journal --from-beginning --exit-at-end` lists them"
     )]
     NoBatch {
@@ -214,25 +214,25 @@ pub enum ReplayError {
         /// Ordinals whose processes have written, separated by commas.
         there: String,
     },
-    /// There is no lane of this index or device.
+    /// There is no lane with this index or device.
     #[error("there is no lane {lane}: the process has the lanes {}", .lanes.join(", "))]
     NoLane {
         /// The lane, as it was named.
         lane: String,
-        /// The lanes that there are.
+        /// The existing lanes.
         lanes: Vec<String>,
     },
-    /// A window, or what is behind a place, has nothing of the journal.
-    #[error("{url}: nothing of the journal {topic:?} lies there: {}; name times, offsets or sequences of these", listed(.there))]
+    /// A window, or the part behind a place, has no entries of the journal.
+    #[error("{url}: the journal {topic:?} has no entries there: {}; name times, offsets or sequences of these", listed(.there))]
     OutsideJournal {
         /// The log.
         url: String,
         /// The journal.
         topic: String,
-        /// What its partitions have.
+        /// Ranges of its partitions.
         there: Vec<JournalReach>,
     },
-    /// The journal begins behind what was asked for.
+    /// The journal begins behind the requested place.
     #[error(
         "{url}: the journal {topic:?} partition {partition} has no entry before that; `warptape tail journal --from-beginning --exit-at-end` lists what there is"
     )]
@@ -246,7 +246,7 @@ pub enum ReplayError {
     },
     /// The journal does not account for a tick record.
     #[error(
-        "{url}: no entry of the journal accounts for the tick record at offset {offset} of partition {partition}: it was removed with older          entries (retention), or written before journals did"
+        "{url}: no journal entry accounts for the tick record at offset {offset} of partition {partition}; retention removed the entry, or an older version wrote none"
     )]
     NotSealed {
         /// The log.
@@ -256,7 +256,7 @@ pub enum ReplayError {
         /// Offset of the record.
         offset: i64,
     },
-    /// The entries that lead to the one that is asked for are not what this software decides.
+    /// This software decides otherwise than the entries that lead to the requested one.
     #[error(
         "{url}: the journal {topic:?} partition {partition} cannot be stepped again at sequence {sequence}: {error}"
     )]
@@ -267,15 +267,15 @@ pub enum ReplayError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// Where.
+        /// Sequence of the entry.
         sequence: i64,
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// The first ticks were removed, of all partitions that have outputs, and there is no snapshot behind them.
+    /// The first ticks of all partitions with outputs were removed, and there is no later snapshot.
     #[error(
-        "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot that outputs could be \
-         compared from; verify without --outputs, and export with --with-ticks what is to be verified with it"
+        "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot from which outputs can be \
+         compared; verify without --outputs, and in future export with --with-ticks before ticks are removed"
     )]
     RecordsGone {
         /// The log.
@@ -287,10 +287,10 @@ pub enum ReplayError {
         /// Its oldest offset.
         first: i64,
     },
-    /// An output whose cause has to be known cannot be read.
+    /// An output whose cause is needed cannot be read.
     #[error(
-        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so that it is not known \
-         which outputs are of the window; export all of the log, without --since and --until"
+        "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so the outputs \
+         of the window are unknown; export the whole log, without --since and --until"
     )]
     OutputUnreadable {
         /// The log.
@@ -315,12 +315,12 @@ pub enum ReplayError {
         partition: i32,
         /// The offset.
         offset: i64,
-        /// Why.
+        /// The error.
         error: String,
     },
     /// A record was removed while the log was verified.
     #[error(
-        "topic {topic:?} partition {partition}: the record at offset {offset} is gone since it was read; try again"
+        "topic {topic:?} partition {partition}: the record at offset {offset} was removed after it was read; try again"
     )]
     RecordGone {
         /// The topic.
@@ -332,18 +332,18 @@ pub enum ReplayError {
     },
     /// A running pipeline commits all the time.
     #[error(
-        "{url}: a pipeline committed during each of {attempts} looks at the log; try again, or stop it first"
+        "{url}: a pipeline committed during each of {attempts} attempts to read the log; try again, or stop it first"
     )]
     Moving {
         /// The log.
         url: String,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
     },
     /// A transaction on an output stays open.
     #[error(
         "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s, and hides what was committed \
-         behind it; try again when the timeout of transactions has passed (kafka.transaction_timeout_ms of who wrote it)"
+         behind it; try again after the transaction timeout (the writer's kafka.transaction_timeout_ms)"
     )]
     Undecided {
         /// The log.
@@ -352,7 +352,7 @@ pub enum ReplayError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// How long its end was waited for, in seconds.
+        /// Time waited for its end, in seconds.
         waited_s: u64,
     },
 }
@@ -361,10 +361,10 @@ fn listed(there: &[JournalReach]) -> String {
     there.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Names of other topics in a message.
+/// Most names of other topics in a message.
 const KNOWN_MAX: usize = 20;
 
-/// The error of a log without a topic; others may have thousands there.
+/// The error for a log without a topic. It lists some of the log's topics, because there may be thousands.
 pub(crate) fn no_topic(log: &dyn EventLog, topic: &str) -> Result<ReplayError, LogError> {
     let names = log.topic_names()?;
     let shown = names.iter().take(KNOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");

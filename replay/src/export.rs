@@ -1,5 +1,5 @@
-//! One portable file of a log, or of a window of it: the journal with all that verifying and explaining it takes, and the ticks with what
-//! came of them where that is asked for. Records keep their offsets, times, keys and headers.
+//! Exports a log, or a window of it, to one portable file. The file has everything needed to verify and explain the
+//! journal, and on request the ticks with their outputs. Records keep their offsets, times, keys and headers.
 //!
 //! ```text
 //!  window ──► Plan: which offsets of which topic, what the group has committed as of the window's end
@@ -7,10 +7,10 @@
 //!  log ──────────┴──► PortableFile ──► FILE
 //! ```
 //!
-//! A window begins at the last start or checkpoint of each journal before it, and ends behind a transaction. Outputs begin with the
-//! first that the window's own ticks caused, and the one before it, which tells who reads the file that none is missing in between.
-//! The state before these ticks is a snapshot, made of all ticks before.
-//! It must not know settings or the command line.
+//! A window begins at the last start or checkpoint of each journal before it, and ends behind a transaction. Outputs
+//! begin with the output before the first one that the window's own ticks caused: it proves that none is missing
+//! between them. The state before these ticks is a snapshot, computed from all earlier ticks. This module does not know
+//! settings or the command line.
 
 mod copying;
 mod plan;
@@ -32,60 +32,60 @@ use self::plan::Plan;
 use self::window::partition_point;
 use crate::{OutputOptions, ReplayError};
 
-/// The topic of an exported file that says what it is and has the schemas of its records. Its records are JSON.
+/// The topic of an exported file that describes the file and has the schemas of its records. Its records are JSON.
 pub const ABOUT_TOPIC: &str = "warptape.export";
-/// Key of the record that says what the file is.
+/// Key of the record that describes the file.
 pub const ABOUT_KEY: &str = "about";
-/// Before the fingerprint in the key of a schema, as 16 hex digits.
+/// Prefix of the key of a schema, before its fingerprint as 16 hex digits.
 pub const SCHEMA_KEY: &str = "schema/";
-/// Before the id in the key of a schema of ticks that are in the frame of a schema registry.
+/// Prefix of the key of a schema of ticks in the frame of a schema registry, before its id.
 pub const SCHEMA_ID_KEY: &str = "schema-id/";
 
-/// What to export.
+/// The request for an export.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
     /// Topic of the journal.
     pub journal: String,
-    /// The topics that outputs are compared over, and the group of the run.
+    /// The topics needed to compare outputs, and the group of the run.
     pub sources: OutputOptions,
-    /// Topics that are copied whole where the log has them.
+    /// Topics that are copied whole if the log has them.
     pub others: Vec<String>,
-    /// Which part of the log.
+    /// The part of the log.
     pub window: Window,
-    /// Copy ticks, signals, late ticks, dead letters and snapshots as well.
+    /// True to copy ticks, signals, late ticks, dead letters and snapshots as well.
     pub with_ticks: bool,
-    /// What else the file is to say of itself, under the key `by`: who made it, under which settings.
+    /// Further facts for the file's description, under the key `by`: its author and settings.
     pub by: Value,
 }
 
-/// What an export wrote.
+/// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Exported {
     /// Records of each topic, by name.
     pub topics: Vec<ExportedTopic>,
-    /// What is to be known of the file besides.
+    /// Remarks for users.
     pub notes: Vec<String>,
 }
 
-/// What was copied of a topic.
+/// The copied part of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ExportedTopic {
-    /// Its name.
+    /// Name of the topic.
     pub name: String,
-    /// Records.
+    /// Number of records.
     pub records: u64,
     /// Bytes of their values.
     pub bytes: u64,
 }
 
 impl Exported {
-    /// Records in all.
+    /// Total number of records.
     pub fn records(&self) -> u64 {
         self.topics.iter().map(|topic| topic.records).sum()
     }
 }
 
-/// How far an export is, in offsets.
+/// Progress of an export, in offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportProgress {
     /// Offsets copied.
@@ -94,12 +94,15 @@ pub struct ExportProgress {
     pub total: u64,
 }
 
-/// Writes the file, which must not exist or be empty. The log may be written meanwhile: what is copied is of one moment between two
-/// transactions. Memory is bounded by a few fetches, one state of one partition, the places of up to 65,536 others, and some 60 bytes for each transaction of a window
-/// that ends before the log does, of which no more than 65,536 of a partition are told apart.
+/// Writes the file, which must not exist yet or must be empty. The log may be written meanwhile: the copy is of one
+/// moment between two transactions.
+///
+/// Memory is bounded by a few fetches, one state of one partition, and the places of up to 65,536 other states. If the
+/// window ends before the log does, each of its transactions takes about 60 bytes. At most 65,536 of a partition are
+/// kept apart; beyond that, neighbours are merged.
 ///
 /// # Errors
-/// If the log cannot be read, which names the place, or the file cannot be written. Then there is no file.
+/// If the log cannot be read, with the place in the error, or the file cannot be written. No file is left then.
 pub fn export(
     log: &dyn EventLog,
     to: &Path,
@@ -127,32 +130,32 @@ pub fn export(
     Ok(exported)
 }
 
-/// Which offsets of which topics a window of a log is.
+/// The offsets, by topic, of a window of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Planned {
     topics: Vec<(String, Vec<OffsetRange>)>,
-    /// What is to be known of the window besides.
+    /// Remarks on the window for users.
     pub notes: Vec<String>,
 }
 
 impl Planned {
-    /// The offsets of a topic by partition; none where the log has no such topic.
+    /// The offsets of a topic by partition; empty if the log has no such topic.
     pub fn of(&self, topic: &str) -> &[OffsetRange] {
         self.topics.iter().find(|(name, _)| name == topic).map_or(&[], |(_, ranges)| ranges)
     }
 }
 
-/// Says what [`export`] would copy.
+/// Plans what [`export`] would copy.
 ///
 /// # Errors
-/// If the log cannot be read, or has nothing to be exported.
+/// If the log cannot be read, or has nothing to export.
 pub fn planned(log: &dyn EventLog, options: &ExportOptions) -> Result<Planned, ReplayError> {
     let plan = Plan::make(log, options)?;
     let topics = plan.topics.into_iter().map(|topic| (topic.spec.name, topic.copied)).collect();
     Ok(Planned { topics, notes: plan.notes })
 }
 
-/// What the file says of itself.
+/// The description of the file.
 fn about(log: &dyn EventLog, options: &ExportOptions, plan: &Plan, exported: &Exported) -> Value {
     let offsets = |topic: &plan::TopicPlan| {
         let ranges = topic.copied.iter().map(|range| json!({"first": range.first, "next": range.next}));
@@ -170,7 +173,7 @@ fn about(log: &dyn EventLog, options: &ExportOptions, plan: &Plan, exported: &Ex
     })
 }
 
-/// Writes what the file says of itself, and the schemas that its records were written with.
+/// Writes the description of the file, and the schemas of its records.
 fn write_about(
     file: &mut PortableFile,
     about: &Value,

@@ -1,6 +1,6 @@
-//! A captured run as a regression test, in one line.
+//! Turns a captured run into a regression test of one line.
 //!
-//! `warptape replay export --with-ticks --to night.db` captures it; a test holds it against the software as it is now:
+//! `warptape replay export --with-ticks --to night.db` captures the run; a test compares it with the current software:
 //!
 //! ```no_run
 //! warptape_replay::fixture::assert_verified("tests/fixtures/night.db");
@@ -15,14 +15,14 @@ use warptape_eventlog::{EventLog, OpenMode, open_url};
 use crate::about::about;
 use crate::{ABOUT_TOPIC, ReplayError, Report, VerifyOptions, verify};
 
-/// The end of the name of a journal's topic, behind the prefix of all topics.
+/// The suffix of the name of a journal's topic, behind the prefix of all topics.
 const JOURNAL: &str = "journal";
 
-/// An exported file that is open.
+/// An open exported file.
 pub struct Fixture {
     /// Its log.
     pub log: Arc<dyn EventLog>,
-    /// Its topics, as the file itself names them, and whether it has outputs to compare.
+    /// Its topics, as the file names them; outputs are compared if it has any.
     pub options: VerifyOptions,
 }
 
@@ -30,7 +30,7 @@ impl Fixture {
     /// Opens an exported file.
     ///
     /// # Errors
-    /// If it cannot be read, or is not what `replay export` writes.
+    /// If the file cannot be read, or was not written by `replay export`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReplayError> {
         let log = open_url(&format!("sqlite:{}", path.as_ref().display()), OpenMode::Read)?;
         let Some(about) = about(&*log)? else {
@@ -45,19 +45,19 @@ impl Fixture {
         Ok(Self { log, options })
     }
 
-    /// Replays the journal, and the outputs where the file has ticks.
+    /// Replays the journal, and the outputs if the file has ticks.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub fn verify(&self) -> Result<Report, ReplayError> {
         verify(&*self.log, &self.options, &mut |_| {})
     }
 }
 
-/// Opens an exported file that this software must decide and compute the same as when it was captured.
+/// Opens an exported file and verifies that this software decides and computes the same as when it was captured.
 ///
 /// # Panics
-/// With the first difference, if it does not, or with the reason why the file cannot be read.
+/// If anything differs, with the first difference; or if the file cannot be read, with the reason.
 #[track_caller]
 pub fn assert_verified(path: impl AsRef<Path>) -> Fixture {
     let fixture = Fixture::open(path).unwrap_or_else(|error| panic!("{error}"));

@@ -1,4 +1,4 @@
-//! The journal against the scheduler: chain, sequence, state hashes and decisions, entry by entry.
+//! Compares the journal with the scheduler: hash chain, sequence, state hashes and decisions, entry by entry.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -26,44 +26,44 @@ use crate::segments::Segments;
 pub(crate) struct Trimmed {
     pub(crate) partition: i32,
     pub(crate) first_offset: i64,
-    /// Sequence of the first start or checkpoint that is still there.
+    /// Sequence of the first remaining start or checkpoint; `None` if there is none.
     pub(crate) first_sequence: Option<i64>,
 }
 
-/// The checkpoint that is being read, which may have several entries.
+/// The checkpoint being read, which may consist of several entries.
 #[derive(Default)]
 struct CheckpointCheck {
-    /// Its entries as far as they were read, if the scheduler is to be taken up from it.
+    /// Its entries so far, if the scheduler is restored from it.
     parts: Vec<JournalEntry>,
-    /// The state that it is to have, as far as that was not compared yet.
+    /// The part of its expected state that was not compared yet.
     expected_state: Vec<u8>,
-    /// Whether none of it was compared yet.
+    /// True until a part of its state was compared.
     is_at_version: bool,
 }
 
-/// A partition of the journal, which is a chain of its own, as far as it was read.
+/// A partition of the journal, which is a hash chain of its own, as far as it was read.
 #[derive(Default)]
 struct PartitionChain {
     partition: i32,
     /// `None` before the first entry of a journal whose beginning was removed.
     previous_hash: Option<Digits<64>>,
     next_sequence: Option<i64>,
-    /// Whether the entries come before the first start or checkpoint in a journal whose beginning was removed. Nobody knows on what
-    /// state these were decided.
+    /// True before the first start or checkpoint of a journal whose beginning was removed: the state of these decisions
+    /// is unknown.
     is_headless: bool,
-    /// Version of the process whose entries are compared.
+    /// Version of the software of the process whose entries are being compared.
     software: Option<String>,
     scheduler: Scheduler,
     checkpoint: CheckpointCheck,
     life: LifeCheck,
     /// Offset of the newest entry.
     offset: i64,
-    /// How far the journal has come by its entries; whether all of them are known that say so.
+    /// Positions of the journal according to its entries, and true if all entries that tell them are known.
     positions: JournalPositions,
     knows_positions: bool,
 }
 
-/// How much was found identical.
+/// Counts of identical parts.
 #[derive(Default)]
 pub(crate) struct Identical {
     pub(crate) entries: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Identical {
     pub(crate) processes: u64,
 }
 
-/// Steps the recorded inputs and compares.
+/// Steps the recorded inputs and compares the results.
 pub(crate) struct JournalCheck {
     topic: String,
     chain: PartitionChain,
@@ -79,20 +79,20 @@ pub(crate) struct JournalCheck {
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
     pub(crate) ownerships: Ownerships,
-    /// Rows that the journal says arrived, before any decision on them.
+    /// Rows that arrived according to the journal, before any decision on them.
     pub(crate) arrivals: Arrivals,
-    /// Where partitions were taken up.
+    /// Offsets at which partitions were assigned.
     pub(crate) assignments: Assignments,
-    /// Operators' commands that were given to the scheduler.
+    /// Commands of operators that the scheduler was given.
     pub(crate) controls: Controls,
     /// The journals whose beginning was removed.
     pub(crate) trimmed: Vec<Trimmed>,
-    /// The admissions of risk requests, where these are verified.
+    /// The admissions of risk requests, if results are verified.
     pub(crate) admissions: Option<Admissions>,
 }
 
 impl JournalCheck {
-    /// A verifier that has read nothing yet.
+    /// Makes a check that has read nothing yet.
     pub(crate) fn new(topic: &str, admissions: Option<Admissions>) -> Self {
         Self {
             topic: topic.to_owned(),
@@ -109,7 +109,7 @@ impl JournalCheck {
         }
     }
 
-    /// Goes on with the beginning of a partition. Its entries before an offset may have been removed.
+    /// Begins a partition. Its entries before an offset may have been removed.
     pub(crate) fn begin(&mut self, partition: i32, first_offset: i64) {
         self.chain = PartitionChain::new(partition, first_offset);
         self.segments.begin();
@@ -126,13 +126,13 @@ impl JournalCheck {
         }
     }
 
-    /// Sequence of the entry behind the last one of the partition; `None` where all of its entries were removed.
+    /// Sequence of the entry behind the last one of the partition; `None` if all of its entries were removed.
     pub(crate) fn next_sequence(&self) -> Option<i64> {
         self.chain.next_sequence
     }
 
-    /// Compares the next entry; the entry, where it is identical or nothing is known yet that it could differ from. `is_chained`: whether its
-    /// hash is known to follow from the one before it.
+    /// Compares the next entry; returns it if it is identical or nothing is known to compare it with. `is_chained` is
+    /// true if its hash is known to follow from the previous one.
     pub(crate) fn check_entry(
         &mut self,
         record: &Record,
@@ -142,7 +142,7 @@ impl JournalCheck {
             Ok(entry) => entry,
             Err(error) => {
                 let mut differences = vec![Difference::new("entry", "a journal entry", error.to_string())];
-                // Whether it was changed after it was written, where its hash says so.
+                // The entry was changed after it was written if its hash is broken.
                 let error = self.chain.hash_error(record);
                 let error = error.filter(|error| matches!(error, ChainError::Broken { .. }));
                 differences.extend(error.map(hash_difference));
@@ -160,7 +160,7 @@ impl JournalCheck {
         let mut differences = match entry.sequence == expected {
             true if self.chain.is_headless => self.take_up(record, &entry),
             true => self.chain.step(&entry),
-            // Entries are missing or out of order: what the scheduler would say to this one means nothing.
+            // Entries are missing or out of order, so stepping this one would prove nothing.
             false => vec![Difference::new("sequence", expected, entry.sequence)],
         };
         let alone = self.chain.life.check_alone(&entry);
@@ -183,18 +183,18 @@ impl JournalCheck {
         Ok(entry)
     }
 
-    /// The divergence at the end of a partition, once all its entries are read.
+    /// The divergence at the end of a partition, after all its entries.
     pub(crate) fn check_end(&self) -> Option<JournalDivergence> {
         let differences = vec![self.chain.life.end()?];
         Some(self.divergence(self.chain.offset, None, differences))
     }
 
-    /// Whether entries come that are not compared, because nobody knows on what state they were decided.
+    /// True if entries are not compared, because the state that they were decided on is unknown.
     pub(crate) fn is_headless(&self) -> bool {
         self.chain.is_headless
     }
 
-    /// The entries are compared from this one on.
+    /// Begins the comparison at this entry.
     fn begin_at(&mut self, sequence: i64) {
         self.chain.is_headless = false;
         if let Some(trimmed) = self.trimmed.last_mut() {
@@ -202,14 +202,14 @@ impl JournalCheck {
         }
     }
 
-    /// Gathers the parts of a checkpoint; once it is whole, goes on from its state with them.
+    /// Gathers the parts of a checkpoint; once it is complete, steps them from its state.
     fn take_up(&mut self, record: &Record, entry: &JournalEntry) -> Vec<Difference> {
         let Input::Checkpoint(part) = &entry.input else {
             self.chain.checkpoint.parts.clear();
             return Vec::new();
         };
         if part.part as usize != self.chain.checkpoint.parts.len() {
-            // It began before the first entry that is left.
+            // The checkpoint began before the first remaining entry.
             self.chain.checkpoint.parts.clear();
             return Vec::new();
         }
@@ -222,7 +222,7 @@ impl JournalCheck {
             parts.iter().filter_map(part_of).flat_map(|part| &part.state.0).copied().collect();
         match Scheduler::from_checkpoint(&state) {
             Ok(scheduler) => self.chain.scheduler = scheduler,
-            // A later one may be of this version, or a start.
+            // A later checkpoint may be of this version, or a start may follow.
             Err(CheckpointError::Version { .. }) => return Vec::new(),
             Err(error) => return vec![Difference::new("input", "a state", error.to_string())],
         }
@@ -234,7 +234,7 @@ impl JournalCheck {
         }
         self.chain.life.begin_at(record, started);
         self.chain.software = started.map(|started| started.software.clone());
-        // The last one is counted by the caller.
+        // The caller counts the last part.
         let before = &parts[..parts.len() - 1];
         self.identical.entries += before.len() as u64;
         self.identical.decisions += before.iter().map(|part| part.decisions.len() as u64).sum::<u64>();
@@ -246,7 +246,7 @@ impl JournalCheck {
         parts.iter().flat_map(|part| self.chain.step(part)).collect()
     }
 
-    /// An entry was found identical.
+    /// Counts an identical entry.
     fn count(&mut self, record: &Record, entry: &JournalEntry) {
         self.identical.entries += 1;
         self.identical.decisions += entry.decisions.len() as u64;
@@ -295,14 +295,14 @@ impl PartitionChain {
         }
     }
 
-    /// What speaks against a record's hash.
+    /// The error in a record's hash; `None` if it is right or unknown.
     fn hash_error(&self, record: &Record) -> Option<ChainError> {
         check_chain(self.previous_hash?, &record.value).err()
     }
 
     fn step(&mut self, entry: &JournalEntry) -> Vec<Difference> {
         if matches!(entry.input, Input::Started(_)) {
-            // A new process begins with a scheduler that knows nothing.
+            // A new process begins with an empty scheduler.
             self.scheduler = Scheduler::new();
         }
         let mut found = Vec::new();
@@ -331,7 +331,7 @@ impl PartitionChain {
         found
     }
 
-    /// Compares what an entry says of how far the journal has come with what the entries before say.
+    /// Compares the journal's positions in an entry with those of the earlier entries.
     fn check_positions(&mut self, positions: &Positions) -> Vec<Difference> {
         if !std::mem::replace(&mut self.knows_positions, true) {
             return Vec::new();
@@ -341,19 +341,19 @@ impl PartitionChain {
         differences("input.Positions", &to_value(&expected), &to_value(positions))
     }
 
-    /// Compares a part of a checkpoint with the state.
+    /// Compares a part of a checkpoint with the scheduler's state.
     fn check_state(&mut self, part: &Checkpoint) -> Option<Difference> {
         if part.part == 0 {
             self.checkpoint.expected_state = self.scheduler.checkpoint();
             self.checkpoint.is_at_version = true;
         }
-        // The state's first byte is its version; the first part of a checkpoint may have nothing of the state.
+        // The state's first byte is its version; the first part of a checkpoint may contain nothing of the state.
         if self.checkpoint.is_at_version
             && let Some(&version) = part.state.0.first()
         {
             self.checkpoint.is_at_version = false;
             if !Scheduler::CHECKPOINT_VERSIONS.contains(&version) {
-                // Only its own software can write it again.
+                // Only the software that wrote it can write it again.
                 self.checkpoint.expected_state.clear();
             }
         }

@@ -1,5 +1,5 @@
-//! Compares a process's entries with its earlier ones, in fields that the scheduler does not look at: stepping finds no fault
-//! in them.
+//! Compares a process's entries with its earlier ones, in fields that the scheduler does not read, so that stepping
+//! finds no fault in them.
 
 mod commits;
 
@@ -20,33 +20,33 @@ const COMMITTED_OFFSET: &str = "input.PartitionAssigned.committed_offset";
 /// Compares the entries of one partition of the journal, in order.
 #[derive(Default)]
 pub(crate) struct LifeCheck {
-    /// How the life began; `None` before that is known.
+    /// Start of the life; `None` before it is known.
     started: Option<Box<Started>>,
     /// Key of the life's first record.
     key: Option<Vec<u8>>,
-    /// Symbol groups of a partition under the life's configuration.
+    /// Number of symbol groups of a partition under the life's configuration.
     groups: Option<i32>,
-    /// Partitions of this life, with how far each is sealed.
+    /// Partitions of this life, with the position up to which each is sealed.
     sealed: BTreeMap<i32, Position>,
-    /// The same of all lives so far.
+    /// The same positions over all lives so far.
     journal: BTreeMap<i32, Position>,
     commits: CommitCheck,
-    /// Number of the newest part of a checkpoint, and how many parts it is to have.
+    /// Number of the newest part of a checkpoint, and expected number of parts.
     part: Option<(i32, i32)>,
-    /// Number of the next request that becomes a task; `None` where the entries before were removed.
+    /// Number of the next request that becomes a task; `None` if earlier entries were removed.
     task_next: Option<TaskId>,
 }
 
-/// How far a partition is sealed.
+/// The position up to which a partition is sealed.
 #[derive(Clone, Copy)]
 struct Position {
-    /// As of the transaction before the last, which may have been left out of the last one.
+    /// Position before the last transaction, which the partition may have been left out of.
     before: i64,
     offset: i64,
 }
 
 impl LifeCheck {
-    /// The journal is read from a checkpoint on, the parts of which are given, because its beginning was removed.
+    /// Begins at a checkpoint, whose parts follow, because the journal's beginning was removed.
     pub(crate) fn begin_at(&mut self, record: &Record, started: Option<&Started>) {
         *self = Self { commits: CommitCheck::unknown(), ..Self::default() };
         if let Some(started) = started {
@@ -54,7 +54,7 @@ impl LifeCheck {
         }
     }
 
-    /// The differences in the next entry, which `record` holds.
+    /// The differences in the next entry, which is in `record`.
     pub(crate) fn check(&mut self, record: &Record, entry: &JournalEntry) -> Vec<Difference> {
         let mut found = Vec::new();
         if let Input::Started(started) = &entry.input {
@@ -77,8 +77,8 @@ impl LifeCheck {
         found
     }
 
-    /// The difference if an assignment goes on elsewhere than where this process had sealed the partition. It counts only if no
-    /// other process has written. Call it before [`Self::check`].
+    /// The difference if an assignment continues elsewhere than where this process had sealed the partition. It counts
+    /// only if no other process has written. It has to be called before [`Self::check`].
     pub(crate) fn check_alone(&self, entry: &JournalEntry) -> Option<Difference> {
         let Input::PartitionAssigned(assigned) = &entry.input else { return None };
         let known = self.journal.get(&assigned.partition)?;
@@ -99,7 +99,7 @@ impl LifeCheck {
         self.started = Some(Box::new(started.clone()));
     }
 
-    /// A process writes its name as the key of each record; journals of some tools have no keys at all.
+    /// A process writes its name as the key of each record; journals of some tools have no keys.
     fn check_key(&self, record: &Record) -> Option<Difference> {
         let started = self.started.as_ref()?;
         let is_right =
@@ -118,7 +118,8 @@ impl LifeCheck {
             found.push(Difference::new("input.PartitionAssigned.groups", expected, groups));
         }
         let position = Position { before: committed_offset, offset: committed_offset };
-        // A partition that is restored within a life goes on where it was sealed, or where it was before if that was left out.
+        // A partition restored within a life continues where it was sealed, or where it was before if the last
+        // transaction left it out.
         if let Some(known) = self.sealed.insert(partition, position)
             && ![known.before, known.offset].contains(&goes_on_at(assigned))
         {
@@ -138,7 +139,7 @@ impl LifeCheck {
             if next_offset < first_offset {
                 found.push(Difference::new(field("next_offset"), first_offset, next_offset));
             }
-            // An account without records has no outputs but answers to requests.
+            // An account without records has no outputs except answers to requests.
             let counts = [account.ticks_digest, account.signals, account.late, account.dead_letters];
             if next_offset == first_offset && counts != [0; 4] {
                 found.push(Difference::new(
@@ -167,7 +168,7 @@ impl LifeCheck {
         (!is_right).then(|| Difference::new("input.TaskArrived.task", expected, arrived.task))
     }
 
-    /// The first part of a checkpoint repeats how the process began, and no other does.
+    /// Only the first part of a checkpoint repeats the start of the process.
     fn check_checkpoint(&mut self, part: &Checkpoint) -> Vec<Difference> {
         let last = self.part.replace((part.part, part.parts));
         if let Some((number, parts)) = last
@@ -188,7 +189,7 @@ impl LifeCheck {
     }
 }
 
-/// The end of the transactions behind which a partition is assigned: the records between it and the committed offset are given up.
+/// End of the transactions before an assignment: the records between it and the committed offset are given up.
 fn goes_on_at(assigned: &PartitionAssigned) -> i64 {
     assigned.lost_from.unwrap_or(assigned.committed_offset)
 }

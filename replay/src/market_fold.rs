@@ -1,4 +1,4 @@
-//! The market as the ticks before an offset leave it: the host side of the stages once more, without groups and outputs.
+//! The market after the ticks before an offset: runs the host side of the stages again, without groups and outputs.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use warptape_stages::{GroupQueue, PartitionIntake, StageConfig, SymbolMarket};
 use crate::OutputOptions;
 use crate::partition_reader::PartitionReader;
 
-/// The markets of all partitions, each as of its own offset. Asked in the order of the journal, every tick is read once: a
-/// partition that is asked for an earlier state begins anew.
+/// The markets of all partitions, each as of its own offset. Requests in the order of the journal read every tick once;
+/// a request for an earlier state of a partition starts it anew.
 pub(crate) struct MarketFold<'a> {
     log: &'a dyn EventLog,
     options: &'a OutputOptions,
     config: StageConfig,
-    /// The ticks there are, by partition.
+    /// The existing ticks, by partition.
     ticks: Vec<OffsetRange>,
     partitions: BTreeMap<i32, PartitionFold>,
 }
@@ -28,7 +28,7 @@ struct PartitionFold {
     queues: Vec<GroupQueue>,
     decoder: TickDecoder,
     columns: TickColumns,
-    /// After the last record that was accepted.
+    /// Offset behind the last accepted record.
     next_offset: i64,
 }
 
@@ -42,7 +42,7 @@ impl<'a> MarketFold<'a> {
         Self { log, options, config, ticks, partitions: BTreeMap::new() }
     }
 
-    /// Comes to the state as of these offsets.
+    /// Advances to the state as of these offsets.
     pub(crate) fn advance(&mut self, as_of: &[AsOf]) -> Result<(), LogError> {
         for &AsOf { partition, next_offset } in as_of {
             let Some(&ticks) = usize::try_from(partition).ok().and_then(|index| self.ticks.get(index)) else {
@@ -59,7 +59,7 @@ impl<'a> MarketFold<'a> {
         Ok(())
     }
 
-    /// What is known of a symbol in the first of these partitions that has it. They were just advanced to.
+    /// The market of a symbol, in the first of these partitions that has it. The caller has just advanced to them.
     pub(crate) fn market_of(&self, symbol: &str, as_of: &[AsOf]) -> Option<SymbolMarket> {
         as_of.iter().find_map(|&AsOf { partition, next_offset }| {
             self.partitions.get(&partition)?.intake.market_of(symbol, partition, next_offset)
@@ -91,7 +91,7 @@ impl PartitionFold {
 
     fn accept(&mut self, record: &Record) {
         let (columns, queues) = (&mut self.columns, &mut self.queues);
-        // What is rejected is a dead letter, and nothing of the market.
+        // A rejected record is a dead letter, and not part of the market.
         let (intake, decoder) = (&mut self.intake, &mut self.decoder);
         let _ = tick_record(record)
             .and_then(|record| intake.accept_record(record, decoder, columns, queues, &mut Vec::new()));
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// A trade a record, the first at a price of 1, then 2 and so on; the third record is none.
+    /// Writes one trade per record, at prices 1, 2 and so on; the third record is invalid.
     fn feed(log: &SqliteLog, records: i64) {
         let mut producer = log.producer("feed").unwrap();
         producer.begin().unwrap();

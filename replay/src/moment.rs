@@ -1,4 +1,4 @@
-//! Places in journals: the entry at which something happened, windows, and how far a journal reaches.
+//! Places in journals: the entry of an event, windows, and the range of a journal.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use time::OffsetDateTime;
 pub struct Moment {
     /// Sequence of the entry.
     pub sequence: i64,
-    /// Its time, ns since the epoch.
+    /// Time of the entry, ns since the epoch.
     pub at_ns: i64,
 }
 
 /// An end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Entries of this time and later ones, ns since the epoch.
+    /// Entries at or after this time, ns since the epoch.
     Time(i64),
-    /// This offset of the journal's partition and those behind it.
+    /// This offset of the journal's partition and later ones.
     Offset(i64),
-    /// Entries of this sequence and later ones.
+    /// Entries with this sequence and later ones.
     Sequence(i64),
 }
 
-/// What of the journals is looked at: from one bound, which belongs to it, to another, which does not.
+/// A window of the journals: from an inclusive bound to an exclusive one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins; `None`: where the journal does.
+    /// Beginning of the window; `None` for the journal's beginning.
     pub from: Option<Bound>,
-    /// Where it ends; `None`: where the journal does.
+    /// End of the window; `None` for the journal's end.
     pub to: Option<Bound>,
 }
 
 impl Window {
-    /// Whether it ends before it begins, or where, as far as bounds of the same kind tell.
+    /// True if the window ends at or before its beginning, as far as bounds of the same kind tell.
     pub fn is_backwards(&self) -> bool {
         match (self.from, self.to) {
             (Some(Bound::Time(from)), Some(Bound::Time(to)))
@@ -46,7 +46,7 @@ impl Window {
     }
 }
 
-/// From where to where a partition of the journal goes.
+/// The range of a partition of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalReach {
     /// The partition.
@@ -71,7 +71,7 @@ impl fmt::Display for JournalReach {
     }
 }
 
-/// UTC with microseconds; a time that no calendar has is printed as the number it is.
+/// UTC with microseconds; a time outside of the calendar is printed as a number.
 pub fn utc(ns: i64) -> String {
     let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
     let (date, time) = (at.date(), at.time());

@@ -1,4 +1,4 @@
-//! What to verify.
+//! Options of a verification.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use warptape_stages::Isa;
 
 use crate::anchor::{Anchored, PublicKey};
 
-/// What to verify.
+/// Options of a verification.
 #[derive(Clone, Debug)]
 pub struct VerifyOptions {
     /// Topic of the journal.
     pub journal: String,
-    /// Where the rest of the log is.
+    /// The other topics of the log.
     pub sources: OutputOptions,
-    /// Compare outputs as well.
+    /// True to compare outputs as well.
     pub outputs: bool,
-    /// Topic in which processes tell what happens to them, compared where there are anchors.
+    /// Topic of the lifecycle records of processes, compared if there are anchors.
     pub lifecycle: String,
-    /// One of these keys has to have signed each journal; without keys, signatures are not looked at.
+    /// Keys of which one must have signed each journal; without keys, signatures are not checked.
     pub public_keys: Vec<PublicKey>,
     /// Anchors that were kept elsewhere.
     pub anchored: Option<Anchored>,
 }
 
 impl VerifyOptions {
-    /// The journal and the outputs of a group in the pipeline's topics, by the best instruction set of this processor; outputs are not
-    /// compared, and ticks name no schemas of a registry.
+    /// Options for the journal and outputs of a group in the pipeline's topics, with the best instruction set of this
+    /// processor. Outputs are not compared, and ticks name no schemas of a registry.
     pub fn new(topics: &Topics, group: &str) -> Self {
         let sources = OutputOptions {
             ticks: topics.ticks.clone(),
@@ -53,13 +53,13 @@ impl VerifyOptions {
         }
     }
 
-    /// Every topic that is looked at.
+    /// All topics that are read.
     pub(crate) fn topics(&self) -> Vec<&str> {
         [&[self.journal.as_str()][..], &self.sources.topics()].concat()
     }
 }
 
-/// Where ticks and outputs are, and who made them.
+/// Topics of ticks and outputs, and the group that wrote the outputs.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
     /// Topic of ticks.
@@ -70,26 +70,27 @@ pub struct OutputOptions {
     pub late: String,
     /// Topic of dead letters.
     pub dead_letter: String,
-    /// Topic of snapshots, which are compared, and from which outputs are where the first ticks were removed. It may be missing.
+    /// Topic of snapshots. They are compared, and outputs start from one if the first ticks were removed. The topic may
+    /// be missing.
     pub snapshots: String,
-    /// Topic of risk requests. It and that of their results may both be missing: then there were none.
+    /// Topic of risk requests. If it and the topic of results are both missing, there were no requests.
     pub risk_requests: String,
-    /// Topic of their results.
+    /// Topic of risk results.
     pub risk_results: String,
-    /// Topic of operators' commands. It and that of the answers may be missing.
+    /// Topic of operators' commands. It and the topic of answers may be missing.
     pub control: String,
-    /// Topic of the answers.
+    /// Topic of answers to operators' commands.
     pub control_results: String,
     /// Consumer group of the run: outputs exist up to its committed offsets.
     pub group: String,
-    /// Writer schemas of ticks in a schema registry's frame.
+    /// Schemas that ticks in a schema registry's frame were written with.
     pub schemas: Option<Arc<dyn SchemaSource>>,
-    /// Instruction set of the stages; the results are the same for all.
+    /// Instruction set of the stages; the results are the same with all.
     pub isa: Isa,
 }
 
 impl OutputOptions {
-    /// Every topic of ticks and outputs.
+    /// All topics of ticks and outputs.
     pub(crate) fn topics(&self) -> [&str; 9] {
         [
             &self.ticks,

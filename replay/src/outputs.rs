@@ -1,4 +1,4 @@
-//! The output topics and the snapshots against a rerun of the stages, partition by partition.
+//! Compares the output topics and the snapshots with a rerun of the stages, partition by partition.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ use crate::{
     TicksDivergence,
 };
 
-/// Compares the outputs of partitions with what their ticks give, from the first tick on, or from a snapshot where the first ticks were
-/// removed.
+/// Compares the outputs of partitions with those that their ticks give. It begins with the first tick or, if the first
+/// ticks were removed, with a snapshot.
 pub(crate) struct OutputCheck<'a> {
     pub(crate) log: &'a dyn EventLog,
     /// Topic of the journal.
@@ -33,34 +33,35 @@ pub(crate) struct OutputCheck<'a> {
     pub(crate) options: &'a OutputOptions,
     pub(crate) segments: &'a Segments,
     pub(crate) arrivals: &'a Arrivals,
-    /// What was found identical.
+    /// Counts of identical outputs.
     pub(crate) counts: OutputCounts,
-    /// Trades whose id their symbol had before.
+    /// Trades with an id that their symbol had before.
     pub(crate) repeated: RepeatedTrades,
-    /// Where the comparison did not begin at the beginning, in words, by the partitions' order.
+    /// Partitions whose comparison did not start at their beginning, in words, in order.
     pub(crate) begins: Vec<String>,
-    /// A partition whose first ticks were removed and of which there is no snapshot that its outputs could be compared from.
+    /// A partition whose first ticks were removed and that has no snapshot from which its outputs could be compared,
+    /// with its first offset.
     pub(crate) gone: Option<(i32, i64)>,
-    /// Who had partitions when.
+    /// The owners of partitions over time.
     pub(crate) ownerships: &'a Ownerships,
-    /// Whether the beginning of a journal was removed.
+    /// True if the beginning of a journal was removed.
     pub(crate) is_trimmed: bool,
 }
 
-/// A partition under one of its configurations, from its beginning to the end of the last segment under it.
+/// A partition under one of its configurations, from its beginning to the end of its last segment.
 pub(crate) struct SegmentRerun {
     pub(crate) config: ConfigId,
-    /// The first record that the state is made of.
+    /// First record of the state.
     pub(crate) fold: i64,
-    /// Of the configuration; `None` where snapshots are not compared.
+    /// Fingerprint of the configuration; `None` if snapshots are not compared.
     pub(crate) fingerprint: Option<u64>,
     pub(crate) to: i64,
     pub(crate) rerun: Rerun,
 }
 
 impl OutputCheck<'_> {
-    /// Compares the outputs of one partition, for which the journal accounts as given. `progress` is told the tick records read by
-    /// each step.
+    /// Compares the outputs of one partition with the journal's account. `progress` gets the number of tick records
+    /// read in each step.
     pub(crate) fn check_partition(
         &mut self,
         partition: i32,
@@ -90,7 +91,7 @@ impl OutputCheck<'_> {
         let wanted = states.as_ref().map(StateCheck::fingerprints).unwrap_or_default();
         let mut reruns = self.reruns(&ticks.source, &segments, read, restored, &wanted)?;
         let mut digests = DigestCheck::new(covered);
-        // Outputs that differ are still no reason to stop before it is known whether the ticks are those that were processed.
+        // Differing outputs do not end the loop before it is known whether the ticks are those that were processed.
         let mut read_to = i64::MAX;
         let other = loop {
             let records = ticks.next_fetch()?;
@@ -136,7 +137,7 @@ impl OutputCheck<'_> {
         }))
     }
 
-    /// Counts what was compared of a partition.
+    /// Counts the compared outputs of a partition.
     fn count(&mut self, outputs: &Outputs, reruns: Vec<SegmentRerun>) {
         self.counts.ticks += reruns.iter().map(|rerun| rerun.rerun.ticks).sum::<u64>();
         reruns.into_iter().for_each(|rerun| self.repeated.add(rerun.rerun.repeated));
@@ -145,7 +146,7 @@ impl OutputCheck<'_> {
         self.counts.dead_letters += outputs.dead_letter.identical();
     }
 
-    /// The first arrival whose rows are not those of its records.
+    /// The first arrival whose rows differ from those of its records.
     fn check_arrivals(
         &self,
         partition: i32,
@@ -160,7 +161,7 @@ impl OutputCheck<'_> {
         })
     }
 
-    /// The snapshots of a partition that are taken at an offset or behind it; `None` where the log has no such topic.
+    /// The snapshots of a partition at or behind an offset; `None` if the log has no such topic.
     fn states(
         &self,
         partition: i32,
@@ -174,7 +175,7 @@ impl OutputCheck<'_> {
         Ok(Some(states))
     }
 
-    /// The first difference of snapshots whose places were all come to.
+    /// The first difference in snapshots, after all their places were reached.
     fn finish_states(&mut self, states: StateCheck, committed: i64) -> Option<OutputDivergence> {
         self.counts.snapshots += states.identical();
         let (passed, source) = (states.passed(), states.source.clone());
@@ -189,7 +190,8 @@ impl OutputCheck<'_> {
         divergence
     }
 
-    /// A rerun for each configuration under which there are outputs, or snapshots, of which `wanted` has fingerprints and last places.
+    /// A rerun for each configuration with outputs or snapshots; `wanted` has the fingerprints and last places of the
+    /// snapshots.
     fn reruns(
         &self,
         source: &TopicPartition,
@@ -198,8 +200,8 @@ impl OutputCheck<'_> {
         mut restored: Option<Restored>,
         wanted: &BTreeMap<u64, i64>,
     ) -> Result<Vec<SegmentRerun>, ReplayError> {
-        // A rerun from a snapshot covers nothing before it, and runs under the snapshot's configuration alone.
-        // Segments folded from records that are gone are left out.
+        // A rerun from a snapshot covers nothing before it, and uses only the snapshot's configuration. Segments with
+        // states of removed records are left out.
         let is_there = |segment: &&Segment| match restored.is_some() {
             true => segment.to > read,
             false => segment.fold >= read,
@@ -221,13 +223,13 @@ impl OutputCheck<'_> {
         for &(config, fold, end) in &ends {
             let stages = match self.segments.config(config) {
                 Ok(stages) => stages,
-                // Nothing was processed under it.
+                // Nothing was processed under this configuration.
                 Err(_) if end == 0 => continue,
                 Err(error) => return Err(error),
             };
             let fingerprint = stages.fingerprint();
             let last_place = wanted.get(&fingerprint).copied();
-            // Snapshots behind the next fold are of that one.
+            // Snapshots behind the next fold belong to that one.
             let later = ends.iter().filter(|(known, later, _)| *known == config && *later > fold);
             let next_fold = later.map(|(_, later, _)| *later).min().unwrap_or(i64::MAX);
             let to = end.max(last_place.unwrap_or(0).min(next_fold));
@@ -243,7 +245,7 @@ impl OutputCheck<'_> {
         Ok(reruns)
     }
 
-    /// Where a partition's outputs are compared from, and with which state; `None` if there is no such state.
+    /// The beginning of the comparison of a partition's outputs, with its state; `None` if there is no such state.
     fn begin(
         &mut self,
         partition: i32,
@@ -258,7 +260,7 @@ impl OutputCheck<'_> {
         if first == 0 || next == 0 {
             return Ok(Some(Begin::default()));
         }
-        // Ticks that are left are all still to be processed.
+        // The remaining ticks are all still to be processed.
         if next <= first {
             if !covered.ranges.is_empty() {
                 self.gone.get_or_insert((partition, first));
@@ -271,7 +273,7 @@ impl OutputCheck<'_> {
         }
         let source = TopicPartition { topic: self.options.snapshots.clone(), partition };
         let restored = match segments.last() {
-            // A state under another configuration would be the fold of ticks that are gone.
+            // A state under another configuration would depend on ticks that are gone.
             Some(last) => {
                 let config = self.segments.config(last.config)?;
                 snapshot::earliest(self.log, source, last.from.max(first)..=next, &config, self.options.isa)?
@@ -293,7 +295,7 @@ impl OutputCheck<'_> {
         }))
     }
 
-    /// Says from where on outputs are compared, where that is not the beginning.
+    /// Notes the offset from which outputs are compared, if that is not the beginning.
     fn note_begin(&mut self, partition: i32, from: i64, is_snapshot: bool, outputs: &Outputs) {
         let OutputOptions { ticks, signals, late, dead_letter, .. } = self.options;
         if from > 0 {
@@ -313,19 +315,20 @@ impl OutputCheck<'_> {
     }
 }
 
-/// Where the outputs of a partition are compared from.
+/// The beginning of the comparison of a partition's outputs.
 #[derive(Default)]
 struct Begin {
     /// The first tick record that is read.
     read: i64,
-    /// The first one whose outputs are compared.
+    /// The first tick record whose outputs are compared.
     from: i64,
-    /// The state before the first one that is read; `None`: that of no record.
+    /// The state before the first record that is read; `None` for the empty state.
     restored: Option<Restored>,
 }
 
 impl Begin {
-    /// The beginning of the last segments whose states are made of records that are all there; `None` where the last one is not.
+    /// The beginning of the last segments whose states depend only on existing records; `None` if even the last
+    /// segment's state does not.
     fn with_fold(segments: &[Segment], first: i64) -> Option<Self> {
         let made = segments.iter().rev().take_while(|segment| segment.fold >= first);
         let from = made.clone().map(|segment| segment.from).last()?;
@@ -334,7 +337,7 @@ impl Begin {
     }
 }
 
-/// Compares snapshots at an offset and before it, up to which all records were processed, with the states there.
+/// Compares snapshots at or before an offset with the states there; all records up to it were processed.
 fn compare_states(
     states: &mut StateCheck,
     up_to: i64,
@@ -358,7 +361,8 @@ fn compare_states(
     Ok(())
 }
 
-/// Processes records under every configuration that is still to come or in force; outputs are of the one in force.
+/// Processes records under each configuration that is in force or still to come; only outputs of the one in force are
+/// compared.
 pub(crate) fn process(
     records: &[Record],
     segments: &[Segment],
@@ -399,24 +403,24 @@ pub(crate) fn divergence(source: TopicPartition, other: OtherTicks) -> TicksDive
 }
 
 impl Outputs {
-    /// Offsets of the ticks from which on each output is compared.
+    /// Offsets of the ticks from which each output is compared.
     fn begins(&self) -> [i64; 3] {
         [&self.signals, &self.late, &self.dead_letter].map(|comparison| comparison.from)
     }
 
-    /// What comes next was caused by ticks from this offset on.
+    /// Says that the next outputs are caused by ticks at or behind this offset.
     fn reach(&mut self, offset: i64) {
         for comparison in [&mut self.signals, &mut self.late, &mut self.dead_letter] {
             comparison.reach(offset);
         }
     }
 
-    /// Offsets after the last records that were found identical.
+    /// Offsets behind the last records that were found identical.
     pub(crate) fn next_offsets(&self) -> [i64; 3] {
         [&self.signals, &self.late, &self.dead_letter].map(Comparison::next_offset)
     }
 
-    /// The rerun has come to this offset of the ticks, and the topics may go on behind it.
+    /// Ends the rerun at this offset of the ticks, behind which the topics may go on.
     pub(crate) fn stop_at(&mut self, offset: i64) {
         self.signals.stop_at(offset, cause::of_signal);
         self.late.stop_at(offset, cause::of_late_tick);
@@ -427,7 +431,8 @@ impl Outputs {
         [&self.signals, &self.late, &self.dead_letter].into_iter().any(Comparison::is_decided)
     }
 
-    /// The first difference. One that was met comes before records that are left, which the rerun may not have come to.
+    /// The first difference. A difference that was found comes before surplus records, which the rerun may not have
+    /// reached.
     pub(crate) fn finish(self) -> Result<Option<OutputDivergence>, LogError> {
         let describer = Describer::new();
         let mut comparisons = [self.signals, self.late, self.dead_letter];

@@ -1,4 +1,4 @@
-//! Windows that have nothing of the journals: before their first entries, or behind their last ones.
+//! Windows without entries of the journals: before their first entries, or behind their last ones.
 
 use warptape_eventlog::OffsetRange;
 use warptape_schemas::journal::JournalEntry;
@@ -7,12 +7,13 @@ use crate::ReplayError;
 use crate::entries::Entries;
 use crate::moment::{Bound, JournalReach, Moment};
 
-/// Refuses a window of which each of these journals, where it has any entries, has nothing before its end, or nothing behind its beginning.
+/// Refuses a window if each of these journals that has entries has none before the window's end, or none behind its
+/// beginning.
 pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), ReplayError> {
     let mut there = Vec::new();
     for (entries, window) in journals {
         let Some((first_offset, _)) = entries.first_from(entries.range.first)? else { continue };
-        // Bounds of two kinds may name a window that ends before it begins.
+        // Bounds of two kinds may give a window that ends before it begins.
         let is_forwards = window.first <= window.next;
         if is_forwards && first_offset < window.next && entries.first_from(window.first)?.is_some() {
             return Ok(());
@@ -26,12 +27,12 @@ pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), Rep
 }
 
 impl Entries<'_> {
-    /// From where to where it goes; `None` where it has no entries.
+    /// The first and last entry; `None` if there are no entries.
     pub(crate) fn reach(&self) -> Result<Option<JournalReach>, ReplayError> {
         self.reach_of(self.range)
     }
 
-    /// From where to where the entries of a range go; `None` where it has none.
+    /// The first and last entry within a range; `None` if it has no entries.
     pub(crate) fn reach_of(&self, range: OffsetRange) -> Result<Option<JournalReach>, ReplayError> {
         let Some((_, first)) = self.first_from(range.first)?.filter(|(offset, _)| *offset < range.next)
         else {
@@ -42,9 +43,9 @@ impl Entries<'_> {
         Ok(Some(JournalReach { partition: self.partition(), first: moment(&first), last }))
     }
 
-    /// Refuses a bound behind the last entry. The sequence or offset that follows it is none: all of the journal is before that.
+    /// Refuses a bound behind the last entry. The next sequence or offset is allowed: the whole journal lies before it.
     pub(crate) fn refuse_behind_end(&self, bound: Bound) -> Result<(), ReplayError> {
-        // On Kafka the last offsets may have markers of transactions, and no entries.
+        // On Kafka the last offsets may be transaction markers instead of entries.
         let has_from = |bound: Bound| -> Result<bool, ReplayError> {
             let from = self.bound(Some(bound))?.unwrap_or(self.range.first);
             Ok(self.first_from(from)?.is_some())

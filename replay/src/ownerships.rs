@@ -1,14 +1,15 @@
-//! Who had a partition when, as the journals tell: from an assignment on, up to the next one.
+//! The owners of partitions over time, according to the journals: each ownership lasts from an assignment to the next
+//! one.
 
 use std::collections::BTreeMap;
 
 use warptape_schemas::journal::{Input, JournalEntry};
 
-/// The stretches of time in which a process had a partition with one state, by partition of the source.
+/// The ownerships of a partition by processes, each with one state, by partition of the source.
 #[derive(Debug, Default)]
 pub(crate) struct Ownerships {
     partitions: BTreeMap<i32, Vec<Ownership>>,
-    /// Number of the journal that is read.
+    /// Number of the journal being read.
     journal: i32,
 }
 
@@ -16,24 +17,24 @@ pub(crate) struct Ownerships {
 struct Ownership {
     journal: i32,
     from_ns: i64,
-    /// When the newest transactions were sealed that moved the partition's offset, newest first.
+    /// Times of the seals of the newest transactions that moved the partition's offset, newest first.
     sealed_ns: [i64; 3],
-    /// Whether the partition was let go.
+    /// True if the partition was revoked.
     is_over: bool,
 }
 
 impl Ownerships {
-    /// Another partition of the journal begins.
+    /// Begins another partition of the journal.
     pub(crate) fn begin(&mut self) {
         self.journal += 1;
     }
 
-    /// Forgets all of them, where nobody asks.
+    /// Forgets all ownerships, if no caller needs them.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         match &entry.input {
             Input::PartitionAssigned(assigned) => {
@@ -47,7 +48,7 @@ impl Ownerships {
             }
             Input::PartitionRevoked(revoked) => {
                 if let Some(ownership) = self.current(revoked.partition) {
-                    // What was under way then may have been left out of its transaction.
+                    // The transaction that was under way may have left the partition out.
                     let [_, second, third] = ownership.sealed_ns;
                     ownership.sealed_ns = [second, third, i64::MIN];
                     ownership.is_over = true;
@@ -65,19 +66,20 @@ impl Ownerships {
         }
     }
 
-    /// The stretch that the journal that is read is in.
+    /// The current ownership of the journal being read; `None` if there is none.
     fn current(&mut self, partition: i32) -> Option<&mut Ownership> {
         let last = self.partitions.get_mut(&partition)?.last_mut()?;
         (last.journal == self.journal && !last.is_over).then_some(last)
     }
 
-    /// Whether who wrote something of a partition at a time has sealed a later transaction of it as well. The first transaction that was
-    /// sealed then or later may be the one that it was written with. Where nobody can say who wrote it, none was.
+    /// True if the writer of something of a partition at a time has sealed a later transaction of it. The first
+    /// transaction sealed at or after that time may be the one that contains it, so a second one is required. False if
+    /// the writer is not certain.
     pub(crate) fn went_on(&self, partition: i32, at_ns: i64) -> bool {
         let Some(ownerships) = self.partitions.get(&partition) else { return false };
         let mut begun = ownerships.iter().filter(|ownership| ownership.from_ns <= at_ns);
         let Some(owner) = begun.clone().max_by_key(|ownership| ownership.from_ns) else { return false };
-        // The clocks of two machines need not agree on who came first.
+        // The clocks of two machines may disagree on who came first.
         let is_alone =
             begun.all(|ownership| ownership.journal == owner.journal || ownership.sealed_ns[0] < at_ns);
         is_alone && owner.sealed_ns[1] >= at_ns
@@ -134,12 +136,12 @@ mod tests {
         check(&ownerships, 11, false);
         seal(&mut ownerships, &[30]);
         check(&ownerships, 20, true);
-        // The next stretch says nothing of the one before.
+        // A later ownership proves nothing about the earlier one.
         assign(&mut ownerships, 31);
         seal(&mut ownerships, &[40, 50]);
         check(&ownerships, 30, false);
         check(&ownerships, 40, true);
-        // What was under way when the partition was let go may be missing.
+        // The part that was under way when the partition was revoked may be missing.
         add(&mut ownerships, 51, Input::PartitionRevoked(PartitionRevoked { partition: PARTITION }));
         check(&ownerships, 40, false);
         check(&ownerships, 39, false);

@@ -1,4 +1,4 @@
-//! Reads one partition up to an end that is fixed before, in bounded pieces.
+//! Reads one partition up to a fixed end, in bounded pieces.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use warptape_schemas::{DecodeError, decode_journal_entry};
 
 use crate::ReplayError;
 
-/// Records of one fetch.
+/// Most records of one fetch.
 const FETCH_RECORDS_MAX: usize = 256;
-/// Bytes of one fetch, about.
+/// Most bytes of one fetch, approximately.
 const FETCH_BYTES_MAX: usize = 2 << 20;
-/// Wait between two looks whether the end is reached.
+/// Wait between two checks for the end.
 const FETCH_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Records of a partition in order.
 pub struct PartitionReader {
     pub(crate) source: TopicPartition,
-    /// The log.
+    /// URL of the log.
     url: String,
     consumer: Box<dyn Consumer>,
     fetched: VecDeque<Record>,
@@ -34,7 +34,7 @@ impl PartitionReader {
         Ok(Self { source, url: log.url(), consumer, fetched: VecDeque::new(), end: range.next })
     }
 
-    /// Goes on with the first record at or behind an offset.
+    /// Continues with the first record at or behind an offset.
     pub(crate) fn seek(&mut self, offset: i64) -> Result<(), LogError> {
         self.fetched.clear();
         self.consumer.seek(&self.source, offset)
@@ -49,10 +49,10 @@ impl PartitionReader {
         Ok(self.fetched.pop_front())
     }
 
-    /// The entry of a record of a journal, which this reader gave; `None` of what is no entry.
+    /// Decodes the journal entry in a record that this reader gave; `None` if the record is no entry.
     ///
     /// # Errors
-    /// If the entry is of a version that this software does not read.
+    /// If this software cannot read the entry's version.
     pub fn entry_of(&self, record: &Record) -> Result<Option<JournalEntry>, ReplayError> {
         match decode_journal_entry(&record.value) {
             Ok(entry) => Ok(Some(entry)),
@@ -67,10 +67,10 @@ impl PartitionReader {
         }
     }
 
-    /// The next entry of a journal with its offset; what is none is passed over.
+    /// The next entry of a journal with its offset; records that are no entries are skipped.
     ///
     /// # Errors
-    /// If the log cannot be read, or the entry is of a version that this software does not read.
+    /// If the log cannot be read, or this software cannot read the entry's version.
     pub(crate) fn next_entry(&mut self) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         while let Some(record) = self.next()? {
             if let Some(entry) = self.entry_of(&record)? {
@@ -80,12 +80,12 @@ impl PartitionReader {
         Ok(None)
     }
 
-    /// Whether the record at an offset is the next one, without asking the log.
+    /// True if the fetched record that comes next has this offset; the log is not read.
     pub(crate) fn is_next(&self, offset: i64) -> bool {
         self.fetched.front().is_some_and(|record| record.offset == offset)
     }
 
-    /// The next record, which the next call of [`PartitionReader::next`] gives.
+    /// The next record, without taking it.
     pub fn peek(&mut self) -> Result<Option<&Record>, LogError> {
         if self.fetched.is_empty() {
             self.fetched = self.fetch()?.into();
@@ -101,7 +101,7 @@ impl PartitionReader {
         Ok(self.fetched.pop_front_if(|record| record.offset < offset))
     }
 
-    /// The next records; none at the end.
+    /// The next records; empty at the end.
     pub(crate) fn next_fetch(&mut self) -> Result<Vec<Record>, LogError> {
         if self.fetched.is_empty() { self.fetch() } else { Ok(std::mem::take(&mut self.fetched).into()) }
     }
@@ -119,10 +119,10 @@ impl PartitionReader {
     }
 }
 
-/// Records of a partition by their offsets: quick where they are asked for more or less in order.
+/// Random access to records of a partition by offset: fast if the offsets are nearly in order.
 pub(crate) struct RecordWindow {
     reader: PartitionReader,
-    /// What was fetched last.
+    /// The records of the last fetch.
     records: Vec<Record>,
 }
 
@@ -136,7 +136,7 @@ impl RecordWindow {
         Ok(Self { reader: PartitionReader::open(log, source, range)?, records: Vec::new() })
     }
 
-    /// The record at an offset where one was read before.
+    /// The record at an offset, which was read before.
     pub(crate) fn at(&mut self, offset: i64) -> Result<&Record, ReplayError> {
         let ends = self.records.first().zip(self.records.last());
         if ends.is_none_or(|(first, last)| offset < first.offset || last.offset < offset) {

@@ -1,4 +1,4 @@
-//! Reads a partition of the journal ahead of what is made of it, on a thread that compares the hashes of its entries as well.
+//! Reads a partition of the journal ahead of its comparison, on a thread that also checks the hashes of its entries.
 //!
 //! ```text
 //!  thread:  log ──► fetch ──► hash ──┐        ┌──► freed
@@ -6,7 +6,8 @@
 //!  caller:                           └──► decode, step, compare
 //! ```
 //!
-//! The thread compares an entry's hash with the one recorded in the entry before, so it needs no result of the caller. Records go back to the thread, because memory is freed quickest where it was taken.
+//! The thread compares an entry's hash with the one recorded in the previous entry, so it needs no result of the
+//! caller. Records go back to the thread, because memory is freed fastest on the thread that allocated it.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -17,17 +18,19 @@ use warptape_schemas::{GENESIS_HASH, check_chain, recorded_hash};
 
 use crate::partition_reader::PartitionReader;
 
-/// Fetches that the thread is ahead at most.
+/// Most fetches by which the thread is ahead.
 const FETCHES_AHEAD: usize = 4;
 
-/// Records of a journal that follow each other.
+/// Consecutive records of a journal.
 pub(crate) struct Fetch {
     pub(crate) records: Vec<Record>,
-    /// The first so many follow from the record before them by their hash. The caller checks the others.
+    /// Number of leading records whose hash is checked and follows from the previous record. The caller checks the
+    /// others.
     pub(crate) chained: usize,
 }
 
-/// Gives all records of a partition of the journal, fetch by fetch, until `take` breaks that off. It returns once the thread has read what it is at.
+/// Passes all records of a partition of the journal to `take`, fetch by fetch, until `take` breaks. It returns once the
+/// thread has finished its current read.
 pub(crate) fn for_each_fetch<B>(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -43,14 +46,14 @@ pub(crate) fn for_each_fetch<B>(
             if let flow @ ControlFlow::Break(_) = take(&fetch) {
                 return Ok(flow);
             }
-            // The thread may have read all there is, and be gone.
+            // The thread may have read everything and ended.
             _ = used.send(fetch.records);
         }
         Ok(ControlFlow::Continue(()))
     })
 }
 
-/// Reads until the end, an error, or until nobody wants more.
+/// Reads until the end, an error, or until the caller wants no more.
 fn read(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -58,7 +61,7 @@ fn read(
     fetches: &SyncSender<Result<Fetch, LogError>>,
     freed: &Receiver<Vec<Record>>,
 ) {
-    // Not known where entries before the first were removed.
+    // The previous hash is unknown if earlier entries were removed.
     let mut previous_hash = (range.first == 0).then_some(GENESIS_HASH);
     let mut reader = match PartitionReader::open(log, source, range) {
         Ok(reader) => reader,

@@ -1,4 +1,4 @@
-//! The entries that one process recorded, for those who give its inputs to a scheduler once more.
+//! The recorded entries of one process, for callers that give its inputs to a scheduler again.
 
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Scheduler;
@@ -8,24 +8,24 @@ use crate::entries::Entries;
 use crate::history::Window;
 use crate::{Phase, ReplayError, ReplayProgress, outside};
 
-/// Entries between two calls of what is told of progress.
+/// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 1_024;
 
-/// What was recorded, in order.
+/// A part of the recording, in order.
 #[derive(Debug)]
 pub enum Recorded {
-    /// The entries begin at a checkpoint: how the process began before it, and the state there.
+    /// The checkpoint before the first entry: the start of the process before it, and the state.
     Checkpoint(Box<(Started, Scheduler)>),
-    /// The next entry, and whether it is of the window rather than of what leads to it.
+    /// The next entry, and true if it belongs to the window, false if it only leads to it.
     Entry(Box<JournalEntry>, bool),
 }
 
-/// Reads the entries of a window of one process's journal, from the last start or checkpoint before the window on, or from the first one that is
-/// left where the window has no beginning.
+/// Reads the entries of a window of one process's journal. It begins at the last start or checkpoint before the window,
+/// or at the first remaining entry if the window has no beginning.
 ///
 /// # Errors
-/// If the log cannot be read, has no journal of this process, nothing of it within the window, or nothing that the entries could begin at; and
-/// where `each` fails.
+/// If the log cannot be read; if it has no journal of this process, or no entries in the window or to begin at. If
+/// `each` fails.
 pub fn read_recorded<E: From<ReplayError>>(
     log: &dyn EventLog,
     (journal, partition): (&str, i32),

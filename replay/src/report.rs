@@ -1,4 +1,4 @@
-//! What a verification found.
+//! The result of a verification.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Divergence;
 
-/// What was compared, and the first difference if there is one.
+/// The compared parts, and the first difference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Journal entries that were replayed and found identical.
@@ -15,15 +15,15 @@ pub struct Report {
     pub decisions: u64,
     /// Process lives in them.
     pub processes: u64,
-    /// What was compared of the outputs, where that was asked for and the journal is identical.
+    /// Counts of compared outputs; `None` if outputs were not requested, or the journal differs.
     pub outputs: Option<OutputCounts>,
-    /// What is to be known of the comparison besides: what could not be compared, and where segments begin.
+    /// Remarks on the comparison: parts that could not be compared, and beginnings of segments.
     pub notes: Vec<String>,
-    /// The first difference.
+    /// The first difference; `None` if there is none.
     pub divergence: Option<Divergence>,
 }
 
-/// Outputs that were rerun and found identical.
+/// Counts of outputs that were rerun and found identical.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OutputCounts {
     /// Tick records read.
@@ -36,9 +36,9 @@ pub struct OutputCounts {
     pub late: u64,
     /// Dead letters.
     pub dead_letters: u64,
-    /// Trades whose id their symbol had before, late ones included.
+    /// Trades with an id that their symbol had before, late ones included.
     pub repeated_trades: u64,
-    /// Trades whose id is so far below the greatest of their symbol that this cannot be told.
+    /// Trades whose id is too far below the greatest of their symbol to tell whether it is repeated.
     pub untold_trades: u64,
     /// Risk results.
     pub risk_results: u64,
@@ -49,7 +49,7 @@ pub struct OutputCounts {
 }
 
 impl Report {
-    /// Whether everything that was compared is the same.
+    /// True if everything that was compared is the same.
     pub fn is_identical(&self) -> bool {
         self.divergence.is_none()
     }
@@ -72,7 +72,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// What is being compared.
+/// The part that is being compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Journal entries.
@@ -83,13 +83,13 @@ pub enum Phase {
     Risk,
 }
 
-/// How far a verification is.
+/// Progress of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayProgress {
-    /// What is being compared.
+    /// The part that is being compared.
     pub phase: Phase,
     /// Records done.
     pub done: u64,
-    /// Records in all.
+    /// Total number of records.
     pub total: u64,
 }

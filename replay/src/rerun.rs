@@ -1,4 +1,4 @@
-//! The stages over a partition's ticks once more: one after the other on this thread, without scheduler or lanes.
+//! Runs the stages over a partition's ticks again: one after the other on this thread, without scheduler or lanes.
 
 use std::collections::VecDeque;
 
@@ -18,17 +18,17 @@ use crate::arrivals::weight;
 use crate::comparison::Comparison;
 use crate::tally::{Counted, Tally};
 
-/// Rows that wait at least before the stages run, unless records end: few runs of many rows are fastest.
+/// Least number of waiting rows before the stages run, unless the records end: few runs of many rows are fastest.
 const WAITING_ROWS_DUE: usize = 16 * 1024;
 /// Most rows of one run of a group.
 const BATCH_ROWS_MAX: usize = 64 * 1024;
 
-/// The outputs of a partition, as they are compared.
+/// The outputs of a partition being compared.
 pub(crate) struct Outputs {
     pub(crate) signals: Comparison,
     pub(crate) late: Comparison,
     pub(crate) dead_letter: Comparison,
-    /// Tally of the transactions that the journal accounts for.
+    /// Output counts of the transactions that the journal accounts for.
     pub(crate) tally: Tally,
 }
 
@@ -43,14 +43,14 @@ pub(crate) struct Rerun {
     columns: TickColumns,
     late: Vec<Late>,
     bytes: Vec<u8>,
-    /// Offsets, ascending, at which it is noted what the rows of all records before came to.
+    /// Offsets, ascending, at which the sum of the rows of all earlier records is noted.
     bounds: VecDeque<i64>,
     /// The sum at each bound that was passed, and the sum so far.
     sums: Vec<(i64, u64)>,
     sum: u64,
-    /// Ticks of the segments whose outputs were compared.
+    /// Number of ticks in the segments whose outputs were compared.
     pub(crate) ticks: u64,
-    /// Trades among them whose id their symbol had before.
+    /// Trades among them with an id that their symbol had before.
     pub(crate) repeated: RepeatedTrades,
 }
 
@@ -76,7 +76,7 @@ impl Rerun {
         }
     }
 
-    /// Goes on from a state that was taken under the configuration.
+    /// Continues from a state that was taken under the configuration.
     pub(crate) fn from_snapshot(
         source: TopicPartition,
         config: &StageConfig,
@@ -87,18 +87,18 @@ impl Rerun {
         Self { intake, stages, ..Self::new(source, config, options) }
     }
 
-    /// Notes what rows come to at these offsets, which ascend.
+    /// Sets the ascending offsets at which row sums are noted.
     pub(crate) fn with_bounds(self, bounds: Vec<i64>) -> Self {
         Self { bounds: bounds.into(), ..self }
     }
 
-    /// The row sums of all records at the offsets asked for, once all records before `to` are processed.
+    /// The row sums of all records before the requested offsets, once all records before `to` are processed.
     pub(crate) fn sums(&mut self, to: i64) -> &[(i64, u64)] {
         self.note_sums(to);
         &self.sums
     }
 
-    /// Groups of the partition.
+    /// Number of groups of the partition.
     pub(crate) fn groups(&self) -> usize {
         self.queues.len()
     }
@@ -109,15 +109,15 @@ impl Rerun {
         }
     }
 
-    /// The weight of all rows that wait.
+    /// The weight of all waiting rows.
     fn weight(&self) -> u64 {
         let groups = (0..).zip(&self.queues);
         let weights = groups.map(|(group, queue)| weight(group).wrapping_mul(queue.rows.len() as u64));
         weights.fold(0, u64::wrapping_add)
     }
 
-    /// The state before the record at an offset, which is the next one, as an engine takes it where these symbols are evicted. No rows
-    /// wait.
+    /// The state before the record at an offset, which must be the next one, as an engine with these evicted symbols
+    /// takes it. No rows may be waiting.
     pub(crate) fn state(&self, offset: i64, evicted: &Evicted) -> Vec<Snapshot> {
         let mut intake = Vec::new();
         self.intake.write_with(evicted, &mut intake);
@@ -133,7 +133,8 @@ impl Rerun {
         snapshot_records(self.source.partition, pending)
     }
 
-    /// Processes the next records up to their outputs. With `None` the outputs are dropped, because they belong to another segment.
+    /// Processes the next records up to their outputs. With `None`, the outputs are dropped, because they belong to
+    /// another segment.
     pub(crate) fn process(
         &mut self,
         records: &[Record],
@@ -153,10 +154,10 @@ impl Rerun {
         self.run(outputs)
     }
 
-    /// Runs all rows that wait through the stages.
+    /// Runs all waiting rows through the stages.
     fn run(&mut self, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         for (queue, stage) in self.queues.iter_mut().zip(&mut self.stages) {
-            // A symbol whose ticks were all late has no row.
+            // A symbol whose ticks were all late has no rows.
             while !queue.rows.is_empty() || !queue.symbols.is_empty() {
                 let input = queue.take(queue.rows.len().min(BATCH_ROWS_MAX));
                 let mut output = GroupOutput::default();
@@ -178,7 +179,7 @@ impl Rerun {
         Ok(())
     }
 
-    /// Decodes a record and deals its rows to the groups; what is late or rejected is an output already.
+    /// Decodes a record and deals its rows to the groups; late and rejected ticks become outputs at once.
     fn accept(&mut self, record: &Record, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         let (columns, queues, late) = (&mut self.columns, &mut self.queues, &mut self.late);
         let (intake, decoder) = (&mut self.intake, &mut self.decoder);

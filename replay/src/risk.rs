@@ -1,4 +1,5 @@
-//! Risk results against their requests: each is worked out once more, on this thread, on the market that the journal names.
+//! Compares risk results with their requests: each is computed again on this thread, on the market that the journal
+//! names.
 //!
 //! ```text
 //!   results ──► which request each is of: one for each, and none without
@@ -8,10 +9,11 @@
 //!                  └──► in the order of their decisions ──► MarketFold ──► RiskTask ──► compared
 //! ```
 //!
-//! A request that asks the market and was refused before there was a decision waits for the market as well: its result says on which
-//! one it was judged.
 //!
-//! Times, devices and the process are taken as they are found; everything else is a function of the log.
+//! A request that needs the market but was refused without a decision waits for the market as well. Its result names
+//! the market on which it was judged.
+//!
+//! Times, devices and the process are taken as found; everything else is a function of the log.
 
 mod admitted;
 mod answers;
@@ -42,7 +44,7 @@ use crate::{
     ReplayProgress, VerifyOptions,
 };
 
-/// The decision's sequence in a result that the scheduler was not asked about.
+/// Sequence in a result for which the scheduler was not asked.
 const NO_SEQUENCE: i64 = -1;
 
 /// Compares the results of all partitions.
@@ -60,44 +62,45 @@ pub(crate) struct RiskCheck<'a> {
     pub(crate) identical: u64,
 }
 
-/// A result that is compared when the market has come to where its request met it.
+/// A result that is compared once the market has reached the state that its request saw.
 struct Waiting {
-    /// When the request was admitted, or refused.
+    /// Time at which the request was admitted or refused.
     at_ns: i64,
     partition: i32,
     /// Offset of the request.
     request: i64,
     /// Offset of the result.
     result: i64,
-    /// The error of a request that was cancelled.
+    /// The error of a cancelled request.
     cancelled: Option<RiskError>,
-    /// The market that it met, and under which stage configuration.
+    /// The market that the request saw, and the stage configuration.
     met: Box<[AsOf]>,
     config: ConfigId,
 }
 
-/// A request as it was read.
+/// A request from the log.
 struct Asked {
     request: Result<RiskRequest, DecodeError>,
-    /// Bytes of its record.
+    /// Size of its record, bytes.
     bytes: usize,
 }
 
-/// A result as it was found.
+/// A result from the log.
 struct Found<'a> {
     record: &'a Record,
     result: RiskResult,
 }
 
-/// What a result must be.
+/// The requirement on a result.
 enum Verdict<'a> {
-    /// It must be this one.
+    /// It must be exactly this one.
     Is(Box<RiskResult>),
-    /// It must be what the request comes to by this decision.
+    /// It must be the one that the request gives under this decision.
     Of(&'a Admission),
-    /// It must be a refusal: the one that the request comes to on the market that the result names, under a stage configuration.
+    /// It must be a refusal: the one that the request gets on the market named in the result, under a stage
+    /// configuration.
     Judged(ConfigId),
-    /// It is wrong, because it names a decision that is not the request's.
+    /// It is wrong, because it names a decision that does not belong to the request.
     Not(Vec<Difference>),
 }
 
@@ -125,7 +128,7 @@ impl<'a> RiskCheck<'a> {
         }
     }
 
-    /// Compares everything, up to the first difference.
+    /// Compares all results, up to the first difference.
     pub(crate) fn run(
         &mut self,
         progress: &mut dyn FnMut(ReplayProgress),
@@ -178,7 +181,7 @@ impl<'a> RiskCheck<'a> {
             }
             match answers.take(record.offset) {
                 None if record.offset < cut.answered => missing.add(&record, asked.request.ok()),
-                // Once a result is missing, only further missing ones are counted.
+                // Once a result is missing, only missing results are counted.
                 Some(result) if missing.first().is_none() => {
                     let found = Found::of(results.at(result)?);
                     let cancelled = answers.cancelled(request, is_new);
@@ -219,7 +222,7 @@ impl<'a> RiskCheck<'a> {
         Ok(divergence.or(misstated.map(Divergence::Sealed)))
     }
 
-    /// The first decision on a request that says something else of it than it says itself.
+    /// The first decision whose copy of its request differs from the request.
     fn check_admissions(
         &self,
         partition: i32,
@@ -233,7 +236,7 @@ impl<'a> RiskCheck<'a> {
         })
     }
 
-    /// Compares what waits for the market, in an order in which that comes to it.
+    /// Compares the results that wait for the market, in an order in which the market reaches their states.
     fn check_waiting(
         &mut self,
         mut waiting: Vec<Waiting>,
@@ -288,13 +291,13 @@ impl<'a> RiskCheck<'a> {
         Ok(MarketFold::new(self.log, self.options, self.segments.config(config)?, ticks))
     }
 
-    /// Requests and results of a partition.
+    /// The topics of requests and results of a partition.
     fn sources(&self, partition: i32) -> (TopicPartition, TopicPartition) {
         let source = |topic: &String| TopicPartition { topic: topic.clone(), partition };
         (source(&self.options.risk_requests), source(&self.options.risk_results))
     }
 
-    /// What the result of a request must be.
+    /// The requirement on the result of a request.
     fn verdict(
         &self,
         partition: i32,
@@ -341,7 +344,7 @@ impl<'a> RiskCheck<'a> {
                 }
             };
         }
-        // It asks no market, or there was none.
+        // The request needs no market, or there was none.
         if found.decision_sequence == NO_SEQUENCE
             && let Some(expected) = rerun::judged(found, request, &|_| None)
         {
@@ -353,7 +356,7 @@ impl<'a> RiskCheck<'a> {
 }
 
 impl RiskCheck<'_> {
-    /// The difference between a result and what it must be.
+    /// The difference between a result and its requirement; `None` if it meets it.
     fn compare(
         &self,
         source: &TopicPartition,
@@ -400,7 +403,7 @@ impl RiskCheck<'_> {
         }))
     }
 
-    /// The journal says something else of a task than its request does.
+    /// The divergence of a task that differs from its request.
     fn misstated(&self, admission: &Admission, differences: Vec<Difference>) -> Divergence {
         let (partition, offset) = admission.place;
         let arrived = TaskArrived { as_of: admission.as_of.to_vec(), ..(*admission.arrived).clone() };
@@ -423,7 +426,7 @@ impl RiskCheck<'_> {
         (!expected.is(found)).then(|| changed(&self.describer, &expected, found))
     }
 
-    /// Another result is identical.
+    /// Counts an identical result.
     fn count(&mut self, progress: &mut dyn FnMut(ReplayProgress)) {
         self.identical += 1;
         let results = self.cuts.iter().map(|cut| (cut.results.next - cut.results.first) as u64);
@@ -444,7 +447,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// How the decision that a result names differs from the last that was made on its request.
+/// The differences between the decision that a result names and the last decision on its request.
 fn other_decision(admission: Option<&Admission>, found: &RiskResult) -> Vec<Difference> {
     let sequence = found.decision_sequence;
     let Some(admission) = admission else {

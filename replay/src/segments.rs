@@ -1,8 +1,8 @@
-//! The segments of a log: parts of each partition that were processed under one stage configuration each.
+//! The segments of a log: the parts of each partition that were processed under one stage configuration.
 //!
-//! A process that takes a partition goes on where the group's offset stands, with the state that its own configuration makes of
-//! the partition from its beginning. So a segment begins at the offset of an assignment, and is rerun with the fold of all ticks
-//! before it. One in which nothing was committed is none.
+//! A process that gets a partition continues at the group's offset, with the state that its own configuration gives the
+//! partition from its beginning. So a segment begins at the offset of an assignment, and is rerun with the fold of all
+//! earlier ticks. A segment without commits does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,22 +16,22 @@ use crate::difference::{Difference, differences, joined, shown};
 /// Index of a stage configuration among those of a log.
 pub(crate) type ConfigId = usize;
 
-/// What a journal says of configurations and assignments.
+/// The configurations and assignments in a journal.
 #[derive(Default)]
 pub(crate) struct Segments {
-    /// Each configuration once, with the sequence of the first start under it.
+    /// Each distinct configuration, with the sequence of its first start.
     configs: Vec<(i64, String)>,
-    /// By partition of the source, in the order of the journals.
+    /// Beginnings by partition of the source, in the order of the journals.
     begins: BTreeMap<i32, Vec<Begin>>,
-    /// The configuration of the process life that is read.
+    /// The configuration of the process life being read.
     config: ConfigId,
-    /// Time of the newest entry that was read of the current journal.
+    /// Time of the newest entry read in the current journal.
     at_ns: i64,
-    /// Partitions of which it is known where the process life that is read began with them.
+    /// Partitions whose beginning in the process life being read is known.
     begun: BTreeSet<i32>,
 }
 
-/// A partition was assigned.
+/// An assignment of a partition.
 #[derive(Clone, Copy)]
 struct Begin {
     at_ns: i64,
@@ -40,12 +40,12 @@ struct Begin {
     fold: Fold,
 }
 
-/// The records that make up the state of an assigned partition.
+/// The records that the state of an assigned partition depends on.
 #[derive(Clone, Copy)]
 enum Fold {
-    /// From this one on, all of them.
+    /// All records from this one on.
     From(i64),
-    /// It is from a snapshot, and those that this one stands for.
+    /// A snapshot, with the records that it depends on.
     Snapshot,
 }
 
@@ -55,18 +55,18 @@ pub(crate) struct Segment {
     pub(crate) from: i64,
     pub(crate) to: i64,
     pub(crate) config: ConfigId,
-    /// The first record that the state is made of: those before were removed when it began.
+    /// First record of the state: earlier ones were removed when it began.
     pub(crate) fold: i64,
 }
 
 impl Segments {
-    /// Another partition of the journal begins.
+    /// Begins another partition of the journal.
     pub(crate) fn begin(&mut self) {
         self.at_ns = i64::MIN;
         self.begun.clear();
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub(crate) fn add(&mut self, entry: &JournalEntry) {
         self.at_ns = self.at_ns.max(entry.at_ns);
         match &entry.input {
@@ -85,7 +85,7 @@ impl Segments {
                 };
                 self.begin_with(assigned.partition, assigned.committed_offset, fold);
             }
-            // Where a journal has lost its beginning, the assignment may have been before the first entry that is left.
+            // If a journal has lost its beginning, the assignment may precede its first remaining entry.
             Input::Sealed(sealed) => {
                 for account in &sealed.partitions {
                     if !self.begun.contains(&account.partition) {
@@ -97,14 +97,14 @@ impl Segments {
         }
     }
 
-    /// The process life that is read has a partition from this offset on.
+    /// Notes that the process life being read has a partition from this offset on.
     fn begin_with(&mut self, partition: i32, offset: i64, fold: Fold) {
         let (at_ns, config) = (self.at_ns, self.config);
         self.begins.entry(partition).or_default().push(Begin { at_ns, offset, config, fold });
         self.begun.insert(partition);
     }
 
-    /// The process life that is read has this configuration.
+    /// Sets the configuration of the process life being read.
     fn learn(&mut self, sequence: i64, config: &str) {
         let known = self.configs.iter().position(|(_, known)| is_same(known, config));
         self.config = known.unwrap_or_else(|| {
@@ -113,37 +113,37 @@ impl Segments {
         });
     }
 
-    /// Forgets where partitions were assigned, where whoever reads the journal keeps what it needs of that.
+    /// Forgets the assignments, for callers that keep the ones that they need.
     pub(crate) fn forget(&mut self) {
         self.begins.clear();
     }
 
-    /// Whether no configuration is known.
+    /// True if no configuration is known.
     pub(crate) fn is_empty(&self) -> bool {
         self.configs.is_empty()
     }
 
-    /// Whether some process of the journal had this configuration.
+    /// True if a process of the journal had this configuration.
     pub(crate) fn knows(&self, config: &str) -> bool {
         self.configs.iter().any(|(_, known)| is_same(known, config))
     }
 
-    /// All configurations.
+    /// Ids of all configurations.
     pub(crate) fn all(&self) -> std::ops::Range<ConfigId> {
         0..self.configs.len()
     }
 
-    /// The configuration of the process life that is read.
+    /// The configuration of the process life being read.
     pub(crate) fn current(&self) -> ConfigId {
         self.config
     }
 
-    /// The segments of a partition whose offsets before `end` are committed.
+    /// The segments of a partition, whose offsets before `end` are committed.
     pub(crate) fn of(&self, partition: i32, end: i64) -> Vec<Segment> {
         let mut begins = self.begins.get(&partition).cloned().unwrap_or_default();
         begins.sort_by_key(|begin| begin.at_ns);
         let mut segments: Vec<Segment> = Vec::new();
-        // A snapshot is of the last fold under its configuration.
+        // A snapshot belongs to the last fold under its configuration.
         let mut folds: BTreeMap<ConfigId, i64> = BTreeMap::new();
         for Begin { offset, config, fold, .. } in begins {
             let fold = match fold {
@@ -151,10 +151,10 @@ impl Segments {
                 Fold::Snapshot => folds.get(&config).copied().unwrap_or(0),
             };
             folds.insert(config, fold);
-            // What was behind it was never committed.
+            // A segment at or behind the new beginning was never committed.
             while segments.pop_if(|last| last.from >= offset).is_some() {}
             if segments.last().is_none_or(|last| (last.config, last.fold) != (config, fold)) {
-                // What older entries said of the beginning may have been removed.
+                // The partition may have begun under older entries, which were removed.
                 let from = if segments.is_empty() { 0 } else { offset };
                 segments.push(Segment { from, to: end, config, fold });
             }
@@ -169,10 +169,10 @@ impl Segments {
         segments
     }
 
-    /// A configuration.
+    /// A configuration of the log.
     ///
     /// # Panics
-    /// If the journal had no entries.
+    /// If there is no such configuration, as in a journal without entries.
     pub(crate) fn config(&self, config: ConfigId) -> Result<StageConfig, ReplayError> {
         // The scheduler refuses every other input before the first start.
         let (sequence, text) =
@@ -180,7 +180,7 @@ impl Segments {
         parse(*sequence, text)
     }
 
-    /// How one configuration differs from another, in words.
+    /// The differences between two configurations, in words.
     pub(crate) fn change(&self, from: ConfigId, to: ConfigId) -> String {
         let changes = stage_config_changes(&self.configs[from].1, &self.configs[to].1);
         let told = changes.iter().map(|change| {
@@ -191,18 +191,18 @@ impl Segments {
     }
 }
 
-/// A field of a stage configuration that has another value than before.
+/// A field of a stage configuration that has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageConfigChange {
-    /// The field, with those that it is within.
+    /// Path of the field.
     pub field: String,
-    /// Its value before.
+    /// Old value.
     pub before: String,
-    /// Its value now.
+    /// New value.
     pub after: String,
 }
 
-/// How a stage configuration differs from another, both as recorded in the journal.
+/// The differences between two stage configurations, both in the form recorded in the journal.
 pub fn stage_config_changes(from: &str, to: &str) -> Vec<StageConfigChange> {
     let as_value = |text: &str| serde_json::from_str(text).unwrap_or(Value::String(text.to_owned()));
     let one = |Difference { field, expected, found }: Difference| StageConfigChange {
@@ -213,7 +213,8 @@ pub fn stage_config_changes(from: &str, to: &str) -> Vec<StageConfigChange> {
     changes("", Some(&as_value(from)), Some(&as_value(to))).into_iter().map(one).collect()
 }
 
-/// Fields come with versions, and some are not written where they have their default: those are told by themselves.
+/// Compares fields. Some are new in a version or are not written at their default; such a field is listed on its own,
+/// with its nested fields.
 fn changes(field: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<Difference> {
     match (before, after) {
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
@@ -228,7 +229,7 @@ fn changes(field: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<Di
     }
 }
 
-/// A stage configuration as the entry with a sequence has it.
+/// Parses the stage configuration in the entry with a sequence.
 pub(crate) fn parse(sequence: i64, text: &str) -> Result<StageConfig, ReplayError> {
     let unusable = |mistake: String| ReplayError::StageConfig { sequence, mistake };
     let config = StageConfig::from_json(text).map_err(|error| unusable(error.to_string()))?;
@@ -241,7 +242,7 @@ pub(crate) fn parse(sequence: i64, text: &str) -> Result<StageConfig, ReplayErro
     }
 }
 
-/// Whether two texts mean the same: a later version may write a configuration in another form.
+/// True if two texts mean the same configuration: a later version may write it in another form.
 pub(crate) fn is_same(first: &str, other: &str) -> bool {
     first == other
         || matches!((StageConfig::from_json(first), StageConfig::from_json(other)), (Ok(a), Ok(b)) if a == b)
@@ -265,7 +266,7 @@ mod tests {
         check(&[], 7, &[(0, 7, 0)]);
         check(&[(1, 0, 0), (2, 5, 0)], 9, &[(0, 9, 0)]);
         check(&[(1, 0, 0), (2, 5, 1), (3, 8, 0)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
-        // The time counts, not the journal that it is read from.
+        // The order is that of the times, not of the journals.
         check(&[(1, 0, 0), (3, 8, 0), (2, 5, 1)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
     }
 
@@ -308,9 +309,9 @@ mod tests {
 
     #[test]
     fn what_was_never_committed_is_forgotten() {
-        // A lane was lost, and its partition restored up to a commit that died with the process.
+        // A lane was lost, and its partition restored to a commit that was lost with the process.
         check(&[(1, 0, 0), (2, 8, 0), (3, 5, 1)], 9, &[(0, 5, 0), (5, 9, 1)]);
-        // The entries of what came before were removed.
+        // The earlier entries were removed.
         check(&[(2, 4, 1), (3, 6, 0)], 9, &[(0, 6, 1), (6, 9, 0)]);
     }
 }

@@ -1,7 +1,8 @@
-//! Snapshots of a partition, as places where a rerun may begin.
+//! Snapshots of a partition, as places from which a rerun may begin.
 //!
-//! The topic is compacted, but nobody knows how soon: it may hold every snapshot that was ever taken. So it is read once for where the states
-//! lie, and then state by state until one can be restored. One of them is in memory at a time, and of [`STATES_MAX`] the places.
+//! The topic is compacted, but it is unknown how soon: it may hold every snapshot ever taken. So it is read once for
+//! the places of the states, and then state by state until one can be restored. One state is in memory at a time, and
+//! up to [`STATES_MAX`] places.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,17 +14,17 @@ use warptape_stages::{Evicted, Isa, StageConfig};
 
 use crate::partition_reader::PartitionReader;
 
-/// States among which one is looked for: a week of one every ten seconds.
+/// Most states searched: one every ten seconds for a week.
 const STATES_MAX: usize = 1 << 16;
 
-/// Which of the states that fit is wanted.
+/// The choice among the matching states.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Earliest,
     Newest,
 }
 
-/// The earliest state within a range of offsets that was taken under a configuration and is whole.
+/// The earliest complete state within a range of offsets that was taken under a configuration.
 pub(crate) fn earliest(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -34,7 +35,8 @@ pub(crate) fn earliest(
     find(log, &source, within, Wanted::Earliest, config, isa)
 }
 
-/// The newest state at or before an offset that was taken under a configuration and is whole; that of the beginning if there is none.
+/// The newest complete state at or before an offset that was taken under a configuration; the empty state if there is
+/// none.
 pub(crate) fn newest_before(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -75,16 +77,16 @@ fn find(
     Ok(None)
 }
 
-/// Where the parts of states lie.
+/// The places of the parts of states.
 #[derive(Default)]
 struct Places {
-    /// By the offset of a state, where its parts begin and end.
+    /// Range of the topic with a state's parts, by the state's offset.
     states: BTreeMap<i64, OffsetRange>,
-    /// By the offset of its snapshot and its group number, the parts of each page.
+    /// Topic offsets of the parts of each page, by the offset of its snapshot and its group number.
     pages: BTreeMap<(i64, i32), Vec<i64>>,
 }
 
-/// Where the parts of each state lie whose offset is within a range, and those of all pages.
+/// The places of the parts of each state whose offset is within a range, and of all pages.
 fn places(
     reader: &mut PartitionReader,
     within: &RangeInclusive<i64>,
@@ -119,7 +121,7 @@ fn places(
     Ok(Places { states, pages })
 }
 
-/// Adds the pages that a state needs of those that are there.
+/// Adds those existing pages that a state needs.
 fn add_pages(
     reader: &mut PartitionReader,
     pages: &BTreeMap<(i64, i32), Vec<i64>>,
@@ -127,7 +129,7 @@ fn add_pages(
 ) -> Result<(), LogError> {
     let of_intake = parts.iter().filter(|(_, part)| part.group == Snapshot::INTAKE);
     let intake: Vec<u8> = of_intake.flat_map(|(_, part)| part.state.iter().copied()).collect();
-    // A state that is damaged is found to be so when it is restored.
+    // A damaged state fails when it is restored.
     let evicted = Evicted::of_intake(&intake).unwrap_or_default();
     for (&number, page) in evicted.pages() {
         let records = pages.get(&(page.offset, Snapshot::PAGES.saturating_add(number)));
@@ -141,7 +143,7 @@ fn add_pages(
     Ok(())
 }
 
-/// The parts of a state among some records, in their order. Of one that is there more than once the last one counts.
+/// The parts of a state among some records, in order. If a part exists more than once, the last one counts.
 fn parts(
     reader: &mut PartitionReader,
     offset: i64,

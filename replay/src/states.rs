@@ -1,4 +1,4 @@
-//! The snapshots of a partition against the states that a rerun comes to at the same places.
+//! Compares the snapshots of a partition with the states of a rerun at the same places.
 //!
 //! ```text
 //!  snapshots ──► which places, under which configurations ──┐
@@ -7,8 +7,9 @@
 //!      └──► each snapshot is there from its first record to its last, in order
 //! ```
 //!
-//! Records may be missing for two reasons. The topic is compacted: a record goes once there is a newer one with its key, but not before all
-//! older ones went that have newer ones as well. And a snapshot that goes out in several transactions ends early where its process does.
+//! Records may be missing for two reasons. The topic is compacted: a record may go once there is a newer one with its
+//! key and all older such records are gone. And a snapshot written in several transactions ends early if its process
+//! does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,32 +31,32 @@ pub(crate) struct StateCheck {
     pub(crate) source: TopicPartition,
     window: RecordWindow,
     range: OffsetRange,
-    /// Whether the times of records are those of who wrote them.
+    /// True if the times of records are by the writer's clock.
     has_writers_times: bool,
     /// In the order of the log.
     records: Vec<Found>,
-    /// Indexes of the records of each place that is still to be met.
+    /// Indexes of the records at each place that was not reached yet.
     places: BTreeMap<i64, Vec<usize>>,
-    /// What whole snapshots consist of, of those that were met.
+    /// The parts of the complete snapshots that were reached.
     met: Vec<Whole>,
     evictions: Evictions,
 }
 
-/// The symbols that are evicted, as snapshots say.
+/// The evicted symbols according to snapshots.
 #[derive(Default)]
 struct Evictions {
-    /// By place and configuration, of intakes that are there.
+    /// By place and configuration, from existing intakes.
     lists: BTreeMap<(i64, u64), Evicted>,
-    /// The beginning of an intake that goes on in its next part.
+    /// The beginning of an intake that continues in its next part.
     begun: BTreeMap<(i64, u64), Vec<u8>>,
-    /// The newest first part of an intake in each place that keys have: its offset in the topic, and where its list is.
+    /// The newest first part of an intake for each place in keys: its offset in the topic, and the key of its list.
     newest: BTreeMap<SnapshotPlace, (i64, (i64, u64))>,
-    /// Pages that are there, by the offset of their snapshots and by number.
+    /// Existing pages, by the offset of their snapshot and by number.
     pages: BTreeSet<(i64, i32)>,
 }
 
 impl Evictions {
-    /// Takes in the record at an offset, in the order of the log.
+    /// Adds the record at an offset, in the order of the log.
     fn add(&mut self, offset: i64, place: SnapshotPlace, part: &Snapshot, taken: Option<Taken>) {
         if let Some(page) = part.group.checked_sub(Snapshot::PAGES).filter(|page| *page >= 0) {
             self.pages.insert((part.offset, page));
@@ -72,19 +73,19 @@ impl Evictions {
         match Evicted::of_intake(&bytes) {
             Ok(evicted) => _ = self.lists.insert(key, evicted),
             Err(_) if part.part + 1 < part.parts => _ = self.begun.insert(key, bytes),
-            // Such an intake is found to differ.
+            // The comparison finds that such an intake differs.
             Err(_) => _ = self.lists.insert(key, Evicted::default()),
         }
     }
 
-    /// True if the evicted symbols of a place are known. Pages stay, so that without one no symbol was ever evicted. The intake of
-    /// the record at an offset may have been compacted away once there is a newer one.
+    /// True if the evicted symbols of a place are known. Pages stay, so without pages no symbol was ever evicted. The
+    /// intake that the record at an offset belongs to may have been compacted away once there is a newer one.
     fn are_known_at(&self, at: i64, fingerprint: u64, offset: i64, place: SnapshotPlace) -> bool {
         let has_newer = || self.newest.get(&place).is_some_and(|(newest, _)| *newest > offset);
         self.pages.is_empty() || self.lists.contains_key(&(at, fingerprint)) || !has_newer()
     }
 
-    /// The symbols that are evicted at a place. Where its intake is gone, those of its pages that later intakes name.
+    /// The evicted symbols at a place. If its intake is gone, they are those of its pages that later intakes name.
     fn at(&self, at: i64, fingerprint: u64) -> Evicted {
         if let Some(evicted) = self.lists.get(&(at, fingerprint)) {
             return evicted.clone();
@@ -94,8 +95,8 @@ impl Evictions {
         Evicted::of_pages(pages.map(|(number, page)| (*number, page.clone())))
     }
 
-    /// A page of an earlier snapshot that the newest intake names and that is not there, or has other symbols there: the offset of the
-    /// intake's record, and what is wrong.
+    /// A page of an earlier snapshot that the newest intake names and that is missing or has other symbols. Returns the
+    /// offset of the intake's record, and the problem.
     fn missing_page(&self) -> Option<(i64, OutputProblem)> {
         let (offset, (at, fingerprint)) = self.newest.values().max().copied()?;
         let pages = self.lists.get(&(at, fingerprint))?.pages();
@@ -123,43 +124,43 @@ struct Found {
 }
 
 enum What {
-    /// Part of a state.
+    /// A part of a state.
     Part { at: i64, taken: Option<Taken>, seen: Seen },
-    /// A segment's beginning, as the journal tells it.
+    /// The beginning of a segment, as in the journal.
     Segment,
-    /// Nothing that could be compared.
+    /// A record that cannot be compared.
     Passed,
-    /// It is wrong whatever the states are.
+    /// A record that is wrong whatever the states are.
     Wrong(OutputProblem),
 }
 
-/// How a part of a state compares.
+/// The result of comparing a part of a state.
 enum Seen {
-    /// Its state was not come to.
+    /// Its state was not reached.
     Unmet,
-    /// It is this part of this one.
+    /// It is the part `number` of the complete snapshot `whole`.
     Same {
         whole: usize,
         number: usize,
     },
     Differs(OutputProblem),
-    /// The state is written in another form, by other software or without symbols that are evicted, or nobody can say in which.
+    /// The state has another form: of other software, without evicted symbols, or unknown.
     OtherVersion,
 }
 
-/// Under what a state was taken: its first part begins with that.
+/// The configuration under which a state was taken, from the beginning of its first part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     version: u32,
     fingerprint: u64,
 }
 
-/// The records of a whole snapshot in order, without their states.
+/// The records of a complete snapshot in order, without their states.
 struct Whole {
     parts: Vec<Snapshot>,
 }
 
-/// The records of one snapshot, as far as they follow each other.
+/// The consecutive records of one snapshot.
 #[derive(Clone, Copy)]
 struct Run {
     whole: usize,
@@ -167,12 +168,13 @@ struct Run {
     /// Index of its first record, and of its last one so far.
     first: usize,
     last: usize,
-    /// Number of the part that comes next.
+    /// Number of the next part.
     next: usize,
 }
 
 impl StateCheck {
-    /// Reads which snapshots there are. Where the journal has lost its beginning, segments may have begun that it does not tell.
+    /// Reads the snapshots of a partition. If the journal has lost its beginning, there may be segments that it does
+    /// not tell.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -214,7 +216,7 @@ impl StateCheck {
         Ok(Self { source, window, range, has_writers_times, records, places, met: Vec::new(), evictions })
     }
 
-    /// Fingerprints of the configurations that states were taken under, with the last place of each.
+    /// Fingerprints of the configurations of the states, with the last place of each.
     pub(crate) fn fingerprints(&self) -> BTreeMap<u64, i64> {
         let mut last = BTreeMap::new();
         for found in &self.records {
@@ -226,7 +228,7 @@ impl StateCheck {
         last
     }
 
-    /// The places from an offset on are compared, and no earlier ones.
+    /// Compares only the places from an offset on.
     pub(crate) fn begin(&mut self, from: i64) {
         let later = self.places.split_off(&from);
         for index in std::mem::replace(&mut self.places, later).into_values().flatten() {
@@ -234,18 +236,18 @@ impl StateCheck {
         }
     }
 
-    /// The next place, if it is at an offset or before.
+    /// The next place, if it is at or before an offset.
     pub(crate) fn next_place(&self, up_to: i64) -> Option<i64> {
         self.places.first_key_value().map(|(place, _)| *place).filter(|place| *place <= up_to)
     }
 
-    /// Whether anything at the next place may be of a configuration.
+    /// True if a record at the next place may belong to a configuration.
     pub(crate) fn wants(&self, fingerprint: u64) -> bool {
         let of_next = self.places.first_key_value().map_or(&[][..], |(_, records)| records);
         of_next.iter().any(|index| self.records[*index].may_be(fingerprint))
     }
 
-    /// The symbols that are evicted at a place, under a configuration.
+    /// The evicted symbols at a place, under a configuration.
     pub(crate) fn evicted_at(&self, place: i64, fingerprint: u64) -> Evicted {
         self.evictions.at(place, fingerprint)
     }
@@ -258,7 +260,7 @@ impl StateCheck {
                 continue;
             }
             let record = self.window.at(self.records[index].offset)?;
-            // It could be read before.
+            // The record was readable before.
             let Ok(part) = decode_snapshot(&record.value) else { continue };
             let found = &mut self.records[index];
             let What::Part { taken, seen, .. } = &mut found.what else { continue };
@@ -267,7 +269,7 @@ impl StateCheck {
             let is_known = || self.evictions.are_known_at(part.offset, fingerprint, offset, place);
             if matches!(seen, Seen::Differs(_)) && !is_known() {
                 *seen = Seen::OtherVersion;
-                // A page that no intake names is needed by nobody any more.
+                // A page that no intake names is no longer needed.
                 if part.group >= Snapshot::PAGES {
                     found.what = What::Passed;
                 }
@@ -278,26 +280,26 @@ impl StateCheck {
         Ok(())
     }
 
-    /// The next place was compared under all configurations that are known.
+    /// Drops the next place after it was compared under all known configurations.
     pub(crate) fn pass(&mut self) {
         self.places.pop_first();
     }
 
-    /// Records found identical.
+    /// Number of records found identical.
     pub(crate) fn identical(&self) -> u64 {
         let is_same =
             |found: &&Found| matches!(found.what, What::Segment | What::Part { seen: Seen::Same { .. }, .. });
         self.records.iter().filter(is_same).count() as u64
     }
 
-    /// Records that could not be compared though their ticks are there.
+    /// Number of records that could not be compared although their ticks exist.
     pub(crate) fn passed(&self) -> u64 {
         let is_passed =
             |found: &&Found| matches!(found.what, What::Part { seen: Seen::Unmet | Seen::OtherVersion, .. });
         self.records.iter().filter(is_passed).count() as u64
     }
 
-    /// The first difference, after all places before the committed offset were met.
+    /// The first difference, after all places before the committed offset were reached.
     pub(crate) fn finish(self, committed: i64, ownerships: &Ownerships) -> Option<OutputDivergence> {
         let lacking = self.first_gap(ownerships).into_iter().chain(self.evictions.missing_page());
         let differing = self.records.into_iter().find_map(|found| {
@@ -323,7 +325,7 @@ impl StateCheck {
         })
     }
 
-    /// The first place where a record is missing, too many or out of order, with what is wrong there.
+    /// The first place at which a record is missing, surplus or out of order, with the problem.
     fn first_gap(&self, ownerships: &Ownerships) -> Option<(i64, OutputProblem)> {
         let gaps = Gaps::new(self, ownerships);
         let unclear: BTreeSet<i64> = self.records.iter().filter_map(Found::unclear_place).collect();
@@ -363,13 +365,13 @@ impl StateCheck {
     }
 }
 
-/// Where records are missing, and whether they may be.
+/// Finds missing records, and decides whether they may be missing.
 struct Gaps<'a> {
     check: &'a StateCheck,
     ownerships: &'a Ownerships,
     /// Indexes of the records with each key, ascending.
     by_key: BTreeMap<&'a [u8], Vec<usize>>,
-    /// Before each record: the least index of a record that has the key of an earlier one.
+    /// For each index, the least index of a record whose key occurred before it.
     repeated: Vec<usize>,
 }
 
@@ -391,8 +393,8 @@ impl<'a> Gaps<'a> {
         Self { check, ownerships, by_key, repeated }
     }
 
-    /// Whether a part of a snapshot may be missing before the record with an index, because the topic is compacted or has lost its
-    /// beginning.
+    /// True if a part of a snapshot may be missing before the record with an index: the topic is compacted, or has lost
+    /// its beginning.
     fn is_excused(&self, whole: usize, number: usize, place: SnapshotPlace, index: usize) -> bool {
         let OffsetRange { first, .. } = self.check.range;
         if index == 0 && first > 0 && self.check.records[0].offset == first {
@@ -404,10 +406,10 @@ impl<'a> Gaps<'a> {
         later.is_some_and(|later| self.repeated[index] > *later)
     }
 
-    /// What is missing at the end of a snapshot, and may not be.
+    /// The parts that are missing at the end of a snapshot but may not be; `None` if there are none.
     fn behind(&self, run: Run) -> Option<(i64, OutputProblem)> {
         let last = &self.check.records[run.last];
-        // A broker's times cannot be held against those of a process.
+        // A broker's times cannot be compared with those of a process.
         if !self.check.has_writers_times || !self.ownerships.went_on(self.check.source.partition, last.at_ns)
         {
             return None;
@@ -422,7 +424,7 @@ impl<'a> Gaps<'a> {
         OutputProblem::Missing { count: count as u64, first: self.check.met[whole].shown(number) }
     }
 
-    /// A part of the snapshot that records belong to is missing before the record with an index: it may be in another place.
+    /// The problem of a part that is missing before the record with an index: it may be at another place.
     fn out_of_order(&self, run: Run, missing: usize, index: usize) -> (i64, OutputProblem) {
         let records = &self.check.records;
         let is_it = |found: &&Found| {
@@ -438,7 +440,7 @@ impl<'a> Gaps<'a> {
     }
 }
 
-/// A record does not follow those that come before it in its snapshot.
+/// The problem of a record that does not follow the earlier ones of its snapshot.
 fn out_of_order(found: &str) -> OutputProblem {
     let place = |word: &str| format!("{word} the other records of its snapshot");
     OutputProblem::Changed { differences: vec![Difference::new("order", place("among"), place(found))] }
@@ -453,7 +455,7 @@ impl Taken {
 }
 
 impl Found {
-    /// Whether it is to be compared with a state under a configuration.
+    /// True if it has to be compared with a state under a configuration.
     fn may_be(&self, fingerprint: u64) -> bool {
         match &self.what {
             What::Part { seen: Seen::Same { .. }, .. } => false,
@@ -462,7 +464,7 @@ impl Found {
         }
     }
 
-    /// The place of a state of which this record could not be compared, so that nobody knows which records it has.
+    /// The place of a state of which this record could not be compared, so that the state's records are unknown.
     fn unclear_place(&self) -> Option<i64> {
         match self.what {
             What::Part { at, seen: Seen::OtherVersion, .. } => Some(at),
@@ -472,7 +474,7 @@ impl Found {
 }
 
 impl Whole {
-    /// One of its records for people.
+    /// One of its records, for people.
     fn shown(&self, number: usize) -> Value {
         shown(&self.parts[number])
     }
@@ -483,7 +485,7 @@ fn shown(part: &Snapshot) -> Value {
     json!({"partition": partition, "group": group, "offset": offset, "part": part, "parts": parts})
 }
 
-/// How a record compares with the records of a state, which is the one with this index.
+/// Compares a record with the records of a state; `whole` is the state's index.
 fn compared(
     found: &Snapshot,
     taken: Option<Taken>,
@@ -508,7 +510,7 @@ fn compared(
         return Seen::Same { whole, number };
     }
     if taken.is_none() && found.part > 0 {
-        // The first part is gone, which says under which configuration the state was taken.
+        // The first part, which names the configuration of the state, is gone.
         return Seen::OtherVersion;
     }
     let words = |state: &[u8]| format!("{} bytes with the digest {:016x}", state.len(), xxh3_64(state));
@@ -527,7 +529,7 @@ fn compared(
     Seen::Differs(OutputProblem::Changed { differences: differences.map(difference).collect() })
 }
 
-/// A record of a segment against the configurations that the journal has.
+/// Compares a record of a segment with the configurations of the journal.
 fn segment(part: &Snapshot, key: &[u8], partition: i32, segments: &Segments, is_trimmed: bool) -> What {
     let text = String::from_utf8_lossy(&part.state);
     let mut differences = Vec::new();

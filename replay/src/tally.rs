@@ -1,4 +1,4 @@
-//! How many outputs the rerun gives for each transaction, against how many the journal says that it had.
+//! Compares the number of outputs of each transaction in the rerun with the journal's account.
 
 use warptape_eventlog::TopicPartition;
 
@@ -6,7 +6,7 @@ use crate::SealedDivergence;
 use crate::accounts::SealedRange;
 use crate::difference::Difference;
 
-/// An output that is counted.
+/// A kind of output that is counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Counted {
     Signals,
@@ -17,22 +17,22 @@ pub(crate) enum Counted {
 /// Names of the counts in the journal, in the order of [`Counted`].
 const NAMES: [&str; 3] = ["signals", "late", "dead_letters"];
 
-/// Counts outputs by the transactions that they belong to.
+/// Counts outputs by their transactions.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// Ascending, with what was counted of each.
+    /// Ranges in ascending order, with the counts so far.
     ranges: Vec<(SealedRange, [i64; 3])>,
-    /// The range that each output has come to.
+    /// Index of the range that each output has reached.
     at: [usize; 3],
 }
 
 impl Tally {
-    /// Counts for transactions, which are in the order of their offsets.
+    /// Makes the tally of transactions, which are in the order of their offsets.
     pub(crate) fn new(ranges: &[SealedRange]) -> Self {
         Self { ranges: ranges.iter().map(|range| (*range, [0; 3])).collect(), at: [0; 3] }
     }
 
-    /// So many further outputs that the record at an offset of the source caused, or later ones of the same transaction.
+    /// Adds further outputs, caused by the source record at an offset or by later ones of the same transaction.
     pub(crate) fn add(&mut self, output: Counted, offset: i64, count: usize) {
         let at = &mut self.at[output as usize];
         while self.ranges.get(*at).is_some_and(|(range, _)| range.next <= offset) {
@@ -53,7 +53,8 @@ impl Tally {
         bounds.find(|bound| *bound > offset).unwrap_or(i64::MAX)
     }
 
-    /// The first transaction before an offset of the source, records that were given up aside, of which the journal says another number.
+    /// The first transaction before an offset of the source whose counts differ from the journal's; records that were
+    /// given up are ignored.
     pub(crate) fn divergence(&self, source: &TopicPartition, before: i64) -> Option<SealedDivergence> {
         let found = |range: &SealedRange| [range.signals, range.late, range.dead_letters];
         let is_other = |(range, counts): &&(SealedRange, [i64; 3])| {
@@ -90,7 +91,7 @@ mod tests {
         let source = TopicPartition { topic: "ticks".to_owned(), partition: 0 };
         let mut tally = Tally::new(&[range(2, 5, 3, 1), range(5, 9, 4, 0)]);
         assert_eq!([0, 2, 4, 5, 9].map(|offset| tally.next_bound(offset)), [2, 5, 5, 9, i64::MAX]);
-        // Nobody accounts for what the first records caused.
+        // No account contains the outputs of the first records.
         tally.add(Counted::Signals, 1, 7);
         tally.add(Counted::Signals, 2, 2);
         tally.add(Counted::Late, 4, 1);

@@ -1,4 +1,4 @@
-//! What the journal accounts for against what the group has committed.
+//! Compares the journal's accounts with the offsets that the group has committed.
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use warptape_schemas::Describer;
@@ -9,7 +9,7 @@ use crate::cut::Cut;
 use crate::partition_reader::PartitionReader;
 use crate::{Orphans, OutputOptions, Unaccounted, VerifyOptions};
 
-/// The first partition of which the journal accounts for more or less than the group has committed.
+/// The first partition with more or fewer records in the accounts than the group has committed.
 pub(crate) fn find(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -50,7 +50,7 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// The outputs that follow those which the journal accounts for, where it is known how many it accounts for.
+/// The outputs behind those in the journal's accounts, if their number in the accounts is known.
 fn orphans(
     log: &dyn EventLog,
     sources: &OutputOptions,

@@ -1,4 +1,4 @@
-//! The verification of a log: first the journal, then what it accounts for, then the outputs.
+//! Verifies a log: first the journal, then its accounts, then the outputs.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,20 +21,24 @@ use crate::{
     VerifyOptions,
 };
 
-/// Verifies a recorded run: every journal entry is stepped again and compared, and what entries account for with the offsets that
-/// were committed. With [`VerifyOptions::outputs`] every tick is compared with the digest in the journal and processed again, under
-/// the stage configuration that it was processed under, and every output record compared, byte for byte; every risk request is
-/// answered again, and what is a function of the log compared; snapshots are compared with the states that the ticks before them come to, and
-/// operators' commands and the answers to them with what the journal says of both. Stops at the first difference, which is part of the report.
+/// Verifies a recorded run. It steps every journal entry again and compares it, and compares the accounts in entries
+/// with the committed offsets. It stops at the first difference, which is part of the report.
 ///
-/// The log may be written meanwhile: it is verified as of one moment between two transactions. Memory is bounded by a
-/// few fetches, the state of one partition under each of its configurations, and some 60 bytes for each of the transactions of
-/// a partition, of which no more than 65,536 are told apart; by some hundred bytes for each record of a snapshot, and by the commands of
-/// operators with their answers; where there are risk requests, by some hundred bytes for each of them, and by what all partitions keep of
-/// the market.
+/// With [`VerifyOptions::outputs`]:
+/// - every tick is compared with the digest in the journal and processed again under its stage configuration;
+/// - every output record is compared, byte for byte;
+/// - every risk request is answered again, and compared as far as the answer is a function of the log;
+/// - snapshots are compared with the states of the ticks before them, and operators' commands and the answers to them
+///   with the journal.
+///
+/// The log may be written meanwhile: it is verified as of one moment between two transactions. Memory is bounded by:
+/// - a few fetches, and the state of one partition under each of its configurations;
+/// - about 60 bytes for each transaction of a partition, of which at most 65,536 are kept apart;
+/// - some hundred bytes for each record of a snapshot, and the commands of operators with their answers;
+/// - some hundred bytes for each risk request, and what all partitions keep of the market, if there are risk requests.
 ///
 /// # Errors
-/// If nothing can be said about the log: it cannot be read, or there is nothing to compare.
+/// If the log cannot be read, or there is nothing to compare.
 pub fn verify(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -60,7 +64,7 @@ pub fn verify(
         report.divergence = check_anchors(log, options, &mut anchors, &mut report.notes)?;
     }
     if report.divergence.is_none() {
-        // What is known by the outputs that were lost with it says more than the end of a journal does.
+        // Outputs that were lost together with entries tell more than the end of a journal does.
         let unaccounted = check_accounts(log, options, &cut, &check, &mut report.notes)?;
         report.divergence = unaccounted.or(missing_end.map(Divergence::JournalEnd));
     }
@@ -90,7 +94,8 @@ pub fn verify(
     Ok(report)
 }
 
-/// Compares one partition of a journal, of which all records are at hand: the first difference. What it says of other topics is not compared.
+/// Compares one partition of a journal, given all its records, and returns the first difference. Its statements about
+/// other topics are not compared.
 pub fn verify_journal(topic: &str, partition: i32, records: &[Record]) -> Option<JournalDivergence> {
     let mut check = JournalCheck::new(topic, None);
     check.begin(partition, records.first().map_or(0, |first| first.offset));
@@ -98,7 +103,7 @@ pub fn verify_journal(topic: &str, partition: i32, records: &[Record]) -> Option
     found.map(|found| *found).or_else(|| check.check_end())
 }
 
-/// The first difference between journals and their anchors, where these are asked for.
+/// The first difference between journals and their anchors, if anchors are requested.
 fn check_anchors(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -113,7 +118,8 @@ fn check_anchors(
     Ok(found.map(Divergence::Anchor))
 }
 
-/// Compares the entries of all journals; the first that differs, or the first journal that ends before what was committed of it.
+/// Compares the entries of all journals; returns the first that differs, or the first journal that ends before its
+/// committed entries.
 fn check_journals(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -162,7 +168,8 @@ fn check_journals(
     Ok((None, missing_end))
 }
 
-/// Offsets were used, but by no entry: a broker's markers of aborted transactions. Or no start is left among the entries.
+/// The error for offsets without entries, such as a broker's markers of aborted transactions, or for entries without a
+/// start.
 fn nothing_to_verify(log: &dyn EventLog, topic: &str, trimmed: &[Trimmed]) -> ReplayError {
     let (url, topic) = (log.url(), topic.to_owned());
     match trimmed.first() {
@@ -285,7 +292,7 @@ fn check_controls(
     Ok(())
 }
 
-/// The records that were given up, a line for each range.
+/// The records that were given up, one line per range.
 fn lost_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
     let ticks = &options.sources.ticks;
     let of_partition = |(partition, committed): (i32, &Option<i64>)| {
@@ -303,7 +310,7 @@ fn lost_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<S
     (0..).zip(&cut.committed).flat_map(of_partition).collect()
 }
 
-/// Where the stage configuration changed, a line for each change.
+/// The changes of the stage configuration, one line per change.
 fn segment_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
     let ticks = &options.sources.ticks;
     let mut places: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();

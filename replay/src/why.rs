@@ -1,4 +1,4 @@
-//! Why the scheduler decided something: a recorded entry, with each of its decisions explained.
+//! Explains a recorded entry, with the reason of each of its decisions.
 
 use serde::Serialize;
 use warptape_eventlog::{EventLog, OffsetRange};
@@ -9,7 +9,7 @@ use crate::ReplayError;
 use crate::entries::{BACK_RECORDS, Entries};
 use crate::moment::Moment;
 
-/// Offsets before an entry in which the decision of the same kind before it is looked for.
+/// Distance before an entry, in offsets, within which the previous decision of the same kind is searched.
 const BEFORE_RECORDS_MAX: i64 = 1_000_000;
 
 /// A recorded entry, with each of its decisions explained.
@@ -21,55 +21,58 @@ pub struct Why {
     pub offset: i64,
     /// The entry.
     pub entry: JournalEntry,
-    /// Its decisions, in their order.
+    /// Explanations of its decisions, in order.
     pub explanations: Vec<Explained>,
-    /// How the process began that wrote it; `None` where that is not known any more.
+    /// Start of the process that wrote it; `None` if that is no longer known.
     #[serde(skip)]
     pub started: Option<Started>,
 }
 
-/// Why a decision was made, and what had been decided before it.
+/// The reason of a decision, with the previous decision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explained {
-    /// What it was chosen among, what it was held against, and what would have changed it.
+    /// Alternatives, comparisons, and what would have changed the decision.
     #[serde(flatten)]
     pub explanation: Explanation,
-    /// The decision of the same kind about the same thing before it; none for kinds whose decisions do not follow each other, such as `Dispatch`.
+    /// The previous decision of the same kind about the same thing; `None` for kinds without such a series, such as
+    /// `Dispatch`.
     pub before: Option<Before>,
 }
 
-/// The decision of the same kind before one.
+/// The previous decision of the same kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Before {
-    /// This one.
+    /// The previous decision.
     Decided {
         /// The entry.
         at: Moment,
         /// The decision.
         decision: Decision,
     },
-    /// There is none in the process life, which began then.
+    /// The process life, which began then, has no previous decision.
     NoneSinceStart(Moment),
-    /// There is none in the entries from this one on: those before it were removed, or not looked at. None: no entry is before it.
+    /// The entries from this one on have no previous decision; earlier ones were removed or not searched. `None` if
+    /// there is no earlier entry.
     NoneSince(Option<Moment>),
 }
 
-/// Where the journal is, and which of its entries is meant.
+/// The journal, and the entry to explain.
 #[derive(Clone, Debug)]
 pub struct WhyOptions {
     /// Topic of the journal.
     pub journal: String,
     /// Its partition: the ordinal of the process.
     pub partition: i32,
-    /// The entry.
+    /// Sequence of the entry.
     pub sequence: i64,
 }
 
 /// Explains the decisions of an entry. The scheduler is stepped from the last start or checkpoint before it.
 ///
 /// # Errors
-/// If the log cannot be read, there is no such entry, the entries that lead to it were removed, or they are not what this software decides.
+/// If the log cannot be read, there is no such entry, the entries before it were removed, or this software decides
+/// otherwise than they say.
 pub fn why(log: &dyn EventLog, options: &WhyOptions) -> Result<Why, ReplayError> {
     let entries = Entries::open(log, &options.journal, options.partition)?;
     let (offset, entry) = entries.with_sequence(options.sequence)?;
@@ -89,14 +92,16 @@ pub fn why(log: &dyn EventLog, options: &WhyOptions) -> Result<Why, ReplayError>
     Ok(Why { partition: options.partition, offset, entry, explanations, started })
 }
 
-/// What a decision is about whose kind is rare enough that the one before it says something: decisions with the same are of a series.
+/// The subject of a decision whose kind is rare enough that the previous one is of interest: decisions with the same
+/// subject form a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Series<'a> {
     Breaker(i32),
     Headroom(i32),
     FellBack(&'a str),
     Scale,
-    /// Of a policy that gives tasks to lanes, or lanes tasks.
+    /// Decisions of a shadow policy: its index, and true if it chooses lanes for tasks, false if it chooses tasks for
+    /// lanes.
     Shadow(i32, bool),
 }
 
@@ -119,7 +124,7 @@ fn decided(entry: &JournalEntry, decision: &Decision) -> Option<Before> {
     Some(Before::Decided { at: at(entry), decision: decision.clone() })
 }
 
-/// What was decided before each decision of an entry.
+/// The previous decision for each decision of an entry.
 pub(crate) fn before(
     entries: &Entries<'_>,
     offset: i64,
@@ -142,7 +147,8 @@ pub(crate) fn before(
     Ok(found)
 }
 
-/// What was decided last before an offset of what a lane has lost: of its weight to its device's heat, and its service to its breaker.
+/// The last decisions before an offset that reduced a lane: its weight because of its device's heat, or its service
+/// because of its breaker.
 pub(crate) fn last_of_lane(
     entries: &Entries<'_>,
     offset: i64,
@@ -168,7 +174,7 @@ fn last_of(entries: &Entries<'_>, offset: i64, wanted: &[Series<'_>]) -> Result<
         let mut seen = None;
         while let Some((_, other)) = reader.next()? {
             if matches!(other.input, Input::Started(_)) {
-                // What is before it is of another life.
+                // Earlier entries belong to another life.
                 (seen, is_at_start) = (Some(at(&other)), true);
                 last.iter_mut().for_each(|last| *last = None);
             }

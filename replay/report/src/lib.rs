@@ -1,14 +1,14 @@
-//! A recorded run, or a window of it, as one HTML page that is read at a glance: whether it is verified, rates, latencies, lanes, placement,
-//! decisions, moves, and the slowest signals with what each waited for.
+//! Shows a recorded run, or a window of it, as one HTML page for a quick overview. The page has the verification,
+//! rates, latencies, lanes, placement, decisions, moves, and the slowest signals with their waits.
 //!
 //! ```text
 //!  journal, signals, ticks ──► chain::slowest_with ──► Gathering ──► Gathered ──► page ──► Write
 //!                                                        └─ Slots: what happened, by time
 //! ```
 //!
-//! The page needs nothing but itself: no script, font, style or image comes from elsewhere. Whatever the log, it has less than
-//! [`PAGE_BYTES_MAX`]. It must not know settings, the command line or a clock, and it judges nothing: what differs in a log is for `verify`
-//! to find.
+//! The page is self-contained: no script, font, style or image comes from elsewhere. It has less than
+//! [`PAGE_BYTES_MAX`] for any log. This crate does not know settings, the command line or a clock. It judges nothing:
+//! differences in a log are found by `verify`.
 
 pub mod drawing;
 mod gathered;
@@ -31,14 +31,14 @@ pub use self::page::{PAGE_BYTES_MAX, html};
 pub use self::printable::{printable, printable_line};
 pub use self::slots::{Merge, SLOTS_MAX, Slots};
 
-/// Slowest signals on a page at most.
+/// Most slowest signals on a page.
 pub const SLOWEST_ON_PAGE_MAX: usize = 50;
 
-/// What of a log is looked at.
+/// The part of a log to look at.
 pub use warptape_replay::history::{Bound, Window};
 
-/// Gathers what a page shows, in one pass over the journals. Memory is bounded by what is open in the journal, by [`SLOTS_MAX`] slots of
-/// time, and by the numbers of lanes, groups and partitions.
+/// Gathers the contents of a page, in one pass over the journals. Memory is bounded by what is open in the journal, by
+/// [`SLOTS_MAX`] slots of time, and by the numbers of lanes, groups and partitions.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -54,53 +54,53 @@ pub fn gather(
     Ok(gathering.finish(slowest))
 }
 
-/// Whether a run was verified.
+/// The result of the verification of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// That was not asked for.
+    /// Verification was not requested.
     NotAsked,
-    /// Nothing can be said of the log, and why.
+    /// The log could not be verified, for this reason.
     Failed(String),
-    /// What was found.
+    /// The log was verified, with this report.
     Compared(Box<Report>),
 }
 
-/// What a page says beside what was gathered.
+/// The origin of a page.
 pub struct About {
-    /// The log, as its URL.
+    /// URL of the log.
     pub log: String,
-    /// The topics, each with what it holds.
+    /// The topics, each with its contents in words.
     pub topics: Vec<(&'static str, String)>,
-    /// The window that was asked for, in words; `None`: all of the log.
+    /// The requested window, in words; `None` for the whole log.
     pub asked: Option<String>,
     /// The command that made the page.
     pub command: String,
-    /// What other commands are given to read the same log, such as `--log sqlite:market.db`.
+    /// Arguments with which other commands read the same log, such as `--log sqlite:market.db`.
     pub log_arguments: String,
-    /// When the page was made, ns since the epoch.
+    /// Time at which the page was made, ns since the epoch.
     pub made_ns: i64,
-    /// The software that made it.
+    /// Version of the software that made it.
     pub software: String,
 }
 
-/// What a page is made of.
+/// The parts of a page.
 pub struct Page<'a> {
-    /// Where it comes from.
+    /// Its origin.
     pub about: &'a About,
-    /// Whether the run was verified.
+    /// The result of the verification.
     pub verdict: &'a Verdict,
-    /// What was gathered.
+    /// The gathered contents.
     pub gathered: &'a Gathered,
-    /// The chain of causes of each of the slowest signals, in their order, as `replay why` prints it.
+    /// The chain of causes of each of the slowest signals, in order, as printed by `replay why`.
     pub chains: &'a [String],
-    /// What a wait was, in a few words.
+    /// Returns the reason of a wait, in a few words.
     pub cause: fn(Step) -> &'static str,
 }
 
 /// Writes the page.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the page cannot be written.
 pub fn write(page: &Page<'_>, to: &mut dyn io::Write) -> io::Result<()> {
     to.write_all(html(page).as_bytes())
 }

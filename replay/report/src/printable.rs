@@ -1,22 +1,21 @@
-//! Text that people look at. Records hold what anybody has published, and a terminal or a reader's eye obeys some characters instead of seeing
-//! them: those that move a cursor or set a title, that turn the direction of text around, that have no width. Each of these becomes its
-//! escape in JSON, such as `\u001b`: so JSON stays JSON, of the same values.
+//! Text for people. Records hold what anybody published, and some characters act on a terminal or page instead of
+//! showing. Examples are characters that move the cursor, set a title, reverse the direction of text or have no width.
+//! Each of these becomes its JSON escape, such as `\u001b`, so that JSON stays JSON with the same values.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Text whose lines are shown as they are.
+/// Makes text printable, keeping its line breaks.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escape(text, |character| character != '\n' && !is_shown(character))
 }
 
-/// Text that is shown as it is, in one line.
+/// Makes text printable on one line.
 pub fn printable_line(text: &str) -> Cow<'_, str> {
     escape(text, |character| !is_shown(character))
 }
 
-/// Whether a character is shown, alone in its place. The standard library knows: it escapes the others, and
-/// quotes.
+/// True if a character is visible, alone in its place. The standard library escapes all others, and quotes.
 fn is_shown(character: char) -> bool {
     matches!(character, ' '..='~') || (!character.is_ascii() && character.escape_debug().len() == 1)
 }
@@ -42,7 +41,8 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// Controls of C0 and C1, DEL, directions, what has no width, separators of lines, and what no text has.
+    /// Control characters of C0 and C1, DEL, direction marks, characters without width, line separators, and
+    /// noncharacters.
     const OBEYED: &str = "\0\u{7}\u{8}\t\r\u{1b}\u{7f}\u{80}\u{9b}\u{9d}\u{ad}\u{61c}\u{180e}\u{200b}\u{200c}\u{200d}\u{200e}\
                           \u{200f}\u{2028}\u{2029}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2061}\u{2066}\u{2067}\
                           \u{2068}\u{2069}\u{feff}\u{fff9}\u{301}\u{e0001}\u{e0041}";

@@ -1,19 +1,21 @@
-//! What happens over time, in slots of one width: when they become too many, neighbours are merged, and the width doubles.
+//! Values over time, in slots of equal width. If there are too many slots, neighbours are merged, and the width
+//! doubles.
 //!
-//! A slot begins at a multiple of the width. So the slots that remain depend on what was put into them and not on its order.
+//! A slot begins at a multiple of the width. So the final slots depend on the values put into them, and not on their
+//! order.
 
 use std::collections::BTreeMap;
 
-/// Slots at most.
+/// Most slots.
 pub const SLOTS_MAX: usize = 240;
 /// Width of the first slots.
 const WIDTH_NS_MIN: i64 = 1_000_000;
-/// How often the width can double until a few slots are all times there are.
+/// Most doublings of the width; after these a few slots cover all times.
 const DOUBLINGS_MAX: u32 = 40;
 
-/// What two neighbours become together.
+/// A value that can be merged with that of a neighbouring slot.
 pub trait Merge: Default {
-    /// Takes in what the slot beside it has.
+    /// Adds the value of the neighbouring slot.
     fn merge(&mut self, other: Self);
 }
 
@@ -23,7 +25,7 @@ pub struct Slots<T> {
     doublings: u32,
     /// By number: slot `n` begins at `n` times the width.
     slots: BTreeMap<i64, T>,
-    /// The first and the last time that was met, ns since the epoch.
+    /// The first and last time seen, ns since the epoch.
     span: Option<(i64, i64)>,
 }
 
@@ -34,13 +36,14 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Merge> Slots<T> {
-    /// The slot that a time is in.
+    /// The slot that contains a time.
     pub fn at(&mut self, at_ns: i64) -> &mut T {
         self.reach(at_ns);
         self.slots.entry(at_ns.div_euclid(self.width_ns())).or_default()
     }
 
-    /// Gives each slot between two times the part of the time that lies in it, in nanoseconds. Nothing lies between times in the wrong order.
+    /// Passes each slot within an interval its part of the interval, ns. The interval is empty if its times are in the
+    /// wrong order.
     pub fn spread(&mut self, from_ns: i64, to_ns: i64, mut each: impl FnMut(&mut T, u64)) {
         if from_ns >= to_ns {
             return;
@@ -72,17 +75,17 @@ impl<T: Merge> Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Width of a slot.
+    /// Width of a slot, ns.
     pub fn width_ns(&self) -> i64 {
         WIDTH_NS_MIN << self.doublings
     }
 
-    /// The first and the last time that was met, ns since the epoch.
+    /// The first and last time seen, ns since the epoch.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.span
     }
 
-    /// Slots from the first to the last, those included in which nothing happened.
+    /// Number of slots from the first to the last, including empty ones.
     pub fn count(&self) -> usize {
         let width = self.width_ns();
         self.span.map_or(0, |(first, last)| {
@@ -91,14 +94,14 @@ impl<T> Slots<T> {
         })
     }
 
-    /// When slot `index`, counted from the first, begins, ns since the epoch.
+    /// Begin of slot `index`, counted from the first, ns since the epoch.
     pub fn begin_ns(&self, index: usize) -> i64 {
         let first = self.span.map_or(0, |(first, _)| first.div_euclid(self.width_ns()));
         let begin = (i128::from(first) + index as i128) * i128::from(self.width_ns());
         i64::try_from(begin).unwrap_or(if begin < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The part of slot `index` that lies between the first and the last time that was met, in nanoseconds; 1 at least.
+    /// The part of slot `index` between the first and last time seen, ns; at least 1.
     pub fn covered_ns(&self, index: usize) -> u64 {
         let Some((first, last)) = self.span else { return 1 };
         let begin = i128::from(self.begin_ns(index));
@@ -107,7 +110,7 @@ impl<T> Slots<T> {
         u64::try_from(covered).unwrap_or(0).max(1)
     }
 
-    /// What happened in each slot, in order; `None` where nothing did.
+    /// The value of each slot, in order; `None` for an empty slot.
     pub fn iter(&self) -> impl Iterator<Item = Option<&T>> {
         let first = self.span.map_or(0, |(first, _)| first.div_euclid(self.width_ns()));
         (0..self.count()).map(move |index| self.slots.get(&first.saturating_add(index as i64)))

@@ -1,4 +1,4 @@
-//! Anchors that were kept elsewhere: what a journal had once, whatever it has now.
+//! Anchors that were kept elsewhere: evidence of earlier contents of a journal.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use super::{Anchor, PublicKey, Told};
 use warptape_schemas::hex::Digits;
 
-/// Anchors of a journal's partition that are kept; of more, every second one is left out, but never the newest.
+/// Most anchors kept per partition of a journal; beyond that, every second one is dropped, but never the newest.
 const ANCHORS_MAX: usize = 65_536;
-/// Most bytes of a line.
+/// Longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
-/// Bytes from the end of a file in which its newest anchor is looked for first.
+/// Size of the tail of a file in which its newest anchor is looked for first.
 const TAIL_BYTES: u64 = 64 << 10;
 
 /// Anchors by journal topic and partition.
 #[derive(Clone, Debug, Default)]
 pub struct Anchored {
-    /// Where they were read, for people.
+    /// Source of the anchors, for people.
     pub source: String,
     pub(super) partitions: BTreeMap<(String, i32), PartitionAnchors>,
-    /// Lines that are none, such as one that was cut when its writer died.
+    /// Lines that are no anchors, for example one that was cut off when its writer died.
     pub(super) unreadable: u64,
     /// Anchors that none of the given keys signed.
     pub(super) foreign: u64,
-    /// Whether signatures were verified.
+    /// True if signatures were verified.
     pub(super) is_verified: bool,
 }
 
@@ -34,13 +34,13 @@ pub struct Anchored {
 pub(super) struct PartitionAnchors {
     /// Hashes by sequence.
     pub(super) entries: BTreeMap<i64, Digits<64>>,
-    /// Two anchors that name another hash for the same sequence, if there are any.
+    /// Sequence for which two anchors name different hashes; `None` if there is no such sequence.
     pub(super) torn: Option<i64>,
     /// The lifecycle records of each life, as of its newest anchor.
     pub(super) told: BTreeMap<i64, Told>,
 }
 
-/// Why there are no anchors.
+/// A reason why there are no anchors.
 #[derive(Debug, thiserror::Error)]
 pub enum AnchoredError {
     /// The file cannot be read.
@@ -48,23 +48,23 @@ pub enum AnchoredError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: io::Error,
     },
     /// It holds no anchor.
-    #[error("{place}: holds no anchor ({unreadable} lines are none, {foreign} are signed by other keys)")]
+    #[error("{place}: holds no anchor ({unreadable} lines are no anchors, {foreign} are signed by other keys)")]
     None {
         /// The file, or the log.
         place: String,
-        /// Lines that are none.
+        /// Lines that are no anchors.
         unreadable: u64,
-        /// Anchors by other keys.
+        /// Anchors signed by other keys.
         foreign: u64,
     },
 }
 
 impl Anchored {
-    /// Reads a file of anchors, one a line. Where keys are given, only what they signed counts.
+    /// Reads a file of anchors, one per line. If keys are given, only anchors signed by them count.
     pub fn read(path: &Path, keys: &[PublicKey]) -> Result<Self, AnchoredError> {
         let unreadable = |source| AnchoredError::Unreadable { path: path.to_owned(), source };
         let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
@@ -80,12 +80,12 @@ impl Anchored {
         }
     }
 
-    /// None so far, which are read somewhere.
+    /// Makes an empty collection for anchors that are read from `source`.
     pub fn new(source: String, keys: &[PublicKey]) -> Self {
         Self { source, is_verified: !keys.is_empty(), ..Self::default() }
     }
 
-    /// One more line.
+    /// Adds one more line.
     pub fn add_line(&mut self, line: &[u8], keys: &[PublicKey]) {
         let line = std::str::from_utf8(line).map(str::trim_end).unwrap_or_default();
         match line.parse::<Anchor>() {
@@ -95,7 +95,7 @@ impl Anchored {
         }
     }
 
-    /// All were read.
+    /// Finishes reading; an error if there was no anchor.
     pub fn finish(self) -> Result<Self, AnchoredError> {
         if self.partitions.is_empty() {
             let Self { source: place, unreadable, foreign, .. } = self;
@@ -124,7 +124,7 @@ impl Anchored {
         }
     }
 
-    /// The newest anchor of a journal's partition in a file, which may be missing; `None` where there is none.
+    /// The newest anchor of a journal's partition in a file; `None` if the file is missing or has none.
     pub fn newest(path: &Path, topic: &str, partition: i32) -> io::Result<Option<Anchor>> {
         let mut file = match File::open(path) {
             Ok(file) => file,

@@ -1,4 +1,4 @@
-//! Anchors against the journals that are read: who signed what, and what was there once and is no more.
+//! Compares anchors with the journals: who signed which entries, and which anchored entries are missing now.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{Anchor, Anchored, LIFE_HEADER, PublicKey, Told};
 use crate::divergence::{AnchorDivergence, AnchorProblem};
 use crate::partition_reader::PartitionReader;
 
-/// Compares the anchors of a log, where that is asked for.
+/// Compares the anchors of a log, if that is requested.
 pub(crate) struct AnchorCheck<'a> {
     topic: &'a str,
     keys: &'a [PublicKey],
@@ -24,7 +24,7 @@ struct PartitionCheck {
     /// Sequences of the first and last entry.
     first: Option<i64>,
     last: i64,
-    /// Sequence of the newest entry that a given key signed, with the number of signatures.
+    /// Sequence of the newest entry signed by a given key, with the number of signatures.
     signed: Option<i64>,
     signatures: u64,
     /// The lifecycle records of each life, as of its newest signed anchor.
@@ -41,7 +41,7 @@ impl<'a> AnchorCheck<'a> {
         !self.keys.is_empty() || self.anchored.is_some()
     }
 
-    /// The next entry of a partition, which was found identical.
+    /// Adds the next entry of a partition, which was found identical.
     pub(crate) fn add(&mut self, partition: i32, record: &Record, entry: &JournalEntry) {
         if !self.is_asked_for() {
             return;
@@ -64,7 +64,7 @@ impl<'a> AnchorCheck<'a> {
         check.problem = check.problem.take().or(problem);
     }
 
-    /// The lifecycle records that the anchor of an entry names, if a given key signed it.
+    /// The lifecycle records that an entry's anchor names, if a given key signed it.
     fn signature(
         &self,
         partition: i32,
@@ -93,7 +93,7 @@ impl<'a> AnchorCheck<'a> {
         Ok(Some(statement.told))
     }
 
-    /// Compares with an anchor that was kept elsewhere.
+    /// Compares an entry with an anchor that was kept elsewhere.
     fn compare(&self, partition: i32, sequence: i64, hash: Digits<64>) -> Option<AnchorProblem> {
         let anchors = self.anchored?.partitions.get(&(self.topic.to_owned(), partition))?;
         let anchored = anchors.entries.get(&sequence).filter(|anchored| **anchored != hash)?;
@@ -101,7 +101,7 @@ impl<'a> AnchorCheck<'a> {
         Some(AnchorProblem::Rewritten { sequence, anchored_hash, hash })
     }
 
-    /// The first difference, once all entries were read.
+    /// The first difference, after all entries were read.
     pub(crate) fn divergence(&mut self) -> Option<AnchorDivergence> {
         let topic = self.topic.to_owned();
         let of = |partition, problem| AnchorDivergence { topic: topic.clone(), partition, problem };
@@ -144,7 +144,7 @@ impl<'a> AnchorCheck<'a> {
         None
     }
 
-    /// Compares the lifecycle topic with what anchors say that lives had told.
+    /// Compares the lifecycle topic with the lifecycle records that anchors name for each life.
     pub(crate) fn check_told(
         &self,
         log: &dyn EventLog,
@@ -198,7 +198,7 @@ impl<'a> AnchorCheck<'a> {
         while let Some(record) = reader.next()? {
             let Some(life) = life_of(&record).filter(|life| expected.contains_key(life)) else { continue };
             let read = lives.entry(life).or_insert_with(|| Read::new(life.1));
-            // A record whose write was of unknown outcome was written again, and may be there twice.
+            // A record whose write had an unknown outcome was written again, so the topic may have it twice.
             if read.newest.as_ref() != Some(&record.value) {
                 read.told = read.told.with(&record.value);
                 read.is_reached |= Some(&read.told) == expected.get(&life);
@@ -208,13 +208,13 @@ impl<'a> AnchorCheck<'a> {
         Ok(lives)
     }
 
-    /// The coverage, in words.
+    /// Describes the coverage in words.
     pub(crate) fn notes(&self) -> Vec<String> {
         let topic = self.topic;
         let mut notes = Vec::new();
         for (partition, check) in &self.partitions {
             if let (Some(first), Some(signed)) = (check.first, check.signed) {
-                // The hash of the first entry that is left begins with one that is gone.
+                // The hash of the first remaining entry depends on an entry that is gone.
                 let first = if first > 0 { first + 1 } else { first };
                 notes.push(format!(
                     "{topic}/{partition}: entries {first} to {signed} are signed, by {} signatures",
@@ -240,11 +240,11 @@ impl<'a> AnchorCheck<'a> {
     }
 }
 
-/// A life's records, as far as they were read.
+/// The records of a life that were read so far.
 struct Read {
     told: Told,
     newest: Option<Vec<u8>>,
-    /// True once the records of the life were those that the anchor counts and hashes.
+    /// True once the records of the life are those that the anchor counts and hashes.
     is_reached: bool,
 }
 
@@ -258,7 +258,7 @@ impl Read {
     }
 }
 
-/// The life that wrote a record, by its header.
+/// The life that wrote a record, according to its header.
 fn life_of(record: &Record) -> Option<(i32, i64)> {
     let (_, value) = record.headers.iter().find(|(name, _)| name == LIFE_HEADER)?;
     let (partition, life) = std::str::from_utf8(value).ok()?.split_once('/')?;

@@ -15,15 +15,15 @@ use warptape_schemas::hex;
 pub(super) const SIGNATURE_BYTES: usize = 64;
 /// Bytes of a key, of either kind.
 const KEY_BYTES: usize = 32;
-/// Most bytes of a key's file: a PEM file of one is some 120.
+/// Largest key file, in bytes; a PEM file of one key has about 120.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// The DER of a private key of RFC 8410, version 1, up to the key itself. All such keys begin so.
+/// The DER prefix of a private key of RFC 8410, version 1, up to the key itself. It is the same for all keys.
 const PRIVATE_BEGIN: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
-/// The DER of a public key of RFC 8410, up to the key itself.
+/// The DER prefix of a public key of RFC 8410, up to the key itself.
 const PUBLIC_BEGIN: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-/// Bytes of the SHA-256 of a public key's DER that name it.
+/// Number of leading bytes of the SHA-256 of a public key's DER that name the key.
 const ID_BYTES: usize = 8;
 
 /// Signs anchors.
@@ -37,18 +37,18 @@ pub struct SigningKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey([u8; KEY_BYTES]);
 
-/// Why a file is no key.
+/// A reason why a file is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: cannot be read: {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It holds something else.
+    /// The file holds something else.
     #[error("{}: {found}; {expected} is wanted, as `warptape journal keygen` or `openssl genpkey -algorithm ed25519` makes it", path.display())]
     NoKey {
         /// The file.
@@ -58,8 +58,8 @@ pub enum KeyError {
         /// The expected contents, in words.
         expected: &'static str,
     },
-    /// Others may read the private key, or write it.
-    #[error("{}: others than its owner and group may use the private key (mode {mode:03o}); take that from them: chmod 600", path.display())]
+    /// Others may read or write the private key.
+    #[error("{}: others than its owner and group may use the private key (mode {mode:03o}); restrict it: chmod 600", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -69,14 +69,14 @@ pub enum KeyError {
 }
 
 impl SigningKey {
-    /// The key of these random bytes.
+    /// Makes the key from these random bytes.
     pub fn from_seed(seed: [u8; KEY_BYTES]) -> Self {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("every 32 bytes are a private key");
         let public = pair.public_key().as_ref().try_into().expect("a public key has 32 bytes");
         Self { pair, seed, public: PublicKey(public) }
     }
 
-    /// Reads a private key, which nobody but its owner and group may read, and nobody but its owner write.
+    /// Reads a private key. Only its owner and group may be able to read the file, and only its owner to write it.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let text = read_text(path)?;
         refuse_exposed(path)?;
@@ -89,13 +89,13 @@ impl SigningKey {
         }
     }
 
-    /// The file of the key.
+    /// The PEM file of the key.
     pub fn pem(&self) -> String {
         let der = [&PRIVATE_BEGIN[..], &self.seed].concat();
         format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", BASE64.encode(der))
     }
 
-    /// The key that verifies what this one signs.
+    /// The public key, which verifies this key's signatures.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -125,7 +125,7 @@ impl PublicKey {
         }
     }
 
-    /// The file of the key.
+    /// The PEM file of the key.
     pub fn pem(&self) -> String {
         format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(self.der()))
     }
@@ -153,7 +153,7 @@ fn read_text(path: &Path) -> Result<String, KeyError> {
     fs::read_to_string(path).map_err(unreadable)
 }
 
-/// A group may read the key, because Kubernetes gives secrets to a group; the caller warns of that.
+/// The group may read the key, because Kubernetes gives secrets to a group; the caller warns of that.
 #[cfg(unix)]
 fn refuse_exposed(path: &Path) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -175,7 +175,7 @@ fn refuse_exposed(_: &Path) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// The bytes of the one block of a PEM file, which has to have this label.
+/// The bytes of the only block of a PEM file, which must have this label.
 fn pem(text: &str, label: &str) -> Result<Vec<u8>, &'static str> {
     let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("-----BEGIN "));
     let Some(begin) = lines.next() else { return Err("it is no PEM file") };
@@ -197,7 +197,7 @@ fn pem(text: &str, label: &str) -> Result<Vec<u8>, &'static str> {
 mod tests {
     use super::*;
 
-    /// The first test vector of RFC 8032, and its key as RFC 8410 has it.
+    /// The first test vector of RFC 8032, with its key in the form of RFC 8410.
     #[test]
     fn keys_and_signatures_are_those_of_the_standard() {
         let seed = [

@@ -1,9 +1,9 @@
-//! Anchors: signed statements of how far a journal has come, by which a stranger knows who wrote it, and a copy kept elsewhere shows what was cut
-//! off, rolled back or written anew.
+//! Anchors: signed statements of how far a journal has come. They prove to a stranger who wrote it; a copy kept
+//! elsewhere shows whether it was cut off, rolled back or rewritten.
 //!
-//! An entry's hash covers all entries before it, so a statement about one entry is one about all of them. Each commit of a process that signs has
-//! its anchor in a header of its last journal record, so that both are committed or neither is; journals of processes that do not sign are what
-//! they always were.
+//! An entry's hash covers all entries before it, so a statement about one entry covers them all. Each commit of a
+//! process that signs has its anchor in a header of its last journal record: both are committed or neither is.
+//! Processes that do not sign write journals without such headers.
 
 mod anchored;
 mod check;

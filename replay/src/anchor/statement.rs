@@ -1,4 +1,4 @@
-//! The statement of an anchor: one line of text that every tool can cut, sign and compare.
+//! The statement of an anchor: one line of text that any tool can cut, sign and compare.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use warptape_schemas::hex::Digits;
 use super::Told;
 use super::key::{PublicKey, SIGNATURE_BYTES, SigningKey};
 
-/// Name of the header of a journal record that holds the anchor of its commit.
+/// Name of the journal record header that holds the anchor of its commit.
 pub const HEADER: &str = "warptape-anchor";
 
-/// First word of a statement, with the version of what follows. Nothing else is signed that begins like this.
+/// First word of a statement, with the format version. No other signed text begins like this.
 const BEGIN: &str = "warptape-anchor-1";
 
 /// How far a journal has come.
@@ -22,24 +22,24 @@ const BEGIN: &str = "warptape-anchor-1";
 pub struct Statement {
     /// Topic of the journal.
     pub topic: String,
-    /// Its partition: the number of the process.
+    /// Its partition: the ordinal of the process.
     pub partition: i32,
     /// Sequence of the newest entry.
     pub sequence: i64,
-    /// Hash of that entry, which covers all before it.
+    /// Hash of that entry, which covers all entries before it.
     pub hash: Digits<64>,
-    /// When it was committed, in nanoseconds since the epoch, by the clock of the process.
+    /// Time of the commit, ns since the epoch, by the clock of the process.
     pub at_ns: i64,
-    /// The process life's lifecycle records so far.
+    /// Lifecycle records of the process life so far.
     pub told: Told,
 }
 
-/// A statement, and who signed it.
+/// A statement with its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor {
     /// The statement.
     pub statement: Statement,
-    /// The key, as [`PublicKey::id`] names it.
+    /// Id of the key, as given by [`PublicKey::id`].
     pub key: String,
     /// The Ed25519 signature of the statement's text.
     pub signature: [u8; SIGNATURE_BYTES],
@@ -54,7 +54,7 @@ pub struct Unreadable {
 }
 
 impl Statement {
-    /// Signs it.
+    /// Signs the statement.
     pub fn sign(self, key: &SigningKey) -> Anchor {
         let signature = key.sign(self.to_string().as_bytes());
         Anchor { key: key.public().id(), signature, statement: self }
@@ -62,14 +62,14 @@ impl Statement {
 }
 
 impl Anchor {
-    /// The anchor in a journal record; `None` where it has none.
+    /// The anchor in a journal record; `None` if the record has none.
     pub fn of(record: &Record) -> Option<Result<Self, Unreadable>> {
         let (_, value) = record.headers.iter().find(|(name, _)| name == HEADER)?;
         let text = std::str::from_utf8(value).map_err(|_| Unreadable { what: "it is not UTF-8" });
         Some(text.and_then(str::parse))
     }
 
-    /// Whether the holder of a key signed it.
+    /// True if the holder of a key signed it.
     pub fn is_by(&self, key: &PublicKey) -> bool {
         key.verifies(self.statement.to_string().as_bytes(), &self.signature)
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// The statement, the key and the signature: the whole line.
+/// Writes the whole line: the statement, the key and the signature.
 impl fmt::Display for Anchor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { statement, key, signature } = self;
@@ -125,7 +125,7 @@ impl FromStr for Anchor {
         let signature = BASE64.decode(field("signature")?).map_err(|_| Unreadable { what: "signature" })?;
         let signature = signature.try_into().map_err(|_| Unreadable { what: "signature" })?;
         let anchor = Self { statement, key, signature };
-        // Numbers may be written in several ways, and one of them was signed.
+        // A number can be written in several ways, but only the signed one is accepted.
         match anchor.to_string() == line {
             true => Ok(anchor),
             false => Err(Unreadable { what: "something follows, or numbers are not written plainly" }),

@@ -1,30 +1,31 @@
-//! The lifecycle records of a process life. They are outside of transactions, so each record names its life, and anchors say how
-//! many there were.
+//! The lifecycle records of a process life. They are written outside of transactions, so each record names its life,
+//! and anchors count them.
 
 use warptape_schemas::hex::Digits;
 
-/// Name of the header of a lifecycle record that says by which life it was written: the partition of the journal and when the life
-/// began, with a slash between them.
+/// Name of the lifecycle record header that names the life. Its value is the partition of the journal and the start of
+/// the life, separated by a slash.
 pub const LIFE_HEADER: &str = "warptape-life";
 
-/// The records that a life has told so far.
+/// The lifecycle records that a life has written so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// When the life began, in nanoseconds since the epoch: one that ends before it commits anything has no entry that would name it.
+    /// Time at which the life began, ns since the epoch. The time names the life because a life that ends before its
+    /// first commit has no journal entry.
     pub life: i64,
-    /// How many there are.
+    /// Number of records.
     pub count: u64,
-    /// BLAKE3 over the hash before and the value of the newest; zeros before the first.
+    /// BLAKE3 over the previous hash and the value of the newest record; zeros before the first record.
     pub hash: Digits<64>,
 }
 
 impl Told {
-    /// Nothing so far.
+    /// Makes the state before the first record.
     pub fn new(life: i64) -> Self {
         Self { life, count: 0, hash: Digits::zeros() }
     }
 
-    /// With one more record, of this value.
+    /// Adds one record with this value.
     #[must_use]
     pub fn with(self, value: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();

@@ -1,4 +1,4 @@
-//! Why a batch was what it was: what it was made of, why it left then and for that lane, and what became of it.
+//! Explains a batch: its rows, why it was dispatched at that time to that lane, and how it ended.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use crate::entries::{BACK_RECORDS, Entries};
 use crate::history::{Attempt, Batch, BatchEnd, Item, Part, Piece};
 use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions};
 
-/// Entries that are read rather than leapt over, where a leap would not take further.
+/// Shortest leap, in entries; shorter distances are read through.
 const LEAP_RECORDS_MIN: i64 = 256;
 
-/// Arrivals of a batch whose rows are told by symbol at most; each is read again.
+/// Most arrivals of a batch whose rows are told by symbol; each is read again.
 const ARRIVALS_DEALT_MAX: usize = 256;
 
-/// What led to a batch, and what became of it.
+/// The causes and the end of a batch.
 #[derive(Clone, Debug, Serialize)]
 pub struct BatchChain {
     /// Partition of the journal.
@@ -32,53 +32,54 @@ pub struct BatchChain {
     pub batch: BatchFacts,
     /// Its rows by group, oldest group first.
     pub parts: Vec<PartFacts>,
-    /// Why it was dispatched then; `None` where the state that this was decided on is not known.
+    /// The reason for the dispatch at that time; `None` if the state that it was decided on is not known.
     pub explanation: Option<Explanation>,
-    /// What its oldest row waited for from its arrival until the batch came back.
+    /// Waits of its oldest row from its arrival until the batch came back.
     pub waits: Vec<Wait>,
     /// The sum of the waits, in nanoseconds.
     pub total_ns: i64,
-    /// Sequence of the first entry that sealed records of it; `None` where none did.
+    /// Sequence of the first entry that sealed records of it; `None` if there is none.
     pub sealed_sequence: Option<i64>,
-    /// When, ns since the epoch.
+    /// Time of that entry, ns since the epoch.
     pub sealed_ns: Option<i64>,
     /// Attempts to commit that transaction.
     pub attempts: Vec<Attempt>,
-    /// What is not known, in words.
+    /// Facts that are not known, in words.
     pub unknown: Vec<String>,
 }
 
-/// Rows of a group in a batch.
+/// Rows of one group in a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartFacts {
     /// Partition of the group.
     pub partition: i32,
     /// The group.
     pub group: i32,
-    /// Its epoch.
+    /// Epoch of the group's placement.
     pub epoch: i64,
-    /// Rows.
+    /// Number of rows.
     pub rows: i64,
-    /// First offset of the arrivals that they are of; `None` where it is not known.
+    /// First offset of their arrivals; `None` if it is not known.
     pub first_offset: Option<i64>,
-    /// Offset behind the last.
+    /// Offset behind the last; `None` if it is not known.
     pub next_offset: Option<i64>,
-    /// When the first of them came, ns since the epoch.
+    /// Time at which the first of them arrived, ns since the epoch.
     pub came_ns: Option<i64>,
-    /// Their ticks by symbol, the symbol with the most first; `None` where the log does not tell any more. Rows that move a watermark are of no symbol.
+    /// Their ticks by symbol, most ticks first; `None` if the log no longer tells. Rows that move a watermark have no
+    /// symbol.
     pub symbols: Option<Vec<SymbolRows>>,
 }
 
-/// Ticks of a symbol in a batch.
+/// Ticks of one symbol in a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SymbolRows {
     /// The symbol.
     pub symbol: String,
-    /// Its ticks.
+    /// Number of its ticks.
     pub rows: i64,
 }
 
-/// Explains a batch of the process life that began last in a partition of the journal.
+/// Explains a batch of the last process life in a partition of the journal.
 ///
 /// # Errors
 /// If the log cannot be read, or the life has no such batch.
@@ -110,7 +111,7 @@ pub fn why_batch(
             }
             has
         }
-        // Another life began: nothing more becomes of it.
+        // Another life began, so the batch has no further entries.
         Item::Life(_) => facts.is_some(),
         _ => false,
     })?;
@@ -146,9 +147,11 @@ pub fn why_batch(
     })
 }
 
-/// Offset and sequence of the entry that dispatched a batch in the last life. Of a batch that is far back the way there is leapt: a step
-/// dispatches no more batches than lanes may have in flight together, so that a life in which a batch has a number has so many entries
-/// before it. What is leapt over is of the same life, in which numbers rise, so that the batch is found in it by halving.
+/// Finds the offset and sequence of the entry that dispatched a batch in the last life.
+///
+/// The search for a batch far back leaps over entries. A step dispatches no more batches than lanes may have in flight
+/// together, so a batch's number implies a least number of earlier entries. Numbers rise within a life, so the batch is
+/// found by bisection in the entries that were leapt over.
 fn find_batch(
     entries: &Entries<'_>,
     number: i64,
@@ -175,12 +178,13 @@ fn find_batch(
             return Ok(found);
         }
         if earliest.is_some_and(|(_, batch)| batch <= number) {
-            // It would be here: numbers rise.
+            // The batch would be here, because numbers rise.
             return Ok(None);
         }
         progress(ReplayProgress { phase: Phase::Journal, done: (entries.range.next - first) as u64, total });
         next = first;
-        // As many entries as there must be before the first batch that was seen, as long as it is behind the one that is looked for.
+        // Leaps over the entries that must precede the first batch seen, as long as that batch is behind the wanted
+        // one.
         let (Some(most_a_step), Some(mut seen)) = (most_a_step, earliest) else { continue };
         while seen.1 > number {
             let leapt = seen.0.saturating_sub(seen.1 / most_a_step).max(entries.range.first);
@@ -201,7 +205,7 @@ fn find_batch(
     Ok(None)
 }
 
-/// The number of a batch that is dispatched.
+/// The number of a dispatched batch.
 fn batch_of(decision: &Decision) -> Option<i64> {
     match decision {
         Decision::Dispatch(dispatch) => Some(dispatch.batch),
@@ -209,7 +213,7 @@ fn batch_of(decision: &Decision) -> Option<i64> {
     }
 }
 
-/// The most batches that a step of the last life dispatches; `None` where its beginning is not there any more.
+/// Most batches that a step of the last life dispatches; `None` if the life's beginning is gone.
 fn batches_a_step(entries: &Entries<'_>) -> Result<Option<i64>, ReplayError> {
     let Some(begin) = entries.begin_before(entries.range.next)? else { return Ok(None) };
     let started = match begin.checkpoint {
@@ -223,7 +227,7 @@ fn batches_a_step(entries: &Entries<'_>) -> Result<Option<i64>, ReplayError> {
     Ok(started.map(most).filter(|most| *most > 0))
 }
 
-/// The first batch that is dispatched within a range of offsets, with the offset.
+/// The first batch dispatched within a range of offsets, with its offset.
 fn first_batch(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<(i64, i64)>, ReplayError> {
     let mut reader = entries.read(range)?;
     while let Some((offset, entry)) = reader.next()? {
@@ -240,7 +244,7 @@ fn batch_within(
     range: OffsetRange,
     number: i64,
 ) -> Result<Option<(i64, i64)>, ReplayError> {
-    // The last offset from which on the first batch is this one or one before it.
+    // Finds the last offset from which on the first batch is the wanted one or an earlier one.
     let OffsetRange { first: mut low, next: mut high } = range;
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -268,7 +272,8 @@ fn part_facts(part: &Part) -> PartFacts {
     }
 }
 
-/// Tells the ticks of each part by symbol, where the log has them all. Each arrival is dealt once, whatever parts have rows of it.
+/// Tells the ticks of each part by symbol, if the log has them all. Each arrival is dealt once, even if several parts
+/// have rows of it.
 fn tell_symbols(
     dealer: &mut Dealer<'_>,
     config: &StageConfig,
@@ -279,7 +284,7 @@ fn tell_symbols(
         let rows = part.pieces.iter().fold(0, |sum: i64, piece| sum.saturating_add(piece.rows));
         rows >= part.rows
     };
-    // By partition and first offset: no two arrivals of a partition begin alike that have rows.
+    // The key is partition and first offset: no two arrivals with rows begin at the same one.
     let mut arrivals: BTreeMap<(i32, i64), Vec<(usize, &Piece)>> = BTreeMap::new();
     for (index, part) in parts.iter().enumerate().filter(|(_, part)| is_known(part)) {
         for piece in &part.pieces {

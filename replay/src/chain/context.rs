@@ -1,5 +1,4 @@
-//! What is known beside an item when it ends: the life that it is in, since when its partition is there, what was paused, which commit came
-//! before.
+//! The context of an item at its end: its life, since when its partition is assigned, pauses, and the commit before it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,9 +9,9 @@ use crate::history::{Assigned, Hole, Item, Life, SealedPart, Transaction};
 
 use super::waits::Sealing;
 
-/// Pauses of a partition that are remembered. A record waits through few of them.
+/// Pauses remembered per partition. A record waits through few of them.
 const PAUSES_MAX: usize = 1_024;
-/// Holes that are remembered, likewise.
+/// Holes remembered. A record waits through few of them.
 const HOLES_MAX: usize = 1_024;
 
 /// Follows the items of one partition of a journal.
@@ -21,14 +20,14 @@ pub(crate) struct Context {
     life: Option<Arc<Life>>,
     assigned: BTreeMap<PartitionId, Assigned>,
     pauses: BTreeMap<PartitionId, VecDeque<(i64, i64)>>,
-    /// When nothing was recorded.
+    /// Times in which nothing was recorded.
     holes: VecDeque<Hole>,
-    /// When the outcome of the last transaction was known.
+    /// Time at which the outcome of the last transaction was known.
     known_ns: Option<i64>,
 }
 
 impl Context {
-    /// The next item. A transaction is to be looked at before.
+    /// Adds the next item. A transaction has to be looked at before it is added.
     pub(crate) fn follow(&mut self, item: &Item) {
         match item {
             Item::Life(life) => *self = Self { life: Some(life.clone()), ..Self::default() },
@@ -67,37 +66,37 @@ impl Context {
         }
     }
 
-    /// The life that items are in.
+    /// The life of the items.
     pub(crate) fn life(&self) -> Option<&Arc<Life>> {
         self.life.as_ref()
     }
 
-    /// When it began; `None` where the history began within it.
+    /// Time at which the life began; `None` if the history begins within the life.
     pub(crate) fn began_ns(&self) -> Option<i64> {
         self.life.as_ref().and_then(|life| life.began).map(|began| began.at_ns)
     }
 
-    /// Whether something began before what is known of the life, which began earlier.
+    /// True if a time lies before the known part of a life that began earlier.
     pub(crate) fn is_older(&self, at_ns: i64) -> bool {
         self.life.as_ref().is_none_or(|life| life.began.is_none() && at_ns < life.since.at_ns)
     }
 
-    /// When the partition came last.
+    /// Time of the partition's last assignment.
     pub(crate) fn assigned_ns(&self, partition: PartitionId) -> Option<i64> {
         self.assigned.get(&partition).map(|assigned| assigned.at.at_ns)
     }
 
-    /// When the partition was not read.
+    /// Intervals in which the partition was not read.
     pub(crate) fn pauses(&self, partition: PartitionId) -> Vec<(i64, i64)> {
         self.pauses.get(&partition).into_iter().flatten().copied().collect()
     }
 
-    /// When nothing was recorded from a time on, in order.
+    /// Holes that end after a time, in order.
     pub(crate) fn holes(&self, from_ns: i64) -> Vec<Hole> {
         self.holes.iter().filter(|hole| hole.until.at_ns > from_ns).copied().collect()
     }
 
-    /// What a transaction waited for that ends now.
+    /// Times around the seal of a transaction that ends now.
     pub(crate) fn sealing<'a>(&self, transaction: &'a Transaction) -> Option<Sealing<'a>> {
         Some(Sealing {
             sealed_ns: transaction.sealed_ns?,
@@ -107,7 +106,7 @@ impl Context {
     }
 }
 
-/// What a transaction has of the record at an offset of a partition.
+/// The part of a transaction that contains the record at an offset of a partition.
 pub(crate) fn part_with(
     transaction: &Transaction,
     partition: PartitionId,

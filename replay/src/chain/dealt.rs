@@ -1,7 +1,7 @@
-//! Which rows of a group came of which record: the journal counts the rows of several records together.
+//! Finds the record of each row of a group: the journal only counts the rows of several records together.
 //!
-//! The intake deals the records again. It is begun some records before, and believed where it gives every group as many rows as the
-//! journal says; where it does not, it knew too little, and is begun earlier.
+//! The intake deals the records again, starting some records earlier. Its result is accepted if every group has as many
+//! rows as the journal says; otherwise its start lacked state, and it starts still earlier.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::history::Arrival;
 use crate::partition_reader::PartitionReader;
 use crate::{OutputOptions, ReplayError};
 
-/// Records before an arrival that the intake is begun at, one try after the other.
+/// Numbers of records before an arrival at which the intake starts, one try after the other.
 const WARM_UP_RECORDS: [i64; 4] = [64, 1_024, 16_384, 262_144];
 
 /// The rows of an arrival, by group.
@@ -29,15 +29,15 @@ pub(crate) struct Dealt {
 /// A row.
 #[derive(Clone, Copy)]
 struct DealtRow {
-    /// Offset of the record, and number of the tick within it.
+    /// Offset of the record, and index of the tick within it.
     tick: (i64, u32),
-    /// Number of the tick's symbol; `None` of a row that moves a watermark.
+    /// Number of the tick's symbol; `None` if the row moves a watermark.
     symbol: Option<u32>,
 }
 
 impl Dealt {
-    /// The place, among the rows of a group, of the row that a tick caused: the first one, which may be that of the watermark that it
-    /// moved, or the last one, which is its own.
+    /// Index, among a group's rows, of the first or last row that a tick caused. The first one may be of the watermark
+    /// that the tick moved; the last one is its own.
     pub(crate) fn row_of(&self, group: GroupIndex, tick: (i64, u32), is_first: bool) -> Option<i64> {
         let rows = self.groups.get(usize::try_from(group).ok()?)?;
         let first = rows.partition_point(|row| row.tick < tick);
@@ -46,13 +46,13 @@ impl Dealt {
         (first < next).then_some(found as i64)
     }
 
-    /// Rows of a group that came of records up to the one at an offset.
+    /// Number of a group's rows that came of records up to the one at an offset.
     pub(crate) fn rows_through(&self, group: GroupIndex, offset: i64) -> i64 {
         let rows = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
         rows.map_or(0, |rows| rows.partition_point(|row| row.tick.0 <= offset) as i64)
     }
 
-    /// Symbols of the ticks among some rows of a group, which are counted from its first one.
+    /// Symbols of the ticks in a range of a group's rows.
     pub(crate) fn symbols_of(&self, group: GroupIndex, rows: Range<i64>) -> impl Iterator<Item = &str> {
         let all = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
         let place = |row: i64| usize::try_from(row).unwrap_or(0);
@@ -65,7 +65,8 @@ impl Dealt {
             .map(String::as_str)
     }
 
-    /// Whether every group has as many rows as the arrival says. Those of a snapshot's barrier, one for each group, come behind.
+    /// True if every group has as many rows as the arrival says. Rows of a snapshot's barrier, one for each group, are
+    /// at the end.
     fn fits(&self, arrival: &Arrival) -> bool {
         let mut more = self
             .groups
@@ -77,7 +78,7 @@ impl Dealt {
     }
 }
 
-/// Deals arrivals again. The last one is remembered.
+/// Deals arrivals again, and remembers the last one.
 pub(crate) struct Dealer<'a> {
     log: &'a dyn EventLog,
     options: &'a OutputOptions,
@@ -89,7 +90,7 @@ impl<'a> Dealer<'a> {
         Self { log, options, last: None }
     }
 
-    /// The rows of an arrival under a configuration; `None` where the log does not tell them any more.
+    /// The rows of an arrival under a configuration; `None` if the log no longer tells them.
     pub(crate) fn deal(
         &mut self,
         config: &StageConfig,
@@ -132,7 +133,7 @@ impl<'a> Dealer<'a> {
     }
 }
 
-/// The intake over some records.
+/// The intake's state over some records.
 struct Fold {
     intake: PartitionIntake,
     queues: Vec<GroupQueue>,
@@ -155,7 +156,7 @@ impl Fold {
 
     fn accept(&mut self, record: &Record, is_kept: bool) {
         let (columns, queues) = (&mut self.columns, &mut self.queues);
-        // What is rejected gives no rows.
+        // Rejected records give no rows.
         let (intake, decoder) = (&mut self.intake, &mut self.decoder);
         let _ = tick_record(record)
             .and_then(|record| intake.accept_record(record, decoder, columns, queues, &mut Vec::new()));

@@ -8,36 +8,36 @@ use warptape_schemas::signal::Signal;
 use super::waits::Wait;
 use crate::history::{Attempt, Moment, Trigger};
 
-/// What led to a signal.
+/// The causes of a signal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chain {
     /// The signal.
     pub signal: SignalFacts,
     /// The tick that caused it.
     pub tick: TickFacts,
-    /// The process that worked on it.
+    /// The process that worked on the tick.
     pub process: ProcessFacts,
-    /// The rows that came with it; `None` where the journal does not have that any more.
+    /// The rows that arrived with the tick; `None` if the journal no longer has the arrival.
     pub arrival: Option<ArrivalFacts>,
-    /// The batch that it was in; `None` where it is not known.
+    /// The batch with the tick; `None` if it is not known.
     pub batch: Option<BatchFacts>,
-    /// The batch that was done last of those with rows of its record or an earlier one, where that is another one: a transaction has complete
-    /// records alone, so that the signal waited for it as well.
+    /// The last batch to finish with rows of the tick's record or of earlier records, if that is another batch. The
+    /// signal waited for it as well, because a transaction has complete records only.
     pub last_batch: Option<BatchFacts>,
-    /// Why the batch was dispatched then; `None` where the state that this was decided on is not known.
+    /// The reason for the dispatch at that time; `None` if the state that it was decided on is not known.
     pub explanation: Option<Explanation>,
-    /// What placement would have seen of each lane at the time of the dispatch, if the group had had none. The one that has the group
-    /// is the chosen one.
+    /// Each lane as placement would have seen it at the time of the dispatch if the group had had no lane. The group's
+    /// own lane is marked as chosen.
     pub lanes: Vec<Choice>,
     /// The transaction.
     pub transaction: TransactionFacts,
-    /// What it waited for, in order of time.
+    /// The waits of the signal, in order of time.
     pub waits: Vec<Wait>,
     /// The sum of the waits, in nanoseconds.
     pub total_ns: i64,
-    /// What the waits lead to: the commit, or, where that is not known, the seal.
+    /// True if the waits end at the commit; false if its time is not known, so that they end at the seal.
     pub is_to_commit: bool,
-    /// What is not known, in words.
+    /// Facts that are not known, in words.
     pub unknown: Vec<String>,
 }
 
@@ -50,9 +50,9 @@ pub struct SignalFacts {
     pub offset: i64,
     /// Its symbol.
     pub symbol: String,
-    /// What it says, as its schema has it.
+    /// The kind of signal, as named in its schema.
     pub kind: &'static str,
-    /// Of which bars.
+    /// Specification of its bars.
     pub bar_spec: String,
     /// Start of the bar, ns since the epoch.
     pub bar_start_ns: i64,
@@ -81,31 +81,31 @@ pub struct TickFacts {
     pub partition: i32,
     /// Offset of its record.
     pub offset: i64,
-    /// Its number within the record.
+    /// Index of the tick within the record.
     pub index: i32,
-    /// When the record was published, as its create time says, ns since the epoch.
+    /// Time of the record's publication, according to its create time, ns since the epoch.
     pub created_ns: i64,
 }
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessFacts {
-    /// Partition of the journal that it writes; `None` where the journal does not tell of the process any more.
+    /// Partition of the journal that it writes; `None` if the journal no longer mentions the process.
     pub journal: Option<i32>,
     /// Its name.
     pub node: String,
-    /// When it began; `None` where the journal was read from a later entry on.
+    /// Start of the process; `None` if the journal was read from a later entry on.
     pub began: Option<Moment>,
-    /// When the partition came to it, with its state; `None` likewise.
+    /// Time at which the process got the partition with its state; `None` as for `began`.
     pub assigned_ns: Option<i64>,
 }
 
-/// Rows that came together.
+/// Rows that arrived together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ArrivalFacts {
     /// Sequence of the entry.
     pub sequence: Option<i64>,
-    /// When, ns since the epoch.
+    /// Time of the arrival, ns since the epoch.
     pub at_ns: i64,
     /// First offset of the records.
     pub first_offset: i64,
@@ -113,9 +113,9 @@ pub struct ArrivalFacts {
     pub next_offset: i64,
     /// Group of the symbol.
     pub group: i32,
-    /// Rows of the group.
+    /// Number of the group's rows.
     pub group_rows: i64,
-    /// Rows of all groups.
+    /// Number of rows of all groups.
     pub rows: i64,
 }
 
@@ -126,31 +126,31 @@ pub struct BatchFacts {
     pub batch: i64,
     /// When it was dispatched.
     pub at: Moment,
-    /// Why then.
+    /// The reason for the dispatch at that time.
     pub reason: ReleaseReason,
-    /// What the scheduler was told in that step.
+    /// The scheduler's input in that step.
     pub trigger: Trigger,
     /// Its lane.
     pub lane: LaneId,
     /// The lane's device.
     pub device: String,
-    /// Its rows.
+    /// Number of its rows.
     pub rows: i64,
-    /// Groups that they are of.
+    /// Number of its groups.
     pub groups: usize,
-    /// When its oldest row had come, ns since the epoch.
+    /// Arrival of its oldest row, ns since the epoch.
     pub oldest_arrival_ns: i64,
-    /// Batches of the lane in flight before it.
+    /// Batches in flight on the lane before it.
     pub in_flight_batches: i32,
     /// Epoch of the group on the lane.
     pub epoch: i64,
-    /// When the group was placed there; `None` where the journal was read from a later entry on.
+    /// Time of the group's placement on the lane; `None` if the journal was read from a later entry on.
     pub placed: Option<Moment>,
-    /// When it was predicted to be done, ns since the epoch; `None` where its lane had not been measured yet, so that nothing was.
+    /// Predicted completion, ns since the epoch; `None` if its lane had not been measured yet.
     pub predicted_finish_ns: Option<i64>,
-    /// When it was done.
+    /// Completion of the batch.
     pub completed: Option<Moment>,
-    /// Time that the lane worked on it, in nanoseconds.
+    /// Time that the lane worked on it, ns.
     pub service_ns: Option<i64>,
 }
 
@@ -159,16 +159,16 @@ pub struct BatchFacts {
 pub struct TransactionFacts {
     /// Sequence of its last entry.
     pub sealed_sequence: i64,
-    /// When it was sealed, ns since the epoch.
+    /// Time of its seal, ns since the epoch; `None` if the journal does not say.
     pub sealed_ns: Option<i64>,
-    /// Its first tick record of the partition.
+    /// First tick record of the partition in it.
     pub first_offset: i64,
-    /// The record behind its last.
+    /// Tick record behind the last one in it.
     pub next_offset: i64,
-    /// Its signals of the partition.
+    /// Number of its signals of the partition.
     pub signals: i64,
     /// Attempts to commit it.
     pub attempts: Vec<Attempt>,
-    /// When it was committed, ns since the epoch; `None` where the journal does not say.
+    /// Time of the commit, ns since the epoch; `None` if the journal does not say.
     pub committed_ns: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Finds the signal that is meant by a symbol, with a time or without one.
+//! Finds the signal meant by a symbol and an optional time.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,18 @@ use super::slowest::first_signal;
 use crate::partition_reader::PartitionReader;
 use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions, utc};
 
-/// Symbols among which similar names are looked for.
+/// Most symbols among which similar names are looked for.
 const KNOWN_MAX: usize = 10_000;
-/// Bars are signalled in the order of their ends, but for those that fill up within the allowed lateness of each other: the search begins
-/// so much before.
+/// Distance before the time at which the search begins. Bars are signalled in the order of their ends, except those
+/// that fill up within the allowed lateness of each other.
 const LATENESS_NS: i64 = 60_000_000_000;
-/// Signals of the first piece that is read from the end of a partition.
+/// Signals in the first piece read from the end of a partition.
 const PIECE_SIGNALS: i64 = 4_096;
-/// Signals between two words on how far the search is.
+/// Signals between two progress reports.
 const PROGRESS_SIGNALS: u64 = 4_096;
 
-/// Partition and offset of the first signal of a symbol whose bar ends at or after a time; without a time, of the newest one.
+/// Partition and offset of a symbol's first signal whose bar ends at or after a time; of its newest signal if no time
+/// is given.
 ///
 /// # Errors
 /// If the log cannot be read, or has no such signal.
@@ -61,7 +62,7 @@ pub fn find_signal_of_symbol(
             }
             let candidate = (signal.bar_end_ns, partition, record.offset);
             best = best.filter(|best| *best <= candidate).or(Some(candidate));
-            // Those that follow end later, but for lateness, and a symbol is in one partition.
+            // Later signals end later, apart from lateness, and each symbol is in one partition.
             break;
         }
     }
@@ -71,7 +72,8 @@ pub fn find_signal_of_symbol(
     }
 }
 
-/// Partition and offset of the last signal of a symbol; `None` where it has none. Partitions are read from their ends in ever longer pieces.
+/// Partition and offset of a symbol's last signal; `None` if it has none. Partitions are read from their ends in ever
+/// longer pieces.
 fn newest(
     log: &dyn EventLog,
     topic: &str,
@@ -106,7 +108,8 @@ fn newest(
     Ok(best.map(|(_, partition, offset)| (partition, offset)))
 }
 
-/// Says what there is of a symbol that has no signal of a time: when its bars end, or, where it has none, the symbols that have.
+/// Explains that a symbol has no signal at a time: says when its bars end or, if it has none, which symbols have
+/// signals.
 fn not_found(
     log: &dyn EventLog,
     topic: &str,

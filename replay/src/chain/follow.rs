@@ -1,4 +1,4 @@
-//! Follows a journal to a transaction: finds its `Sealed`, and gives what led to it.
+//! Follows a journal to a transaction: finds its `Sealed` entry and gives the items before it.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use crate::entries::{Begin, Entries};
 use crate::history::{HistoryReader, Item, Transaction};
 use crate::{Phase, ReplayError, ReplayProgress};
 
-/// Entries of the millisecond in which a transaction was sealed, and of the next one, that are looked through for it.
+/// Most entries searched for a transaction from the time of its seal on.
 const SAME_TIME_ENTRIES_MAX: usize = 100_000;
-/// Logs keep milliseconds of create times at least.
+/// Resolution of create times: logs keep at least milliseconds.
 const CREATE_TIME_NS: i64 = 1_000_000;
-/// Checkpoints that a history begins before, so that it has what a record waited for since it was published.
+/// Most checkpoints by which a history begins earlier, so that it covers a record's waits since its publication.
 const EARLIER_BEGINS_MAX: usize = 4;
-/// Entries between two words on how far a search is.
+/// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 4_096;
 
-/// A `Sealed` in a journal.
+/// A `Sealed` entry found in a journal.
 pub(crate) struct FoundSeal {
     /// Offset of the entry.
     pub(crate) offset: i64,
     /// Its sequence, which names the transaction.
     pub(crate) sequence: i64,
-    /// What it has of the partition that was asked for.
+    /// Its account of the partition that was asked for.
     pub(crate) account: SealedPartition,
 }
 
-/// Finds the `Sealed` with something of a partition at the time at which its outputs were sealed, which their create times tell. `None` where
-/// there is none, as where a broker gives create times of its own.
+/// Finds the `Sealed` entry that contains something of a partition, at the create time of its outputs. `None` if there
+/// is none, for example if a broker assigns create times.
 pub(crate) fn find_sealed<'j, 'l>(
     journals: &'j [Entries<'l>],
     sealed_ns: i64,
@@ -52,8 +52,8 @@ pub(crate) fn find_sealed<'j, 'l>(
     Ok(None)
 }
 
-/// Finds the first `Sealed` with something of a partition at or behind a time of the process that worked on it, of all journals. `None` where there is
-/// none near.
+/// Finds the first `Sealed` entry of all journals that contains something of a partition, from a time of the process's
+/// clock on. `None` if there is none near that time.
 pub(crate) fn find_sealed_from<'j, 'l>(
     journals: &'j [Entries<'l>],
     from_ns: i64,
@@ -78,7 +78,8 @@ pub(crate) fn find_sealed_from<'j, 'l>(
     Ok(found.map(|(_, sealed)| sealed))
 }
 
-/// Finds the latest `Sealed` with something of a partition in all of the journals: what is sealed twice was not committed the first time.
+/// Finds the latest `Sealed` entry of all journals that contains something of a partition: if records were sealed
+/// twice, the first transaction was not committed.
 pub(crate) fn find_sealed_anywhere<'j, 'l>(
     journals: &'j [Entries<'l>],
     is_it: impl Fn(&SealedPartition) -> bool,
@@ -109,8 +110,8 @@ fn account_of(input: &Input, is_it: impl Fn(&SealedPartition) -> bool) -> Option
     sealed.partitions.iter().find(|account| is_it(account)).copied()
 }
 
-/// Where a history has to begin that has everything of a transaction, and up to some checkpoints earlier if its record was published before that.
-/// `None` where the journal lacks that beginning.
+/// The beginning of a history that covers all of a transaction. It is up to some checkpoints earlier if the
+/// transaction's record was published before that; `None` if the journal lacks that beginning.
 pub(crate) fn begin_of(
     entries: &Entries<'_>,
     sealed: &FoundSeal,
@@ -136,7 +137,7 @@ pub(crate) fn begin_of(
     Ok(Some(begin))
 }
 
-/// Whether none of a transaction's records had come then.
+/// True if none of a transaction's records had arrived at this beginning.
 fn is_early(begin: &Begin, account: &SealedPartition) -> bool {
     let Some((_, scheduler)) = &begin.checkpoint else { return true };
     let mut loads = scheduler.partition_loads();
@@ -144,7 +145,7 @@ fn is_early(begin: &Begin, account: &SealedPartition) -> bool {
     load.is_none_or(|load| load.position <= account.first_offset)
 }
 
-/// Gives the items from a beginning on, each with what was known before it, until one is enough.
+/// Gives the items from a beginning on, each with its context, until `is_enough` returns true.
 pub(crate) fn follow(
     entries: &Entries<'_>,
     begin: Option<Begin>,
@@ -163,7 +164,7 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// The transaction of a `Sealed`, with what is known beside it. The items that come before it are given to `each`.
+/// The transaction of a `Sealed` entry, with its context. `each` gets the items that come before it.
 pub(crate) fn follow_to(
     entries: &Entries<'_>,
     begin: Option<Begin>,

@@ -1,4 +1,4 @@
-//! What held a signal up in all: waits for one lane count together, in whatever guise they come.
+//! The causes that held a signal up, in total: all waits for one lane count together, whatever their kind.
 
 use serde::Serialize;
 use warptape_schemas::journal::LaneId;
@@ -7,7 +7,8 @@ use super::facts::Chain;
 use super::waits::{Step, Wait};
 use crate::moment::utc;
 
-/// The argument, with a space before it, that names a partition of the journal where it is not the default.
+/// The `--partition` argument for a partition of the journal, with a space before it; empty for partition 0, the
+/// default.
 pub fn partition_argument(journal: i32) -> String {
     match journal {
         0 => String::new(),
@@ -15,12 +16,12 @@ pub fn partition_argument(journal: i32) -> String {
     }
 }
 
-/// Who held a signal up.
+/// The cause that held a signal up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holder {
-    /// A lane: its group's rows waited in the queue for it, behind other batches and for their own, or rows of other groups did, which the
-    /// signal waited for.
+    /// A lane. Rows of the signal's group waited for it: in the queue, behind other batches, or for their own. Or the
+    /// signal waited for rows of other groups on it.
     Lane {
         /// The lane.
         lane: LaneId,
@@ -31,19 +32,19 @@ pub enum Holder {
     Step(Step),
 }
 
-/// How long somebody held a signal up.
+/// The time for which one cause held a signal up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
-    /// Who.
+    /// The cause.
     pub by: Holder,
-    /// How long in all, ns.
+    /// Total time, ns.
     pub ns: i64,
     /// The waits that it consists of, the longest first.
     pub waits: Vec<Wait>,
 }
 
 impl Chain {
-    /// Who held the signal up, the one who did so longest first. It adds up to the whole.
+    /// The causes that held the signal up, the longest first. Their times add up to the whole.
     pub fn held_by(&self) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
         for &wait in &self.waits {
@@ -56,13 +57,14 @@ impl Chain {
                 None => all.push(Held { by, ns: wait.ns, waits: vec![wait] }),
             }
         }
-        // Of two alike the first one in time comes first.
+        // Among equals the earliest one comes first.
         all.iter_mut().for_each(|held| held.waits.sort_by_key(|wait| std::cmp::Reverse(wait.ns)));
         all.sort_by_key(|held| std::cmp::Reverse(held.ns));
         all
     }
 
-    /// The arguments of `warptape` that explain the state of a lane that held the signal up, in the middle of the longest wait for it.
+    /// The arguments of `warptape` that explain the state of the lane that held the signal up, in the middle of the
+    /// longest wait for it.
     pub fn why_not(&self, held: &Held) -> Option<String> {
         let Holder::Lane { lane, .. } = held.by else { return None };
         let longest = held.waits.first()?;

@@ -1,4 +1,4 @@
-//! Why a lane had no more to do at a time.
+//! Explains why a lane had no more to do at a time.
 
 use std::fmt;
 
@@ -15,19 +15,19 @@ use crate::why::{Before, last_of_lane};
 /// A lane as people name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneName {
-    /// By its index.
+    /// Index of the lane.
     Index(LaneId),
-    /// By its device, without regard to case.
+    /// Device of the lane, compared without regard to case.
     Device(String),
 }
 
 impl LaneName {
-    /// The lane that a text names: a number is an index.
+    /// The lane named by a text: a number is an index.
     pub fn named(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Device(text.to_owned()), Self::Index)
     }
 
-    /// The lane that is called so, of those that a process has.
+    /// The lane of a process that has this name.
     pub fn of(&self, lanes: &[LaneSpec]) -> Option<LaneId> {
         let found = lanes.iter().find(|spec| match self {
             Self::Index(index) => spec.lane == *index,
@@ -46,24 +46,24 @@ impl fmt::Display for LaneName {
     }
 }
 
-/// How a lane stood.
+/// The state of a lane.
 #[derive(Clone, Debug, Serialize)]
 pub struct LaneWhy {
     /// Partition of the journal.
     pub journal: i32,
-    /// The last entry before the time that was asked for: the lane is as this left it.
+    /// The last entry before the requested time; the state is the one after this entry.
     pub at: Moment,
     /// The lane.
     pub lane: LaneExplanation,
     /// Its device.
     pub device: String,
-    /// What was decided last of its weight and its service, where its device's heat or its breaker keeps something of them from it.
+    /// Last decisions on its weight and its service, if heat of its device or its breaker withholds part of them.
     pub decided: Vec<Before>,
-    /// How long a row takes each lane of the process, itself among them.
+    /// Time that a row takes each lane of the process, this one included.
     pub row_times: Vec<RowTime>,
 }
 
-/// How long a row takes a lane.
+/// Time that a row takes a lane.
 #[derive(Clone, Debug, Serialize)]
 pub struct RowTime {
     /// The lane.
@@ -72,10 +72,10 @@ pub struct RowTime {
     pub service_ps_per_row: i64,
 }
 
-/// Says how a lane stood at a bound: behind the last entry before it.
+/// Explains the state of a lane at a bound: after the last entry before it.
 ///
 /// # Errors
-/// If the log cannot be read, there is no entry before the bound, the journal ends before the bound, or there is no such lane.
+/// If the log cannot be read, the journal has no entry before the bound or ends before it, or there is no such lane.
 pub fn why_lane(
     log: &dyn EventLog,
     journal: &str,

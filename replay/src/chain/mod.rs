@@ -1,4 +1,5 @@
-//! Why something was late: the chain of causes from the publication of a record to the visible signal, with the wait at each step.
+//! Explains why something was late: the chain of causes from the publication of a record to the visible signal, with
+//! the wait at each step.
 //!
 //! ```text
 //!  tick record ──► Arrival ──► Batch ──► complete ──► sealed ──► committed      the journal's history
@@ -6,8 +7,9 @@
 //!      created                   Scheduler::explain: why then, which lanes      stepped again, from the nearest checkpoint
 //! ```
 //!
-//! Times are those of the log: the create time of the record, the times of journal entries, and those that `CommitEnded` has. The waits are
-//! the differences of times that follow each other, so that they add up to the whole. What the journal does not tell is listed as unknown.
+//! All times are from the log: create times of records, times of journal entries, and those in `CommitEnded`. The waits
+//! are differences of consecutive times, so they add up to the whole. Facts that the journal does not tell are listed
+//! as unknown.
 
 mod batch;
 mod context;

@@ -1,4 +1,4 @@
-//! Why the answer to a risk request was late.
+//! Explains why the answer to a risk request was late.
 
 use std::sync::Arc;
 
@@ -19,16 +19,17 @@ use crate::history::{Item, Moment, Round, RoundEnd, Transaction};
 use crate::partition_reader::PartitionReader;
 use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions};
 
-/// Results between two words on how far the search is.
+/// Results between two progress reports.
 const PROGRESS_RESULTS: u64 = 1_024;
 
-/// What led to the answer to a request.
+/// The causes of the answer to a request.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestChain {
     /// The request.
     #[serde(flatten)]
     pub request: RequestFacts,
-    /// Where the waits begin: when it was published, or when the engine had it, where that is earlier by their clocks.
+    /// Start of the waits: the publication of the request, or its arrival at the engine if that is earlier by their
+    /// clocks.
     pub from_ns: i64,
     /// Partition of the result.
     pub result_partition: i32,
@@ -36,19 +37,19 @@ pub struct RequestChain {
     pub result_offset: i64,
     /// The process that answered.
     pub process: ProcessFacts,
-    /// What the scheduler had of it; `None` where it was not asked.
+    /// The scheduler's account of its task; `None` if the scheduler was not asked.
     pub task: Option<TaskFacts>,
-    /// Why its first slice was next on its lane.
+    /// The reason why its first slice was next on its lane.
     pub explanation: Option<Explanation>,
     /// The transaction.
     pub transaction: TransactionFacts,
-    /// What it waited for, in order of time.
+    /// The waits of the request, in order of time.
     pub waits: Vec<Wait>,
     /// The sum of the waits, in nanoseconds.
     pub total_ns: i64,
-    /// What the waits lead to: the commit, or, where that is not known, the seal.
+    /// True if the waits end at the commit; false if its time is not known, so that they end at the seal.
     pub is_to_commit: bool,
-    /// What is not known, in words.
+    /// Facts that are not known, in words.
     pub unknown: Vec<String>,
 }
 
@@ -57,29 +58,31 @@ pub struct RequestChain {
 pub struct RequestFacts {
     /// Its id.
     pub request_id: String,
-    /// Who asked.
+    /// The tenant that asked.
     pub tenant: String,
-    /// How urgent it was.
+    /// The urgency of the request.
     pub class: TaskClass,
     /// Its partition.
     pub partition: i32,
     /// Its offset.
     pub offset: i64,
-    /// When it was published, as its record says, ns since the epoch; where the request is not there any more, when the engine had it.
+    /// Time of its publication according to its record, ns since the epoch; its arrival at the engine if the record is
+    /// gone.
     pub created_ns: i64,
-    /// Whose clock that is of; all other times of the chain are of the process's. `None` where the log does not tell.
+    /// The clock of that time; `None` if the log does not tell. All other times of the chain are by the process's
+    /// clock.
     pub created_clock: Option<Clock>,
 }
 
-/// Whose clock a time is of.
+/// The clock of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// That of who published the record.
+    /// The clock of the publisher of the record.
     Publisher,
-    /// That of the log, which gives records times of its own.
+    /// The clock of the log, which gives records times of its own.
     Log,
-    /// That of the process that worked on it.
+    /// The clock of the process that worked on the request.
     Process,
 }
 
@@ -88,27 +91,27 @@ pub enum Clock {
 pub struct TaskFacts {
     /// Its number within the process life.
     pub task: i64,
-    /// When the scheduler was told of it.
+    /// Arrival of the task at the scheduler.
     pub arrived: Moment,
-    /// Rounds that it had.
+    /// Number of its rounds.
     pub rounds: i64,
-    /// Units of all of them.
+    /// Units of all rounds.
     pub units: i64,
-    /// Slices that lanes did.
+    /// Slices that lanes completed.
     pub slices: i64,
-    /// When the first one began.
+    /// Start of the first slice.
     pub first_slice: Option<Moment>,
-    /// How its last round ended.
+    /// Outcome of its last round.
     pub end: Option<RoundEnd>,
-    /// When.
+    /// End of its last round.
     pub ended: Option<Moment>,
-    /// Time that lanes worked on it, in nanoseconds.
+    /// Time that lanes worked on it, ns.
     pub compute_ns: i64,
-    /// Their devices.
+    /// Devices of these lanes.
     pub devices: Vec<String>,
 }
 
-/// A result, and where it lies.
+/// A result with its place in the log.
 struct Found {
     partition: i32,
     offset: i64,
@@ -131,7 +134,8 @@ pub fn why_request(
     let partition = found.result.partition;
     let is_it = |account: &SealedPartition| account.partition == partition && account.risk_results > 0;
     let no_journal = || ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() };
-    // Where the log gives results times of its own, these do not tell when they were sealed: that was once the answer was known.
+    // If the log gives results times of its own, those do not tell the seal's time. The search then starts at the time
+    // at which the answer was known.
     let sealed = match log.record_clock(&options.sources.risk_results)? {
         Some(RecordClock::Writer) => find_sealed(&journals, found.sealed_ns, is_it)?,
         Some(RecordClock::Log) | None => None,
@@ -195,7 +199,7 @@ pub fn why_request(
     })
 }
 
-/// Where the waits begin of a request that was published at a time of one clock and had at a time of the process's.
+/// Start of the waits of a request, given its publication time by `clock` and its arrival time by the process's clock.
 fn begin(created_ns: i64, clock: Option<Clock>, received_ns: i64, unknown: &mut Vec<String>) -> i64 {
     if created_ns > received_ns {
         unknown.push(format!(
@@ -217,7 +221,7 @@ fn words_of(clock: Option<Clock>) -> &'static str {
     }
 }
 
-/// When a request was published, and by whose clock; where it is not there any more, when the engine had it.
+/// Time and clock of a request's publication; if the record is gone, the time at which the engine got it.
 fn created(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -241,7 +245,7 @@ fn created(
     }
 }
 
-/// Why the first slice of a task was next on its lane.
+/// Explains why the first slice of a task was next on its lane.
 fn explain_first_slice(
     entries: &Entries<'_>,
     task: Option<&TaskFacts>,
@@ -284,7 +288,7 @@ fn find_result(
     Err(ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() })
 }
 
-/// The transaction, and the rounds of the task that led to it.
+/// The transaction, and the rounds of the task before it.
 fn follow_rounds(
     entries: &Entries<'_>,
     sealed: &FoundSeal,
@@ -296,7 +300,7 @@ fn follow_rounds(
     };
     let is_it = |input: &Input| matches!(input, Input::TaskArrived(arrived) if arrived.request_id == result.request_id);
     let arrived = arrived.filter(|(_, entry)| is_it(&entry.input)).map(|(offset, _)| offset);
-    // A request that is answered without a task waits for the transaction before as well.
+    // A request that is answered without a task waits for the previous transaction, too.
     let received = entries.lower_bound(|entry| entry.at_ns < result.received_ns)?;
     let before = arrived.unwrap_or(sealed.offset).min(sealed.offset).min(received) + 1;
     let begin = entries.begin_before(before)?;
@@ -332,7 +336,7 @@ fn task_facts(rounds: &[Round], result: &RiskResult) -> Option<TaskFacts> {
 mod tests {
     use super::*;
 
-    /// Programs read it: which part of the struct has a field is of no concern to them.
+    /// Programs read the JSON, and do not care which part of the struct has a field.
     #[test]
     fn the_json_of_a_chain_has_the_request_beside_the_result() {
         let request = RequestFacts {
@@ -377,7 +381,7 @@ mod tests {
         );
     }
 
-    /// What two clocks say is no wait where the first one is ahead.
+    /// The difference of two clocks is no wait if the first one is ahead.
     #[test]
     fn a_clock_that_is_ahead_makes_no_negative_wait() {
         let mut unknown = Vec::new();

@@ -1,4 +1,4 @@
-//! Why a signal was late: finds its transaction, follows the journal up to it, and puts the chain together.
+//! Explains why a signal was late: finds its transaction, follows the journal up to it, and assembles the chain.
 
 use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
 use warptape_scheduler::{Explanation, Scheduler};
@@ -18,7 +18,7 @@ use crate::history::{Batch, BatchEnd, SealedPart, Transaction};
 use crate::partition_reader::PartitionReader;
 use crate::{ReplayError, ReplayProgress, VerifyOptions};
 
-/// Words on a commit whose time the journal does not tell.
+/// Words for a commit whose time the journal does not tell.
 pub(crate) const NO_COMMIT: &str = "when it was committed: that it was is certain, since a journal has entries of committed transactions alone; \
                                     when, a later transaction says, which the last one of a process life does not have";
 
@@ -74,14 +74,14 @@ pub fn why_signal(
     Ok(chain)
 }
 
-/// A signal, and the tick that caused it.
+/// A signal with the tick that caused it.
 pub(crate) struct Signalled {
     pub(crate) facts: SignalFacts,
     pub(crate) tick: TickFacts,
 }
 
 impl Signalled {
-    /// The chain that led to it, without what the scheduler has to say.
+    /// The chain of its causes, without the scheduler's explanation.
     pub(crate) fn chain(
         self,
         context: &Context,
@@ -139,7 +139,7 @@ fn waits(
     (waits, end_ns - tick.created_ns)
 }
 
-/// What the journal does not tell of a way, in words.
+/// The facts about a way that the journal does not tell, in words.
 fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick: TickFacts) -> Vec<String> {
     let mut unknown = Vec::new();
     if context.is_older(tick.created_ns) {
@@ -170,7 +170,7 @@ fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick
     unknown
 }
 
-/// The stage configuration of a life; `None` where it is not known, or not one of this software.
+/// The stage configuration of a life; `None` if it is unknown or this software cannot read it.
 pub(crate) fn config_of(context: &Context) -> Option<StageConfig> {
     StageConfig::from_json(&context.life()?.started.stage_config).ok()
 }
@@ -236,7 +236,7 @@ pub(crate) fn batch_facts(batch: &Batch, context: &Context, (partition, group): 
     }
 }
 
-/// The batch that a signal waited for beside its own.
+/// The batch that a signal waited for in addition to its own.
 fn last_batch(way: &Way, context: &Context, partition: i32) -> Option<BatchFacts> {
     let (own, (_, last)) = (way.batch.as_ref(), way.complete.as_ref()?);
     let is_other = own.is_some_and(|own| own.dispatch.batch != last.dispatch.batch);
@@ -256,7 +256,7 @@ pub(crate) fn transaction_facts(transaction: &Transaction, part: &SealedPart) ->
     }
 }
 
-/// Has the scheduler say why the batch was dispatched then, and how lanes stood.
+/// Lets the scheduler explain why the batch was dispatched at that time, and the state of the lanes.
 fn explain(
     entries: &Entries<'_>,
     batch: &BatchFacts,
@@ -275,11 +275,12 @@ fn explain(
     Ok(())
 }
 
-/// Words on decisions whose state is not to be had.
+/// Words for decisions whose state is not available.
 pub(crate) const NO_STATE: &str =
     "what was chosen among: the entries that tell the state were removed, or this software decides otherwise";
 
-/// The explanation of a decision of an entry, with the scheduler as it was before; `None` where its state is gone, or is another one by this software.
+/// The explanation of an entry's decision, with the scheduler before it; `None` if that state is gone, or this software
+/// steps to another one.
 pub(crate) fn explain_at(
     entries: &Entries<'_>,
     sequence: i64,

@@ -1,4 +1,4 @@
-//! The signals that took longest from the publication of their tick to their commit, each with what it waited for.
+//! The signals with the longest time from the publication of their tick to their commit, each with its waits.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -19,37 +19,38 @@ use crate::history::{Ended, HistoryOptions, Item, SealedPart, Transaction, Windo
 use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::{OutputOptions, ReplayError, ReplayProgress, VerifyOptions};
 
-/// Signals that are listed at most: each keeps its transaction.
+/// Most signals that are listed: each keeps its transaction in memory.
 pub const SLOWEST_MAX: usize = 10_000;
 
-/// What is looked for.
+/// The request of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowestOptions {
     /// Signals to list, [`SLOWEST_MAX`] at most.
     pub count: usize,
-    /// The transactions that are looked at.
+    /// The window of transactions to search.
     pub window: Window,
-    /// Partition of the journal; `None`: all, each by its own offsets and sequences.
+    /// Partition of the journal; `None` for all partitions, each by its own offsets and sequences.
     pub partition: Option<i32>,
 }
 
-/// What was found.
+/// The result of the search.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Slowest {
     /// The slowest signals, the slowest first.
     pub signals: Vec<Slow>,
-    /// Signals that were looked at.
+    /// Number of signals that were looked at.
     pub seen: u64,
-    /// Signals of which the journal does not say when they were committed.
+    /// Signals without a commit time in the journal.
     pub without_commit: u64,
-    /// Signals that were seen whose tick record is not there any more.
+    /// Signals that were looked at but whose tick record is gone.
     pub without_tick: u64,
-    /// Signals that the journal accounts for, and that are not in the log or cannot be read.
+    /// Signals that the journal accounts for but that are missing from the log or unreadable.
     pub without_record: u64,
 }
 
 impl Slowest {
-    /// Why signals are not among the slowest, in a sentence each, without the full stop at its end. `number` says how a number is written.
+    /// Reasons why signals are not among the slowest, one sentence each without its full stop. `number` formats a
+    /// number.
     pub fn left_out(&self, number: impl Fn(u64) -> String) -> impl Iterator<Item = String> {
         let reasons = [
             (
@@ -78,34 +79,35 @@ impl Slowest {
 /// A slow signal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Slow {
-    /// What it waited for longest.
+    /// The longest wait.
     pub main: Option<Wait>,
-    /// All of it.
+    /// The whole chain.
     pub chain: Chain,
-    /// Who held it up, the one who did so longest first: waits for one lane count together.
+    /// The causes that held it up, the longest first: waits for one lane count together.
     pub held_by: Vec<Held>,
 }
 
-/// What is met while the slowest signals are looked for.
+/// An event during the search for the slowest signals.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// An item of the history that is within the window. Signals of a transaction come before it.
+    /// An item of the history within the window. Signals of a transaction come before the transaction.
     Item(&'a Item),
-    /// An item of before the window, whose life may go on in it.
+    /// An item from before the window, whose life may go on in the window.
     Before(&'a Item),
-    /// A signal whose commit the journal tells of.
+    /// A signal whose commit time is in the journal.
     Signal {
         /// Its partition.
         partition: i32,
-        /// When it was committed, ns since the epoch.
+        /// Time of its commit, ns since the epoch.
         committed_ns: i64,
-        /// The time from the publication of its tick to there, in nanoseconds; `None` where the tick is not there any more. Where clocks of
-        /// several machines are involved it may be negative.
+        /// Time from the publication of its tick to the commit, ns; `None` if the tick is gone. It may be negative if
+        /// clocks of several machines are involved.
         latency_ns: Option<i64>,
     },
 }
 
-/// Finds the slowest signals. Memory is bounded by what is open in the journal and by the transactions of those that are listed.
+/// Finds the slowest signals. Memory is bounded by what is open in the journal and by the transactions of the listed
+/// signals.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -118,7 +120,8 @@ pub fn slowest(
     slowest_with(log, options, wanted, &mut |_| {}, progress)
 }
 
-/// Likewise, and shows all that is met on the way, so that whoever wants to know more of the same window need not read it again.
+/// As [`slowest`], and passes each event to `seen`, so that a caller that wants more of the same window need not read
+/// it again.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -143,7 +146,7 @@ pub fn slowest_with(
     let mut context = Context::default();
     let mut each = |ended: Ended, item: Item| {
         if ended == Ended::Before {
-            // What is within may have waited with it.
+            // Signals within the window may have waited with this item.
             context.follow(&item);
             seen(Seen::Before(&item));
             return Ok(());
@@ -162,12 +165,12 @@ pub fn slowest_with(
 struct Search<'a> {
     count: usize,
     sources: Sources<'a>,
-    /// The slowest so far, the fastest of them on top.
+    /// The slowest so far, with the fastest of them on top.
     worst: BinaryHeap<Reverse<Candidate>>,
     found: Slowest,
 }
 
-/// A signal that may be listed. The order is that of the latency; of two alike the first one counts as slower.
+/// A signal that may be listed, ordered by latency; of two equal ones the first counts as slower.
 struct Candidate {
     latency_ns: i64,
     number: Reverse<u64>,
@@ -276,7 +279,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Puts the chains together, those of neighbouring records one after the other.
+    /// Assembles the chains, those of neighbouring records one after the other.
     fn finish(self, log: &dyn EventLog, options: &VerifyOptions) -> Result<Slowest, ReplayError> {
         let Self { worst, mut found, .. } = self;
         let mut dealer = Dealer::new(log, &options.sources);
@@ -310,19 +313,19 @@ struct Sources<'a> {
     open: BTreeMap<i32, Source<'a>>,
 }
 
-/// Signals of a partition in order, and the ticks that they came of.
+/// Signals of a partition in order, with their ticks.
 struct Source<'a> {
     log: &'a dyn EventLog,
     source: TopicPartition,
     range: OffsetRange,
     reader: PartitionReader,
-    /// The next signal, where it was read.
+    /// The next signal, if it was read already.
     next: Option<Record>,
-    /// Signals of tick records before this offset were given.
+    /// Offset before which the signals of all tick records were given.
     given: Option<i64>,
     ticks: RecordWindow,
     tick_range: OffsetRange,
-    /// Offset and create time of the tick record that was asked for last.
+    /// Offset and create time of the last tick record that was asked for.
     last: Option<(i64, i64)>,
 }
 
@@ -355,7 +358,7 @@ impl<'a> Sources<'a> {
 }
 
 impl Source<'_> {
-    /// Goes to the signals of tick records from an offset on. Signals are in the order of their tick records.
+    /// Goes to the first signal of the tick records from an offset on. Signals are in the order of their tick records.
     fn seek(&mut self, first: i64) -> Result<(), ReplayError> {
         if self.given == Some(first) {
             return Ok(());
@@ -389,7 +392,7 @@ impl Source<'_> {
         }
     }
 
-    /// The create time of a tick record; `None` where it is not there any more.
+    /// The create time of a tick record; `None` if the record is gone.
     fn created_ns(&mut self, offset: i64) -> Result<Option<i64>, ReplayError> {
         if let Some((last, created_ns)) = self.last
             && last == offset
@@ -405,8 +408,8 @@ impl Source<'_> {
     }
 }
 
-/// The offset of the first signal of which `is_before` does not hold, given the offset of its tick record and the end of its bar, where it
-/// holds of none behind one of which it does not.
+/// The offset of the first signal for which `is_before` is false, by bisection. `is_before` gets the offset of the tick
+/// record and the end of the bar, and must stay false once it is false.
 pub(crate) fn first_signal(
     log: &dyn EventLog,
     source: &TopicPartition,

@@ -1,97 +1,97 @@
-//! The waits between a record's publication and its visible effects: times cut up so that the parts add up to the whole.
+//! The waits between a record's publication and its visible effects: consecutive intervals, which add up to the whole.
 
 use serde::Serialize;
 use warptape_schemas::journal::CommitOutcome;
 
 use crate::history::{Attempt, Hole, HoleCause};
 
-/// What was waited for.
+/// The reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// The record was published before the process that worked on it began.
+    /// The process that worked on the record had not begun yet.
     Process,
     /// The process did not have the partition yet, or restored its state.
     Restore,
     /// The partition was paused, because too many of its rows waited on the host.
     Pause,
-    /// To be read from the log and decoded.
+    /// The record was read from the log and decoded.
     Read,
-    /// For the group to be on a lane.
+    /// The group had no lane yet.
     Placement,
-    /// In the group's queue, until it was dispatched.
+    /// The rows were in the group's queue, until they were dispatched.
     Queue,
-    /// For batches of the lane that were dispatched before.
+    /// The lane had earlier batches to work on.
     Lane,
-    /// For the lane to work on the batch.
+    /// The lane worked on the batch.
     Service,
-    /// On the way to the lane and back: what is left of the time between dispatch and completion.
+    /// The batch was on its way to the lane and back: the rest of the time between dispatch and completion.
     Handover,
-    /// For rows of other groups that came from the same records or earlier ones: a transaction has complete records alone.
+    /// Rows of other groups, from the same or earlier records, were not done: a transaction has complete records only.
     OtherGroups,
-    /// For the transaction before, which had not ended.
+    /// The previous transaction had not ended.
     PreviousCommit,
-    /// For the next commit to be due.
+    /// The next commit was not due yet.
     CommitInterval,
-    /// For the thread that commits to begin to write.
+    /// The thread that commits had not begun to write.
     Send,
-    /// For attempts that were aborted, and the pauses after them.
+    /// Attempts were aborted, with pauses after them.
     Retry,
-    /// For the log to take the transaction.
+    /// The log took the transaction.
     Commit,
-    /// For a process that recorded nothing meanwhile, though something was due or a record was there to be read: one that was stopped, has no
-    /// processor, or gets nothing from its log.
+    /// The process recorded nothing although something was due or could be read. It was stopped, had no processor, or
+    /// got nothing from its log.
     StoodStill,
-    /// For a log that took nothing of the process meanwhile: its write lock was held, or its disk or broker was slow.
+    /// The log took nothing from the process: its write lock was held, or its disk or broker was slow.
     LogHeld,
-    /// Of a request: to be prepared, until the scheduler was told of the task.
+    /// The request was prepared, until the scheduler was told of the task.
     Preparation,
-    /// Of a request: for its first slice to begin.
+    /// The request's first slice had not begun.
     TaskQueue,
-    /// Of a request: for its slices to be done.
+    /// Slices of the request were not done.
     Slices,
-    /// Of a request: for its answer to be put together.
+    /// The answer to the request was put together.
     Conclusion,
 }
 
 /// A wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// What for.
+    /// The reason.
     pub step: Step,
-    /// How long, in nanoseconds. Where clocks of several machines are involved it may be negative.
+    /// Duration in nanoseconds. It may be negative if clocks of several machines are involved.
     pub ns: i64,
 }
 
-/// What is known of a record's way to its lane and back.
+/// Times of a record's way to its lane and back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchTimes {
-    /// When its group was placed, where that was after the rows came.
+    /// Time of its group's placement, if that was after the rows arrived.
     pub(crate) placed_ns: Option<i64>,
     pub(crate) dispatched_ns: i64,
     pub(crate) completed_ns: i64,
     pub(crate) service_ns: i64,
-    /// When the lane's batch before it came back.
+    /// Time at which the lane's previous batch came back.
     pub(crate) lane_free_ns: Option<i64>,
-    /// When all rows of the record and those before it were done.
+    /// Time at which all rows of the record and of earlier records were done.
     pub(crate) complete_ns: Option<i64>,
 }
 
-/// Times that a way is cut at.
+/// Times at which a way is cut.
 #[derive(Clone, Debug)]
 pub(crate) struct Times<'a> {
     pub(crate) created_ns: i64,
-    /// When the process began.
+    /// Start of the process.
     pub(crate) began_ns: Option<i64>,
-    /// When it had the partition, and its state.
+    /// Time at which the process had the partition with its state.
     pub(crate) assigned_ns: Option<i64>,
-    /// When the partition was not read: from, until.
+    /// Intervals in which the partition was not read: from, until.
     pub(crate) pauses: &'a [(i64, i64)],
-    /// When the process recorded nothing, in order.
+    /// Times in which the process recorded nothing, in order.
     pub(crate) holes: &'a [Hole],
-    /// When its rows came; `None` where that is not known.
+    /// Arrival of its rows; `None` if it is not known.
     pub(crate) arrived_ns: Option<i64>,
-    /// `None` where it is not known which batch it was.
+    /// `None` if it is not known which batch it was.
     pub(crate) batch: Option<BatchTimes>,
     pub(crate) sealing: Sealing<'a>,
 }
@@ -100,12 +100,12 @@ pub(crate) struct Times<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Sealing<'a> {
     pub(crate) sealed_ns: i64,
-    /// When the outcome of the transaction before was known.
+    /// Time at which the outcome of the previous transaction was known.
     pub(crate) previous_known_ns: Option<i64>,
     pub(crate) attempts: &'a [Attempt],
 }
 
-/// Cuts a stretch of time into waits, one after the other.
+/// Cuts an interval into consecutive waits.
 struct Cut {
     at_ns: i64,
     waits: Vec<Wait>,
@@ -116,7 +116,7 @@ impl Cut {
         Self { at_ns, waits: Vec::new() }
     }
 
-    /// The wait until a time.
+    /// Adds the wait until a time.
     fn until(&mut self, step: Step, until_ns: i64) {
         let ns = until_ns.saturating_sub(self.at_ns);
         if ns != 0 {
@@ -125,7 +125,7 @@ impl Cut {
         self.at_ns = until_ns;
     }
 
-    /// The wait until a time, as far as that is within what is left until `end_ns`.
+    /// Adds the wait until a time, but not beyond `end_ns`.
     fn within(&mut self, step: Step, until_ns: Option<i64>, end_ns: i64) {
         if let Some(until_ns) = until_ns.filter(|until_ns| *until_ns > self.at_ns) {
             self.until(step, until_ns.min(end_ns.max(self.at_ns)));
@@ -133,7 +133,7 @@ impl Cut {
     }
 }
 
-/// The waits, and the time at which they end: that of the commit, or of the last thing that is known.
+/// The waits, and the time at which they end: the commit, or the last known time.
 pub(crate) fn waits(times: &Times<'_>) -> (Vec<Wait>, i64) {
     let mut cut = Cut::new(times.created_ns);
     let arrived_ns = times.arrived_ns.unwrap_or(times.sealing.sealed_ns);
@@ -157,7 +157,7 @@ pub(crate) fn waits(times: &Times<'_>) -> (Vec<Wait>, i64) {
     (with_holes(times.created_ns, cut.waits, times.holes), cut.at_ns)
 }
 
-/// The waits with what of them fell into holes told apart, in order of time: they add up to the same.
+/// Splits the waits at holes and renames the parts within holes, in order of time. The sum stays the same.
 fn with_holes(begin_ns: i64, waits: Vec<Wait>, holes: &[Hole]) -> Vec<Wait> {
     let mut found: Vec<Wait> = Vec::with_capacity(waits.len());
     let mut push = |step: Step, ns: i64| match found.last_mut() {
@@ -182,7 +182,7 @@ fn with_holes(begin_ns: i64, waits: Vec<Wait>, holes: &[Hole]) -> Vec<Wait> {
     found
 }
 
-/// What a wait counts as where it falls into a hole; `None` where the hole does not explain it.
+/// The step that a wait counts as within a hole; `None` if the hole does not explain the wait.
 fn step_of(cause: HoleCause, step: Step) -> Option<Step> {
     let is_before_the_process = matches!(step, Step::Process | Step::Restore);
     let is_of_the_log = matches!(step, Step::Commit | Step::Retry | Step::PreviousCommit);
@@ -190,13 +190,13 @@ fn step_of(cause: HoleCause, step: Step) -> Option<Step> {
         _ if is_before_the_process => None,
         HoleCause::Log => is_of_the_log.then_some(Step::LogHeld),
         HoleCause::StoodStill => Some(Step::StoodStill),
-        // A record that was there to be read was due.
+        // A record that could be read was due.
         HoleCause::Silence => (step == Step::Read).then_some(Step::StoodStill),
     }
 }
 
-/// What a batch waited for on its way to its lane and back, which adds up to that: for batches before it, for the lane to work on it, and
-/// the rest. Lanes have a clock of their own, by which they may have worked longer.
+/// Splits the flight of a batch, from dispatch to completion, into the wait for earlier batches, the lane's work, and
+/// the rest, ns. The lane's work is clamped to the flight, because lanes have a clock of their own.
 pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_ns: Option<i64>) -> [i64; 3] {
     let flight_ns = completed_ns.saturating_sub(dispatched_ns);
     let service_ns = service_ns.clamp(0, flight_ns.max(0));
@@ -205,20 +205,21 @@ pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_
     [lane_ns, service_ns, flight_ns - lane_ns - service_ns]
 }
 
-/// What is known of a request's way.
+/// Times of a request's way.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTimes<'a> {
-    /// When it was published, or the process had it, where that is earlier.
+    /// Time of its publication, or of its arrival at the process if that is earlier.
     pub(crate) from_ns: i64,
-    /// When the process recorded nothing, in order.
+    /// Times in which the process recorded nothing, in order.
     pub(crate) holes: &'a [Hole],
     pub(crate) began_ns: Option<i64>,
     pub(crate) received_ns: i64,
-    /// When the scheduler was told of it, when its first slice began, and when the last one was done, as far as it came.
+    /// Arrival of its task at the scheduler, start of the first slice, and end of the last one, each `None` if it was
+    /// not reached.
     pub(crate) arrived_ns: Option<i64>,
     pub(crate) first_slice_ns: Option<i64>,
     pub(crate) done_ns: Option<i64>,
-    /// When the answer was known.
+    /// Time at which the answer was known.
     pub(crate) finished_ns: i64,
     pub(crate) sealing: Sealing<'a>,
 }
@@ -310,7 +311,7 @@ mod tests {
         ];
         let all = [&before_seal[..], &[(Send, 4), (Retry, 36), (Commit, 7)]].concat();
         check(&times(&attempts), &all, 447);
-        // Without an outcome the way is known to the seal alone.
+        // Without an outcome the waits end at the seal.
         check(&times(&attempts[..1]), &before_seal, 400);
         check(&times(&[]), &before_seal, 400);
     }
@@ -333,15 +334,15 @@ mod tests {
             [(Placement, 10), (Queue, 20), (Lane, 30), (Service, 25), (Handover, 15), (OtherGroups, 20)];
         let seal = [(PreviousCommit, 30), (CommitInterval, 50), (Send, 4), (Commit, 66)];
         assert_eq!(of(&[]), [&before[..], &lane, &seal].concat());
-        // A silence explains what was not read, and nothing else; a log that is held what it did not take.
+        // A silence explains only waits to read; a held log explains only waits that the log caused.
         let read = [(Process, 20), (Restore, 15), (Read, 55), (StoodStill, 60), (Read, 40)];
         let held = [(PreviousCommit, 30), (CommitInterval, 50), (Send, 4), (Commit, 6), (LogHeld, 60)];
         let holes = [hole(100, 160, HoleCause::Silence), hole(410, 480, HoleCause::Log)];
         assert_eq!(of(&holes), [&read[..], &lane, &held].concat());
-        // Who stands still does nothing at all.
+        // A process that stands still does nothing at all.
         let still = [&before[..], &[(Placement, 5), (StoodStill, 245), (Commit, 20)]].concat();
         assert_eq!(of(&[hole(205, 450, HoleCause::StoodStill)]), still);
-        // Two in a row are one wait.
+        // Two consecutive holes make one wait.
         let two = [hole(50, 100, HoleCause::Silence), hole(100, 160, HoleCause::StoodStill)];
         assert_eq!(of(&two)[2..5], [(Read, 5), (StoodStill, 110), (Read, 40)]);
     }
@@ -357,7 +358,7 @@ mod tests {
             complete_ns: None,
             ..batch
         });
-        // The publisher's clock is ahead of the process's, and the lane's ran faster.
+        // The publisher's clock is ahead of the process's clock, and the lane's clock ran faster.
         let ahead = Times { created_ns: 205, pauses: &[], batch, ..of.clone() };
         let sealed = [(PreviousCommit, 50), (CommitInterval, 50)];
         let expected = [&[(Read, -5), (Queue, 30), (Service, 70)][..], &sealed].concat();

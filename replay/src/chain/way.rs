@@ -1,5 +1,5 @@
-//! The way of a record's rows of a group through a transaction: which arrival they were of, which batch they were in, and when all of the
-//! records up to it were done.
+//! The way of a group's rows of a record through a transaction: their arrival, their batch, and the completion of all
+//! records up to theirs.
 
 use std::sync::Arc;
 
@@ -11,29 +11,30 @@ use super::waits::BatchTimes;
 use crate::ReplayError;
 use crate::history::{Arrival, Batch, BatchEnd, Part, Piece, SealedPart};
 
-/// Where a signal comes from.
+/// The cause of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
     /// Group of its symbol.
     pub(crate) group: GroupIndex,
-    /// Offset of the tick record, and number of the tick within it.
+    /// Offset of the tick record, and index of the tick within it.
     pub(crate) tick: (i64, u32),
-    /// Whether the watermark that the tick moved caused it, as it does for bars that end at a time.
+    /// True if the watermark that the tick moved is the cause, as for time bars.
     pub(crate) is_watermark: bool,
 }
 
 /// The way of a cause.
 pub(crate) struct Way {
     pub(crate) arrival: Arc<Arrival>,
-    /// `None` where it is not known which of several batches it was.
+    /// `None` if it is not known which of several batches it was.
     pub(crate) batch: Option<Arc<Batch>>,
-    /// The batches that it may have been.
+    /// Numbers of the batches that may contain the cause.
     pub(crate) candidates: Vec<i64>,
-    /// When all rows of its record and of those before it were done, and the batch that was the last one; `None` where that is not known.
+    /// Time at which all rows of its record and of earlier ones were done, and the last batch of them; `None` if that
+    /// is unknown.
     pub(crate) complete: Option<(i64, Arc<Batch>)>,
 }
 
-/// The way of a cause through what a transaction has of its partition; `None` where the history does not have its arrival.
+/// The way of a cause through a transaction's part of its partition; `None` if the history does not have its arrival.
 pub(crate) fn find_way(
     part: &SealedPart,
     cause: Cause,
@@ -67,7 +68,7 @@ pub(crate) fn find_way(
     }))
 }
 
-/// The batches with rows of an arrival, of one group or of all.
+/// The batches with rows of an arrival, of one group or of all groups.
 fn batches_with<'a>(
     part: &'a SealedPart,
     arrival: &Arc<Arrival>,
@@ -97,8 +98,8 @@ fn has_row(batch: &Batch, arrival: &Arc<Arrival>, cause: Cause, row: i64) -> boo
         .any(|piece| is_of(piece, arrival) && (piece.from..piece.from + piece.rows).contains(&row))
 }
 
-/// When the records up to one of an arrival were done, where that does not depend on which it is: the batch with the cause is the last of
-/// all with rows that came before or with it.
+/// Time at which the records up to any one of an arrival were done, if it is the same for all of them. It is the same
+/// if the batch with the cause is the last of all with rows of this or an earlier arrival.
 fn certain_end<'a>(
     part: &SealedPart,
     arrival: &Arc<Arrival>,
@@ -115,7 +116,7 @@ fn certain_end<'a>(
     (last_ns <= own_ns).then_some((own_ns, *only))
 }
 
-/// When the last row of records up to one was done, and in which batch.
+/// Time at which the last row of records up to one was done, with its batch.
 fn end_of<'a>(
     part: &'a SealedPart,
     arrival: &Arc<Arrival>,
@@ -147,7 +148,7 @@ fn completed_ns(batch: &Batch) -> Option<i64> {
 }
 
 impl Way {
-    /// The times of its batch, where that is known and came back.
+    /// The times of its batch; `None` if the batch is not known or did not come back.
     pub(crate) fn batch_times(&self, cause: Cause) -> Option<BatchTimes> {
         let batch = self.batch.as_ref()?;
         let BatchEnd::Completed { at, service_ns, lane_free_ns } = batch.end else { return None };

@@ -1,21 +1,21 @@
-//! States of the scheduler that are kept for the way back.
+//! Saved states of the scheduler, for steps backwards.
 //!
 //! ```text
 //!   entries   0 ───────────────── 4096 ─────── 6144 ──── 7168 ─ 7680 ─ 7936 ► position
 //!   marks     ▲                    ▲            ▲         ▲      ▲      ▲
 //! ```
 //!
-//! They lie close together near the position and ever further apart away from it, so that a short way back takes few steps, a long way takes
-//! a small part of the steps it goes back over, and their number is bounded however long the journal is.
+//! Marks lie close together near the position and ever further apart away from it. So a short way back takes few steps,
+//! and a long way a small fraction of its length. The number of marks is bounded however long the journal is.
 
 use std::sync::Arc;
 
 use warptape_scheduler::Scheduler;
 use warptape_schemas::journal::Started;
 
-/// Offsets between a mark and the next one that is made behind it.
+/// Distance, in offsets, between a mark and the next one made behind it.
 pub(super) const MARK_OFFSETS: i64 = 256;
-/// Marks that are kept. A state has some kilobytes, and some megabytes where many risk tasks wait.
+/// Most marks kept. A state has some kilobytes, and some megabytes if many risk tasks wait.
 const MARKS_MAX: usize = 48;
 
 /// The state before an entry.
@@ -25,11 +25,11 @@ pub(super) struct Mark {
     pub(super) offset: i64,
     /// Offset of the entry before it, where that is known.
     pub(super) previous: Option<i64>,
-    /// Sequence that the entry is to have, where the entry before it is known.
+    /// Sequence that the entry must have, if the entry before it is known.
     pub(super) sequence: Option<i64>,
     /// The state.
     pub(super) state: Scheduler,
-    /// How the process began that wrote the entry.
+    /// Start of the process that wrote the entry.
     pub(super) started: Option<Arc<Started>>,
 }
 
@@ -43,13 +43,13 @@ impl Marks {
         self.0[..self.0.partition_point(|mark| mark.offset < offset)].last()
     }
 
-    /// Whether a mark at an offset is worth the copy of a state.
+    /// True if a mark at an offset is worth the copy of a state.
     pub(super) fn wants(&self, offset: i64) -> bool {
         self.before(offset + 1).is_none_or(|mark| offset - mark.offset >= MARK_OFFSETS)
     }
 
-    /// Keeps a mark. Where there are too many, the one is dropped whose neighbours are closest to each other for their distance from
-    /// `position`; never the first and the last.
+    /// Keeps a mark. If there are too many, drops the one whose neighbours are closest to each other relative to their
+    /// distance from `position`. The first and the last mark stay.
     pub(super) fn keep(&mut self, new: Mark, position: i64) {
         let at = self.0.partition_point(|mark| mark.offset < new.offset);
         match self.0.get_mut(at) {
@@ -62,7 +62,7 @@ impl Marks {
         let cost = |at: &usize| {
             let gap = i128::from(self.0[at + 1].offset) - i128::from(self.0[at - 1].offset);
             let away = (i128::from(self.0[*at].offset) - i128::from(position)).abs();
-            // As integers, because floats would lose offsets: gaps by distance, in parts of 2^20.
+            // Integers, because floats would lose offsets: the gap relative to the distance, in parts of 2^20.
             (gap << 20) / (away + i128::from(MARK_OFFSETS))
         };
         if let Some(least) = (1..self.0.len() - 1).min_by_key(cost) {

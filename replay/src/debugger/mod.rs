@@ -1,12 +1,13 @@
-//! Stepping through a journal: forwards and backwards, with the state of the scheduler at each entry, until a condition holds.
+//! Steps through a journal, forwards and backwards, with the state of the scheduler at each entry, until a condition
+//! holds.
 //!
 //! ```text
 //!  journal ──► Stepper ── Step: entry, state, what differs ──► Predicate: does it hold?
 //!                 └──── Marks: states that are kept for the way back
 //! ```
 //!
-//! It steps the production scheduler and writes nothing. It must not know how an entry is shown, nor what asks for it: there is no
-//! terminal here.
+//! It steps the production scheduler and writes nothing. It does not know how an entry is shown or who asks for it: no
+//! terminal is used here.
 
 mod marks;
 mod predicate;

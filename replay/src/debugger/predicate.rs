@@ -7,8 +7,8 @@
 //!   comparison  = FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) VALUE
 //! ```
 //!
-//! A value with blanks or operators in it stands in double quotes, in which `\"` and `\\` are a quote and a backslash. It owns the language;
-//! it must not know how entries are read.
+//! A value with blanks or operators in it is in double quotes, with `\"` and `\\` for a quote and a backslash. This
+//! module owns the language; it does not know how entries are read.
 
 mod evaluate;
 mod parse;
@@ -31,9 +31,9 @@ pub struct Predicate {
 enum Expression {
     Compare(Comparison),
     Not(Box<Expression>),
-    /// Two or more.
+    /// Two or more expressions.
     All(Vec<Expression>),
-    /// Two or more.
+    /// Two or more expressions.
     Any(Vec<Expression>),
 }
 
@@ -41,16 +41,16 @@ enum Expression {
 struct Comparison {
     field: Field,
     operator: Operator,
-    /// As it was written, for whoever prints the condition.
+    /// The value as it was written, for printing the condition.
     text: String,
     value: Value,
 }
 
-/// What a field is compared with.
+/// The value that a field is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Number(i64),
-    /// Without regard to case.
+    /// Compared without regard to case.
     Text(String),
     Flag(bool),
 }
@@ -65,7 +65,7 @@ enum Operator {
     AtLeast,
 }
 
-/// The longest first, so that `<=` is not taken for `<`.
+/// The longest first, so that `<=` is not read as `<`.
 const OPERATORS: [(&str, Operator); 7] = [
     ("!=", Operator::Unequal),
     ("<=", Operator::AtMost),
@@ -76,18 +76,18 @@ const OPERATORS: [(&str, Operator); 7] = [
     (">", Operator::Greater),
 ];
 
-/// What a condition can ask for.
+/// A field of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The entry's sequence.
     Sequence,
-    /// Its time.
+    /// Time of the entry.
     At,
-    /// Kind of its input.
+    /// Kind of the entry's input.
     Input,
     /// Kind of a decision.
     Decision,
-    /// Why something was decided, or what was reported with a loss.
+    /// Reason of a decision, or of a reported loss.
     Reason,
     /// Number of a batch.
     Batch,
@@ -95,29 +95,29 @@ pub enum Field {
     Group,
     /// A risk task.
     Task,
-    /// A lane, by index or device.
+    /// A lane, by index or by device.
     Lane,
-    /// Rows that wait for a lane, or for all.
+    /// Rows that wait for a lane, or for all lanes.
     Queue,
-    /// Rows that a lane has in flight, or all have.
+    /// Rows in flight on a lane, or on all lanes.
     InFlight,
     /// State of a lane's breaker.
     Breaker,
-    /// Whether a lane works.
+    /// True if a lane works.
     Ready,
     /// A partition.
     Partition,
-    /// Rows of a partition that wait, or of all.
+    /// Waiting rows of a partition, or of all partitions.
     Waiting,
-    /// Whether a partition is paused.
+    /// True if a partition is paused.
     Paused,
-    /// Risk tasks that are known.
+    /// Number of risk tasks that the scheduler knows.
     Tasks,
-    /// Whether the entry is not what this software decides.
+    /// True if the entry differs from what this software decides.
     Differs,
 }
 
-/// How a field is compared.
+/// The values of a field, which decide how it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FieldKind {
     Number,
@@ -131,7 +131,7 @@ enum FieldKind {
     Lane,
 }
 
-/// The fields with their names and what they are, in the order in which help lists them.
+/// The fields with their names and meanings, in the order in which help lists them.
 pub const FIELDS: [(Field, &str, &str); 18] = [
     (Field::Sequence, "sequence", "sequence of the entry"),
     (Field::At, "at", "its time, such as 2026-11-24T03:00:00Z, or ns since the epoch"),
@@ -164,7 +164,7 @@ impl Field {
         FIELDS.iter().find(|(_, known, _)| *known == name).map(|(field, ..)| *field)
     }
 
-    /// Its name in a condition.
+    /// The field's name in a condition.
     pub fn name(self) -> &'static str {
         FIELDS.iter().find(|(field, ..)| *field == self).map_or("", |(_, name, _)| name)
     }
@@ -210,7 +210,7 @@ impl Comparison {
 }
 
 impl Predicate {
-    /// Whether a field is in it.
+    /// True if the condition contains a field.
     fn names(&self, field: Field) -> bool {
         self.expression.names(field)
     }
@@ -234,7 +234,7 @@ impl Expression {
         }
     }
 
-    /// Prints a part of a list, in parentheses where it is a list itself.
+    /// Prints a member of a list, in parentheses if it is a list itself.
     fn print_part(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All(_) | Self::Any(_) => write!(f, "({self})"),

@@ -7,8 +7,8 @@
 //!                     decisions, held against those of the entry
 //! ```
 //!
-//! Places in the journal are offsets, which rise whatever the entries say of themselves. A way forward is stepped from the last mark,
-//! start or checkpoint before its end; a way back is a way forward from one that is earlier.
+//! Places in the journal are offsets, which rise whatever the entries themselves say. A move forward steps from the
+//! last mark, start or checkpoint before its end. A move back is a move forward from an earlier one of these.
 
 use std::sync::Arc;
 
@@ -25,70 +25,70 @@ use crate::entries::{Begin, Entries, EntryReader};
 use crate::history::{Bound, Moment};
 use crate::why::{Explained, before};
 
-/// Entries between two calls of what is told of progress.
+/// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 1_024;
 
-/// A position in a journal. What is there is its [`Step`].
+/// A position in a journal, whose entry is given as a [`Step`].
 pub struct Stepper<'a> {
     entries: Entries<'a>,
     reader: EntryReader,
     /// The first entry that can be stepped.
     first: i64,
-    /// What the next entry is stepped on.
+    /// The state before the next entry.
     state: Scheduler,
     started: Option<Arc<Started>>,
-    /// What is behind the last entry that was stepped.
+    /// The last entry that was stepped.
     here: Here,
     marks: Marks,
-    /// Entries that were stepped, in all.
+    /// Total number of entries stepped.
     stepped: u64,
 }
 
-/// The entry at the position, and what became of it.
+/// The entry at the position, and the result of stepping it.
 struct Here {
     offset: i64,
-    /// Offset of the entry before it, where that is known.
+    /// Offset of the previous entry, if that is known.
     previous: Option<i64>,
     entry: JournalEntry,
-    /// Sequence that it is to have, where the entry before it is known.
+    /// Sequence that the entry must have, if the previous entry is known.
     sequence: Option<i64>,
-    /// Hash of the state before it.
+    /// Hash of the state before the entry.
     state_hash: u64,
     decisions: Vec<Decision>,
-    /// Why the scheduler does not take the input, if it does not.
+    /// The reason why the scheduler rejects the input; `None` if it takes it.
     refusal: Option<String>,
 }
 
-/// An entry, with what this software makes of it.
+/// An entry, with the result that this software gives for it.
 pub struct Step<'s> {
     /// Offset of the entry.
     pub offset: i64,
     /// The entry.
     pub entry: &'s JournalEntry,
-    /// The state behind it.
+    /// The state after the entry.
     pub state: &'s Scheduler,
-    /// What this software decides.
+    /// The decisions of this software.
     pub decisions: &'s [Decision],
-    /// How the process began that wrote the entry.
+    /// Start of the process that wrote the entry.
     pub started: Option<&'s Started>,
     sequence: Option<i64>,
     state_hash: u64,
     refusal: Option<&'s str>,
 }
 
-/// What became of a way through the journal.
+/// The outcome of a move through the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The position is where it was to be.
+    /// The position is the requested one.
     Here,
     /// There is no such entry.
     Nothing,
-    /// It was stopped before, where the position is now.
+    /// The move was stopped early, at the current position.
     Stopped,
 }
 
 impl Step<'_> {
-    /// Whether the entry is not what this software decides.
+    /// True if the entry differs from what this software decides.
     pub fn differs(&self) -> bool {
         self.refusal.is_some()
             || self.sequence.is_some_and(|sequence| sequence != self.entry.sequence)
@@ -96,7 +96,7 @@ impl Step<'_> {
             || self.entry.state_hash != Digits::of(&self.state_hash.to_be_bytes())
     }
 
-    /// The first fields in which the entry is not what this software decides.
+    /// The first fields in which the entry differs from what this software decides.
     pub fn differences(&self) -> Vec<Difference> {
         let mut found = Vec::new();
         if let Some(sequence) = self.sequence.filter(|sequence| *sequence != self.entry.sequence) {
@@ -117,7 +117,7 @@ impl Step<'_> {
         found
     }
 
-    /// The device of a lane; empty where it is not known.
+    /// The device of a lane; empty if it is not known.
     pub fn device(&self, lane: LaneId) -> &str {
         let lanes = self.started.map_or(&[][..], |started| &started.lanes);
         let lane = usize::try_from(lane).ok().and_then(|lane| lanes.get(lane));
@@ -126,11 +126,11 @@ impl Step<'_> {
 }
 
 impl<'a> Stepper<'a> {
-    /// Opens a partition of a journal at its first entry whose state can be known: the first start, or the first whole checkpoint where older
-    /// entries were removed.
+    /// Opens a partition of a journal at its first start, or at its first complete checkpoint if older entries were
+    /// removed. These entries have a known state.
     ///
     /// # Errors
-    /// If the log cannot be read, there is no such partition, or no such entry in it.
+    /// If the log cannot be read, there is no such partition, or the partition has no such entry.
     pub fn open(log: &'a dyn EventLog, journal: &str, partition: i32) -> Result<Self, ReplayError> {
         let entries = Entries::open(log, journal, partition)?;
         let begin = entries.first_begin()?.ok_or_else(|| entries.trimmed())?;
@@ -152,7 +152,7 @@ impl<'a> Stepper<'a> {
         Ok(stepper)
     }
 
-    /// What is at the position.
+    /// The step at the position.
     pub fn step(&self) -> Step<'_> {
         let Here { offset, previous: _, entry, sequence, state_hash, decisions, refusal } = &self.here;
         Step {
@@ -167,7 +167,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// Offsets of the journal: from the first entry that can be gone to.
+    /// Offsets of the journal, from the first entry that can be reached.
     pub fn range(&self) -> OffsetRange {
         OffsetRange { first: self.first, next: self.entries.range.next }
     }
@@ -181,7 +181,7 @@ impl<'a> Stepper<'a> {
         Ok(reach.last)
     }
 
-    /// The error that there is no entry at a place or behind it, with what there is.
+    /// The error for a place without an entry at or behind it; it names the existing range.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -189,12 +189,13 @@ impl<'a> Stepper<'a> {
         Ok(self.entries.outside(self.entries.reach()?.into_iter().collect()))
     }
 
-    /// Entries that were stepped so far, for who wants to know what a way has cost.
+    /// Total number of entries stepped, for callers that measure the cost of a move.
     pub fn stepped(&self) -> u64 {
         self.stepped
     }
 
-    /// Why this software makes the decision of an index at the position, and what was decided before it; `None` where it makes no such decision.
+    /// Explains the decision with an index at the position, together with the decisions before it; `None` if this
+    /// software makes no such decision.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -217,7 +218,7 @@ impl<'a> Stepper<'a> {
         Ok(if self.advance()? { Found::Here } else { Found::Nothing })
     }
 
-    /// Goes to the entry before.
+    /// Goes to the previous entry.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -235,8 +236,8 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// Goes to the first entry at or behind a bound, or to the last one where there is none, or to the first one where the bound is before it.
-    /// `progress` is told the offset from time to time, and says whether to go on.
+    /// Goes to the first entry at or behind a bound; to the last entry if there is none. If the bound is before the
+    /// first entry, goes to that. `progress` gets the offset from time to time, and returns true to go on.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -248,7 +249,7 @@ impl<'a> Stepper<'a> {
         let offset = self.entries.bound(Some(bound))?.unwrap_or(self.first).max(self.first);
         if offset < self.entries.range.next {
             let found = self.go_to_offset(offset, progress)?;
-            // Behind the last entry there may be offsets without one.
+            // There may be offsets without an entry behind the last entry.
             return Ok(if self.here.offset < offset && found == Found::Here {
                 Found::Nothing
             } else {
@@ -263,7 +264,8 @@ impl<'a> Stepper<'a> {
         Ok(Found::Nothing)
     }
 
-    /// Goes on to the next entry of which a condition holds. Where there is none it stays where it is. `progress` as of [`Stepper::go_to`].
+    /// Goes to the next entry for which a condition holds; stays in place if there is none. `progress` is as in
+    /// [`Stepper::go_to`].
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -285,8 +287,8 @@ impl<'a> Stepper<'a> {
         Ok(Found::Nothing)
     }
 
-    /// Goes back to the last entry before of which a condition holds: looks from each mark, start or checkpoint to the next, the last one first.
-    /// Where there is none it stays where it is. `progress` as of [`Stepper::go_to`].
+    /// Goes to the last earlier entry for which a condition holds; stays in place if there is none. Searches from each
+    /// mark, start or checkpoint to the next, the last one first. `progress` is as in [`Stepper::go_to`].
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -321,7 +323,7 @@ impl<'a> Stepper<'a> {
         Ok(Found::Nothing)
     }
 
-    /// Goes to the first entry at or behind an offset, or to the last one.
+    /// Goes to the first entry at or behind an offset; to the last entry if there is none.
     fn go_to_offset(
         &mut self,
         offset: i64,
@@ -342,7 +344,8 @@ impl<'a> Stepper<'a> {
         self.stepped.is_multiple_of(PROGRESS_ENTRIES) && !progress(self.here.offset)
     }
 
-    /// Goes to the nearest place before an offset that has a state: the position itself, a mark, a start or a checkpoint.
+    /// Goes to the nearest place before an offset with a known state: the position itself, a mark, a start or a
+    /// checkpoint.
     fn land_before(&mut self, offset: i64) -> Result<(), ReplayError> {
         let mark = self.marks.before(offset);
         let marked = mark.map_or(self.first, |mark| mark.offset);
@@ -360,7 +363,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// Takes up the state of a mark and steps its entry.
+    /// Restores the state of a mark and steps its entry.
     fn land(&mut self, mark: Mark) -> Result<(), ReplayError> {
         self.reader.seek(mark.offset)?;
         self.marks.keep(mark.clone(), mark.offset);
@@ -371,7 +374,7 @@ impl<'a> Stepper<'a> {
         Ok(())
     }
 
-    /// Steps the next entry. Whether there was one.
+    /// Steps the next entry; returns false if there is none.
     fn advance(&mut self) -> Result<bool, ReplayError> {
         let Some((offset, entry)) = self.reader.next()? else { return Ok(false) };
         let previous = Some(self.here.offset);
@@ -387,7 +390,7 @@ impl<'a> Stepper<'a> {
     fn apply(&mut self, offset: i64, previous: Option<i64>, sequence: Option<i64>, entry: JournalEntry) {
         match &entry.input {
             Input::Started(started) => {
-                // A new process begins with a scheduler that knows nothing.
+                // A new process begins with an empty scheduler.
                 self.state = Scheduler::new();
                 self.started = Some(Arc::new((**started).clone()));
             }
@@ -405,8 +408,8 @@ impl<'a> Stepper<'a> {
         self.stepped += 1;
     }
 
-    /// The state before the entry at the position: it is stepped up to again from the last mark, since a second state that follows would cost
-    /// more on every way.
+    /// The state before the entry at the position. It is stepped to again from the last mark, because keeping a second
+    /// state up to date would cost more on every move.
     fn state_before(&mut self) -> Result<Scheduler, ReplayError> {
         let at = self.here.offset;
         let mark = self.marks.before(at + 1).cloned().ok_or_else(|| self.entries.gone(at))?;

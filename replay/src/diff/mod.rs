@@ -1,4 +1,4 @@
-//! Two recorded runs against each other: where they first parted, which groups lived elsewhere, and what that cost.
+//! Compares two recorded runs: where they first part, which groups were on other lanes, and what that cost.
 //!
 //! ```text
 //!  journal A, journal B ──► entry by entry, while inputs are the same ──► first input and first decision that differ   parted
@@ -6,9 +6,10 @@
 //!  signals A, signals B ──► signal by signal                          ──► whether outputs are the same                 outputs
 //! ```
 //!
-//! Two live runs are never given the same inputs at the same times: times and measurements are set aside where inputs and decisions are
-//! compared. A modelled run (`replay what-if --to`) has no transactions and no signals: where a side is one, entries about transactions are passed over,
-//! and signals are not compared. It must not judge which run is right: `verify` does.
+//! Two live runs never get the same inputs at the same times, so times and measurements are ignored when inputs and
+//! decisions are compared. A modelled run (`replay what-if --to`) has no transactions and no signals: if a side is one,
+//! entries about transactions are skipped and signals are not compared. This module does not judge which run is right:
+//! `verify` does.
 
 mod moved;
 mod outputs;
@@ -28,29 +29,29 @@ use crate::about::modelled_from;
 use crate::difference::differences;
 use crate::{ReplayError, ReplayProgress, VerifyOptions};
 
-/// What two runs differ in. Of each pair the first is of the run that is named first.
+/// The differences between two runs. The first of each pair belongs to the run named first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diff {
-    /// What each run did.
+    /// The work of each run.
     pub sides: [Side; 2],
-    /// Fields of scheduler, lanes and stages that the first lives do not have alike.
+    /// Fields of scheduler, lanes and stages that differ between the first lives.
     pub configuration: Vec<Unlike>,
-    /// Where the journals part, by partition of the journal, that which both have.
+    /// The places where the journals part, for each partition that both journals have.
     pub parted: Vec<Parted>,
-    /// Groups that lived on other lanes.
+    /// Groups that were on other lanes.
     pub moves: Moves,
-    /// Whether the signals are the same; nothing where a side is modelled.
+    /// The comparison of the signals; empty if a side is modelled.
     pub outputs: OutputsCompared,
 }
 
-/// A field that two runs do not have alike; `None` where one does not have it.
+/// A field that differs between two runs; `None` for a run without it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unlike {
     /// Path of the field, such as `decisions[0].place.lane`.
     pub field: String,
-    /// What the first run has.
+    /// Value in the first run.
     pub a: Option<Value>,
-    /// What the second one has.
+    /// Value in the second run.
     pub b: Option<Value>,
 }
 
@@ -64,7 +65,8 @@ pub struct DiffSide<'a> {
 }
 
 impl Diff {
-    /// Whether configuration, inputs, decisions and signals of both runs are the same, times and measurements aside.
+    /// True if configuration, inputs, decisions and signals of both runs are the same, apart from times and
+    /// measurements.
     pub fn is_same(&self) -> bool {
         let goes_on = |parted: &Parted| parted.at.is_none() && parted.more == [0, 0];
         self.configuration.is_empty() && self.parted.iter().all(goes_on) && self.outputs.is_same()
@@ -83,7 +85,7 @@ pub fn diff(sides: [DiffSide<'_>; 2], progress: &mut dyn FnMut(ReplayProgress)) 
     let configuration = unlike("", &a.configuration, &b.configuration);
     let moves = moved::moves([&a.groups, &b.groups]);
     let outputs = match modelled.iter().any(Option::is_some) {
-        // A modelled run has none.
+        // A modelled run has no signals.
         true => OutputsCompared::default(),
         false => outputs::compare(sides, progress)?,
     };
@@ -91,7 +93,7 @@ pub fn diff(sides: [DiffSide<'_>; 2], progress: &mut dyn FnMut(ReplayProgress)) 
     Ok(Diff { sides: [a.side, b.side], configuration, parted, moves, outputs })
 }
 
-/// The fields in which two values differ, the first few.
+/// The first few fields in which two values differ.
 fn unlike(field: &str, a: &Value, b: &Value) -> Vec<Unlike> {
     let all = differences(field, a, b).into_iter();
     all.map(|one| Unlike { field: one.field, a: one.expected, b: one.found }).collect()

@@ -1,27 +1,27 @@
-//! Which groups lived on other lanes, told by the tick records that both runs had.
+//! Groups that were on other lanes, judged by the tick records that both runs had.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use warptape_schemas::journal::{GroupIndex, PartitionId};
 
-/// Groups that are listed: those with most rows elsewhere.
+/// Most groups listed: those with most rows elsewhere.
 const LISTED_MAX: usize = 50;
-/// Changes of lane that are remembered of a group. What follows counts as the last one.
+/// Most changes of lane remembered per group; later ones are ignored.
 const CHANGES_MAX: usize = 1_024;
 
-/// Groups that lived on other lanes.
+/// Groups that were on other lanes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Moves {
-    /// Groups that had rows in both runs.
+    /// Number of groups that had rows in both runs.
     pub groups: usize,
-    /// Those among them of which some records went to another lane.
+    /// Number of those groups with records that went to another lane.
     pub elsewhere: usize,
-    /// Those with most rows on lanes that differ, most first; 50 at most.
+    /// The groups with most rows on other lanes, most first; at most 50.
     pub listed: Vec<MovedGroup>,
 }
 
-/// A group that lived on another lane.
+/// A group that was on another lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MovedGroup {
     /// Its partition.
@@ -43,25 +43,25 @@ pub struct LaneRows {
     pub rows: i64,
 }
 
-/// Where the rows of a group went.
+/// The lanes of a group's rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupWay {
     rows: BTreeMap<String, i64>,
-    /// Offsets of tick records from which on it was on a lane, rising.
+    /// Offsets of tick records from which on the group was on a lane, ascending.
     changes: Vec<(i64, String)>,
 }
 
-/// The ways of all groups of a run.
+/// The lanes of all groups of a run.
 pub(super) type Groups = BTreeMap<(PartitionId, GroupIndex), GroupWay>;
 
 impl GroupWay {
-    /// Rows of records from an offset on went to a lane.
+    /// Adds rows, of records from an offset on, that went to a lane.
     pub(super) fn push(&mut self, offset: i64, lane: &str, rows: i64) {
         match self.rows.get_mut(lane) {
             Some(known) => *known += rows,
             None => _ = self.rows.insert(lane.to_owned(), rows),
         }
-        // Records that a lost lane had come again: what they were first counts.
+        // If a lost lane's records come again, only their first lane counts.
         let is_new = self.changes.last().is_none_or(|(last, on)| on != lane && *last < offset);
         if is_new && self.changes.len() < CHANGES_MAX {
             self.changes.push((offset, lane.to_owned()));
@@ -81,7 +81,7 @@ impl GroupWay {
     }
 }
 
-/// The first offset at which the lanes of two ways differ.
+/// The first offset at which the lanes of a group differ.
 fn first_elsewhere(a: &GroupWay, b: &GroupWay) -> Option<i64> {
     let mut offsets: Vec<i64> = a.changes.iter().chain(&b.changes).map(|(offset, _)| *offset).collect();
     offsets.sort_unstable();
@@ -91,13 +91,13 @@ fn first_elsewhere(a: &GroupWay, b: &GroupWay) -> Option<i64> {
     })
 }
 
-/// Rows that went to other lanes in the second run, at least.
+/// Least number of rows that went to other lanes in the second run.
 fn rows_elsewhere(a: &GroupWay, b: &GroupWay) -> i64 {
     let more = |(lane, rows): (&String, &i64)| (rows - a.rows.get(lane).unwrap_or(&0)).max(0);
     b.rows.iter().map(more).sum()
 }
 
-/// Which groups of two runs lived on other lanes.
+/// The groups of two runs that were on other lanes.
 pub(super) fn moves([a, b]: [&Groups; 2]) -> Moves {
     let mut moves = Moves::default();
     let mut all = Vec::new();
@@ -133,14 +133,14 @@ mod tests {
     #[test]
     fn the_first_record_on_another_lane_is_found() {
         check(&[(0, "x", 5)], &[(0, "x", 5)], None, 0);
-        // Batches are cut elsewhere, and lanes stay.
+        // Other batch boundaries on the same lanes make no difference.
         check(&[(0, "x", 5)], &[(0, "x", 2), (2, "x", 3)], None, 0);
         check(&[(0, "x", 5)], &[(0, "y", 5)], Some(0), 5);
         check(&[(0, "x", 9)], &[(0, "x", 4), (4, "y", 5)], Some(4), 5);
         check(&[(0, "x", 4), (4, "y", 5)], &[(0, "x", 6), (6, "y", 3)], Some(4), 2);
-        // One of them begins later.
+        // One of the runs begins later.
         check(&[(0, "x", 4), (4, "y", 5)], &[(4, "y", 5)], None, 0);
-        // Records that came again after a loss change nothing of what they were first.
+        // Records that come again after a loss do not change their first lane.
         check(&[(0, "x", 4)], &[(0, "x", 4), (0, "y", 4)], None, 4);
     }
 

@@ -1,4 +1,4 @@
-//! Whether two runs put out the same signals.
+//! Compares the signals of two runs.
 
 use serde::Serialize;
 use warptape_eventlog::{EventLog, OffsetRange, TopicPartition};
@@ -8,17 +8,18 @@ use super::{DiffSide, Unlike, unlike};
 use crate::partition_reader::PartitionReader;
 use crate::{Phase, ReplayError, ReplayProgress};
 
-/// Signals between two words on how far the comparison is.
+/// Signals between two progress reports.
 const PROGRESS_SIGNALS: u64 = 4_096;
 
-/// How the signals of two runs compare.
+/// The comparison of the signals of two runs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct OutputsCompared {
-    /// Signals that are the same in both, bit for bit but for the offset of their tick record.
+    /// Number of signals that are the same in both runs, bit for bit except the offset of their tick record.
     pub same: u64,
-    /// Those among the same ones whose tick records lie at other offsets.
+    /// Number of those signals whose tick records lie at different offsets.
     pub at_other_offsets: u64,
-    /// Signals of each from the first difference of their partition on, or beyond the end of the other.
+    /// Signals of each run from the first difference of their partition on, or beyond the end of the other run's
+    /// partition.
     pub rest: [u64; 2],
     /// The first difference of each partition that has one.
     pub first: Vec<SignalUnlike>,
@@ -29,20 +30,20 @@ pub struct OutputsCompared {
 pub struct SignalUnlike {
     /// Partition of the signals.
     pub partition: i32,
-    /// Offset of the signal in each.
+    /// Offset of the signal in each run.
     pub offsets: [i64; 2],
-    /// What differs.
+    /// The fields that differ.
     pub fields: Vec<Unlike>,
 }
 
 impl OutputsCompared {
-    /// Whether each signal of one is in the other.
+    /// True if each signal of one run is in the other.
     pub fn is_same(&self) -> bool {
         self.rest == [0, 0]
     }
 }
 
-/// Compares all signals, those of a partition in order.
+/// Compares all signals, in order within each partition.
 pub(super) fn compare(
     sides: [DiffSide<'_>; 2],
     progress: &mut dyn FnMut(ReplayProgress),
@@ -92,7 +93,8 @@ pub(super) fn compare(
     Ok(compared)
 }
 
-/// Whether two signals are the same, and if so, whether their tick records lie at different offsets.
+/// Compares two signals: `Some(true)` if only the offsets of their tick records differ, `Some(false)` if they are
+/// identical, `None` if they differ otherwise.
 fn alike(a: &[u8], b: &[u8]) -> Option<bool> {
     if a == b {
         return Some(false);
@@ -128,7 +130,7 @@ fn next(reader: &mut Option<PartitionReader>) -> Result<Option<warptape_eventlog
     }
 }
 
-/// Offsets of the partitions of the signals; none where there is no such topic.
+/// Offsets of the partitions of the signals; empty if there is no such topic.
 fn ranges(side: DiffSide<'_>) -> Result<Vec<OffsetRange>, ReplayError> {
     let found = side.log.topic(&side.options.sources.signals)?;
     Ok(found.map(|topic| topic.offsets).unwrap_or_default())

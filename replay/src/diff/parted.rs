@@ -1,4 +1,4 @@
-//! Where two journals part: the first input that differs, or the first decision on the same input.
+//! The place where two journals part: the first input that differs, or the first different decision on the same input.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,42 +9,43 @@ use super::{DiffSide, Unlike, unlike};
 use crate::ReplayError;
 use crate::entries::{Entries, EntryReader};
 
-/// What is measured or drawn up beside a decision, besides all whose name ends with `_ns`.
+/// Fields of measurements beside a decision, in addition to all fields whose name ends with `_ns`.
 const MEASURED: [&str; 6] =
     ["telemetry", "sample", "service_ps_per_row", "service_fs_per_cost", "points", "measured"];
 
-/// How far two journals say the same.
+/// The common beginning of two journals.
 #[derive(Clone, Debug, Serialize)]
 pub struct Parted {
     /// Partition of the journals: the ordinal of the process.
     pub journal: i32,
-    /// Entries that say the same, from the first one on, times and measurements aside.
+    /// Number of equal entries from the first one on, apart from times and measurements.
     pub alike: u64,
-    /// Where they part; `None` where one ends first, or both together.
+    /// The place where they part; `None` if one ends first, or both end together.
     pub at: Option<PartedAt>,
-    /// Entries of each that the other does not have any more, where they do not part.
+    /// Number of further entries of each journal behind the end of the other, if they do not part.
     pub more: [u64; 2],
-    /// Starts up to there that the configuration differs of, which are not counted among those that say the same.
+    /// Number of starts before that place with different configurations, which do not count as equal.
     pub starts_unlike: u64,
 }
 
-/// Where two journals part.
+/// The place where two journals part.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartedAt {
-    /// Whether the inputs were the same, so that scheduler, policy or configuration decide otherwise; otherwise they were given something
-    /// else.
+    /// True if the inputs were the same, so that scheduler, policy or configuration decide differently; false if the
+    /// inputs differ.
     pub by_decision: bool,
-    /// Sequence of the entry in each.
+    /// Sequence of the entry in each journal.
     pub sequences: [i64; 2],
-    /// Time of it in each, ns since the epoch.
+    /// Time of the entry in each journal, ns since the epoch.
     pub at_ns: [i64; 2],
-    /// Kind of the input in each, such as `arrived`.
+    /// Kind of the input in each journal, such as `arrived`.
     pub inputs: [String; 2],
-    /// What differs.
+    /// The fields that differ.
     pub fields: Vec<Unlike>,
 }
 
-/// Compares the journals of all processes that both runs have; without what is about transactions, where a run is modelled, which has none.
+/// Compares the journals of all processes that both runs have. Entries about transactions are skipped if a run is
+/// modelled, because it has none.
 pub(super) fn parted(sides: [DiffSide<'_>; 2], is_modelled: bool) -> Result<Vec<Parted>, ReplayError> {
     let [a, b] = sides;
     let (first, second) = (open(a)?, open(b)?);
@@ -67,7 +68,7 @@ fn open(side: DiffSide<'_>) -> Result<Vec<Entries<'_>>, ReplayError> {
     }
 }
 
-/// The entries of a run that are compared.
+/// The entries of one run to compare.
 struct Side {
     reader: EntryReader,
     is_modelled: bool,
@@ -84,7 +85,7 @@ impl Side {
     }
 }
 
-/// Whether nothing is decided by an input: it says what was written or kept.
+/// True if an input leads to no decision: it says what was written or kept.
 fn is_of_transactions(input: &Input) -> bool {
     matches!(input, Input::Sealed(_) | Input::CommitEnded(_) | Input::Checkpoint(_) | Input::Positions(_))
 }
@@ -119,7 +120,7 @@ fn count(reader: &mut Side) -> Result<u64, ReplayError> {
     Ok(count)
 }
 
-/// Whether two inputs do not begin processes of different configurations.
+/// False if two inputs start processes with different configurations.
 fn is_configured_alike(a: &Input, b: &Input) -> bool {
     match (a, b) {
         (Input::Started(a), Input::Started(b)) => configuration(a) == configuration(b),
@@ -147,13 +148,13 @@ fn part(a: &JournalEntry, b: &JournalEntry) -> Option<PartedAt> {
     })
 }
 
-/// The kind of an input as paths name it.
+/// The kind of an input, as in paths of fields.
 fn kind(input: &Value) -> String {
     let name = input.as_object().and_then(|fields| fields.keys().next());
     name.map_or_else(String::new, |name| crate::difference::joined("", name))
 }
 
-/// An input without times, measurements and what the configuration says.
+/// An input without times, measurements and the contents of the configuration.
 fn input(entry: &JournalEntry) -> Value {
     let mut value = match &entry.input {
         Input::Started(_) => serde_json::json!({ "Started": {} }),
@@ -166,8 +167,8 @@ fn input(entry: &JournalEntry) -> Value {
     value
 }
 
-/// Decisions without times and measurements, and without those that nothing follows from: they are there where policies in the shadow or autoscaling
-/// are configured, which is told as such.
+/// Decisions without times and measurements, and without those that have no effect. The latter depend on whether shadow
+/// policies or autoscaling are configured, which is compared as configuration.
 fn decisions(entry: &JournalEntry) -> Value {
     let follows = |decision: &&Decision| !matches!(decision, Decision::Shadow(_) | Decision::Scale(_));
     let decisions: Vec<&Decision> = entry.decisions.iter().filter(follows).collect();
@@ -176,7 +177,7 @@ fn decisions(entry: &JournalEntry) -> Value {
     value
 }
 
-/// Takes times and measurements out.
+/// Removes times and measurements.
 fn set_aside(value: &mut Value) {
     match value {
         Value::Object(fields) => {

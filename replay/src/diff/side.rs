@@ -1,4 +1,4 @@
-//! What one run did: its work, its waits, and where its groups lived.
+//! Summarizes one run: its work, its waits, and the lanes of its groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,61 +13,62 @@ use crate::chain::{Context, Seen, Slow, SlowestOptions, Step, row_waits, slowest
 use crate::history::{Batch, BatchEnd, Item, Life, StayEnd, Window};
 use crate::{ReplayError, ReplayProgress};
 
-/// Versions of the software that are listed.
+/// Most versions of the software listed.
 const VERSIONS_MAX: usize = 16;
-/// Signals whose chain is kept.
+/// Number of signals whose chain is kept.
 const SLOWEST: usize = 3;
-/// Latencies beyond an hour count as one.
+/// Largest latency counted; longer ones count as an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// What a run did.
+/// The summary of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Side {
     /// The log.
     pub url: String,
-    /// The log that the run was recorded in, where it is a modelled one.
+    /// The log in which the run was recorded; `None` if the run is not modelled.
     pub modelled_from: Option<String>,
-    /// Process lives.
+    /// Number of process lives.
     pub lives: u64,
     /// Versions of the software in the order of their lives.
     pub software: Vec<String>,
-    /// Time from the first to the last thing that the journals tell, ns.
+    /// Time from the first to the last event in the journals, ns.
     pub elapsed_ns: i64,
-    /// How much it did, and how often it was held up.
+    /// Amounts of work and of interruptions.
     #[serde(flatten)]
     pub totals: Totals,
-    /// From the publication of a tick record to the commit of the signals that it caused.
+    /// Times from the publication of a tick record to the commit of its signals.
     pub latency: Latency,
-    /// What a row waited for from its arrival to its commit, on average over all rows.
+    /// Waits of a row from its arrival to its commit, averaged over all rows.
     pub waits: Vec<MeanWait>,
-    /// What each lane did.
+    /// The work of each lane.
     pub lanes: Vec<LaneWork>,
     /// The slowest signals.
     pub slowest: Vec<Slow>,
 }
 
-/// How much a run did, and how often it was held up.
+/// Amounts of a run's work and of its interruptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Rows that batches brought to lanes and that were done.
+    /// Rows of batches that lanes completed.
     pub rows: i64,
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Groups that a lane gave back, to go to another one.
+    /// Number of times that a lane gave a group back for another lane.
     pub moves: u64,
-    /// Pauses of partitions.
+    /// Number of pauses of partitions.
     pub pauses: u64,
-    /// How long they were, ns; of one that did not end, until what its life tells last.
+    /// Total length of the pauses, ns. A pause without an end counts until the last event of its life.
     pub paused_ns: i64,
-    /// Those whose beginning was removed from the journal, or is too far back in it: they count from a checkpoint that has them, and were longer.
+    /// Pauses whose beginning was removed from the journal, or is too far back in it. They count from a checkpoint on,
+    /// and were longer.
     pub pauses_begun_before: u64,
-    /// Transactions.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Attempts to commit that were aborted.
+    /// Aborted attempts to commit.
     pub aborted: u64,
-    /// Times that a lane was lost.
+    /// Number of times that a lane was lost.
     pub lanes_lost: u64,
-    /// Signals of transactions that are known to be committed.
+    /// Signals of transactions with a known commit.
     pub signals: u64,
 }
 
@@ -76,24 +77,24 @@ pub struct Totals {
 pub struct Latency {
     /// Median, ns.
     pub p50_ns: u64,
-    /// 99 of 100 are not slower, ns.
+    /// 99th percentile, ns.
     pub p99_ns: u64,
-    /// 999 of 1,000 are not slower, ns.
+    /// 99.9th percentile, ns.
     pub p999_ns: u64,
-    /// The slowest, ns, exactly; the others are known to three digits.
+    /// Maximum, ns, exact; the others have three significant digits.
     pub max_ns: u64,
 }
 
-/// What rows waited for.
+/// The mean wait of rows in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MeanWait {
-    /// What for.
+    /// The step.
     pub step: Step,
-    /// How long a row waited on average, ns.
+    /// Mean wait of a row, ns.
     pub ns: i64,
 }
 
-/// What a lane did.
+/// The work of a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneWork {
     /// Partition of the journal: the ordinal of the process.
@@ -102,15 +103,15 @@ pub struct LaneWork {
     pub lane: LaneId,
     /// Its device.
     pub device: String,
-    /// Batches that came back.
+    /// Completed batches.
     pub batches: u64,
-    /// Their rows.
+    /// Rows of these batches.
     pub rows: i64,
-    /// Time that it worked on them, ns.
+    /// Time that the lane worked on them, ns.
     pub service_ns: i64,
 }
 
-/// What is read of a run.
+/// The result of reading a run.
 pub(super) struct Reading {
     pub(super) side: Side,
     /// Configuration of the first life.
@@ -139,18 +140,18 @@ struct Fold {
     lanes: BTreeMap<(i32, LaneId), LaneWork>,
     software: BTreeSet<String>,
     latency: Histogram<u64>,
-    /// The slowest signal's, which a histogram does not keep as it was.
+    /// Latency of the slowest signal, exact, because the histogram rounds.
     latency_ns_max: u64,
-    /// Rows whose waits are known, and the sum of these by step.
+    /// Number of rows with known waits, and the sum of the waits by step.
     waits: (i128, BTreeMap<Step, i128>),
     times: Option<(i64, i64)>,
-    /// Time of what the life tells last, so far.
+    /// Time of the life's last event so far.
     life_last_ns: i64,
 }
 
 impl Fold {
     fn new(url: String) -> Self {
-        // From a microsecond to an hour with three digits: the bounds are constants.
+        // From a microsecond to an hour with three significant digits; the bounds are constants.
         let latency = Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram");
         Self {
             context: Context::default(),
@@ -264,7 +265,7 @@ impl Fold {
         for part in &batch.parts {
             let way = self.groups.entry((part.partition, part.group)).or_default();
             for piece in &part.pieces {
-                // Without offsets nobody can say which records they were.
+                // Without offsets the records are unknown.
                 let Some((first, _)) = piece.arrival.offsets else { continue };
                 way.push(first, &name, piece.rows);
             }
@@ -285,7 +286,7 @@ impl Fold {
         let mean = |(step, sum): (Step, i128)| MeanWait { step, ns: (sum / rows.max(1)) as i64 };
         side.waits = waits.into_iter().map(mean).collect();
         if !latency.is_empty() {
-            // The last one of a bucket may be beyond the slowest.
+            // The upper end of a bucket may lie beyond the slowest signal.
             let quantile = |quantile| latency.value_at_quantile(quantile).min(latency_ns_max);
             side.latency = Latency {
                 p50_ns: quantile(0.5),
@@ -298,7 +299,7 @@ impl Fold {
     }
 }
 
-/// What is configured, without the process and the version of its software.
+/// The configuration, without the process and the version of its software.
 pub(super) fn configuration(started: &Started) -> Value {
     let stages: Value =
         serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));
@@ -341,7 +342,7 @@ mod tests {
         let mut fold = Fold::new("sqlite:a".to_owned());
         let pause = Some(Pause { partition: 3, waiting_rows: 9, high_water_rows: 8 });
         let open = Item::Pause(Paused { from: at(2_100), pause, partition: 3, until: None });
-        // The process before has written for longer.
+        // The previous process has written for longer.
         fold.see_item(&life(0, 1_000));
         fold.reach(9_000);
         fold.see_item(&life(1, 2_000));
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(fold.side.totals.paused_ns, 400);
     }
 
-    /// Programs read it: which part of the struct has a field is of no concern to them.
+    /// Programs read the JSON, and do not care which part of the struct has a field.
     #[test]
     fn the_json_of_a_side_is_flat() {
         let totals = Totals { rows: 7, ..Totals::default() };

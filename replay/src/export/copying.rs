@@ -1,4 +1,4 @@
-//! Copies what was planned.
+//! Copies the planned records.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) struct Copying<'a> {
     file: &'a mut PortableFile,
     done: ExportProgress,
     progress: &'a mut dyn FnMut(ExportProgress),
-    /// Ids of the schemas that ticks in the frame of a schema registry name.
+    /// Ids of the schemas named by ticks in the frame of a schema registry.
     ids: BTreeSet<u32>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Copying<'a> {
         self.file.skip_to(source, range.next)
     }
 
-    /// Writes the states that are to be made; gives how many records they are.
+    /// Writes the states that have to be made, and returns their number of records.
     pub(super) fn write_states(
         &mut self,
         folds: &[Fold],
@@ -93,7 +93,7 @@ impl<'a> Copying<'a> {
         Ok(records)
     }
 
-    /// The ids of schemas that were met.
+    /// The ids of the schemas found.
     pub(super) fn finish(self) -> Vec<u32> {
         self.ids.into_iter().collect()
     }

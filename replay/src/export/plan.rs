@@ -1,4 +1,4 @@
-//! Which records an export copies, and what the group has committed as of its end.
+//! Plans which records an export copies, and the group's committed offsets at its end.
 
 use std::collections::BTreeMap;
 
@@ -16,29 +16,29 @@ use crate::partition_reader::PartitionReader;
 use crate::segments::Segments;
 use crate::{ReplayError, VerifyOptions, outside};
 
-/// What is copied.
+/// The plan of an export.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) topics: Vec<TopicPlan>,
     /// Next-to-read offsets of the group.
     pub(super) committed: Vec<(TopicPartition, i64)>,
     pub(super) notes: Vec<String>,
-    /// States to be made, in place of the log's own snapshots.
+    /// States to be made, which replace the log's own snapshots.
     pub(super) folds: Vec<Fold>,
 }
 
-/// What is copied of a topic.
+/// The planned part of a topic.
 #[derive(Debug)]
 pub(super) struct TopicPlan {
     pub(super) spec: TopicSpec,
-    /// By partition.
+    /// Copied offsets, by partition.
     pub(super) copied: Vec<OffsetRange>,
-    /// Whether records before the first offset of a partition were removed, or are left out.
+    /// True for each partition whose records before the first offset were removed or are left out.
     pub(super) is_trimmed: Vec<bool>,
 }
 
 impl Plan {
-    /// Offsets that are copied.
+    /// Number of offsets to copy.
     pub(super) fn offsets(&self) -> u64 {
         let ranges = self.topics.iter().flat_map(|topic| &topic.copied);
         let copied: u64 = ranges.map(|range| (range.next - range.first).unsigned_abs()).sum();
@@ -51,7 +51,7 @@ impl Plan {
         let outputs = options.with_ticks;
         let verified = VerifyOptions { journal, sources, outputs, lifecycle, public_keys, anchored };
         let cut = Cut::take(log, &verified)?;
-        // Everything that the cut's outputs were caused by was written before it.
+        // The causes of the cut's outputs were written before the cut, so the ends read now include them.
         let topics = log
             .topics_named(&verified.topics())?
             .into_iter()
@@ -72,7 +72,8 @@ impl Plan {
         outside::refuse(&all.iter().map(|entries| (entries, within(entries))).collect::<Vec<_>>())?;
         let scan = match planning.scan(&wanted, true)? {
             scan if scan.is_consistent(&cut) => scan,
-            // Clocks of processes may differ, so that one has gone on with what another has sealed later by its own clock.
+            // Clocks of processes may differ, so one process may have continued from a transaction that another sealed
+            // later by its own clock.
             _ => {
                 let note = "the journals do not agree at the end of the window: it was moved to their ends";
                 planning.plan.notes.push(note.to_owned());
@@ -88,30 +89,30 @@ impl Plan {
     }
 }
 
-/// Which entries of a journal are written of a window, in words.
+/// Describes the entries of a journal that are copied for a window.
 fn written(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<String>, ReplayError> {
     let reach = entries.reach_of(range)?;
     let words = "a window begins with the start or checkpoint before it, and ends with the last transaction that was sealed in it";
     Ok(reach.map(|reach| format!("of the journal, {reach}: {words}")))
 }
 
-/// What the journals say of a window.
+/// The journals' contents within a window.
 struct Scan {
-    /// The entries, by partition of the journal.
+    /// Offsets of the entries, by partition of the journal.
     journals: Vec<OffsetRange>,
-    /// Whether any journal is cut before its end.
+    /// True if any journal is cut before its end.
     is_cut: bool,
     accounts: Accounts,
     segments: Segments,
-    /// Whether no start or checkpoint of the journal that is read came yet, so that its configuration is not known.
+    /// True until the journal being read has a start or checkpoint, so that its configuration is unknown.
     is_headless: bool,
     /// By partition of the journal: sequence behind the last entry.
     next_sequences: Vec<Option<i64>>,
-    /// By partition of the ticks: first tick record that a transaction of the window is made of.
+    /// By partition of the ticks: first tick record of the window's transactions.
     first_sealed: BTreeMap<i32, i64>,
-    /// By partition of the ticks: how far markets of risk requests reach.
+    /// By partition of the ticks: end of the market snapshots of risk requests.
     as_of: BTreeMap<i32, i64>,
-    /// By partition of the ticks: risk results.
+    /// By partition of the ticks: number of risk results.
     results: BTreeMap<i32, i64>,
 }
 
@@ -158,7 +159,7 @@ impl Scan {
         }
     }
 
-    /// What the group has committed of a partition of the ticks as of the window's end.
+    /// The group's committed offset of a partition of the ticks at the window's end.
     fn committed(&self, cut: &Cut, partition: i32) -> Option<i64> {
         match self.is_cut {
             false => cut.committed[partition as usize],
@@ -166,7 +167,7 @@ impl Scan {
         }
     }
 
-    /// Whether the journals agree with each other at the window's end.
+    /// True if the journals agree with each other at the window's end.
     fn is_consistent(&self, cut: &Cut) -> bool {
         (0..cut.committed.len() as i32).all(|partition| {
             let Some(committed) = self.committed(cut, partition) else { return true };
@@ -175,7 +176,7 @@ impl Scan {
     }
 }
 
-/// A plan under way.
+/// A plan in progress.
 struct Planning<'a> {
     log: &'a dyn EventLog,
     options: &'a ExportOptions,
@@ -185,7 +186,7 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Reads the entries of the window, widened to what can be replayed.
+    /// Reads the entries of the window, extended to what can be replayed.
     fn scan(&self, wanted: &[Wanted], is_to_end: bool) -> Result<Scan, ReplayError> {
         let journal = &self.options.journal;
         let (mut journals, mut is_cut) = (Vec::new(), false);
@@ -208,7 +209,7 @@ impl Planning<'_> {
             scan.next_sequences.push(None);
             let source = TopicPartition { topic: journal.clone(), partition };
             let mut reader = PartitionReader::open(self.log, source, range)?;
-            // What is no entry is copied as it is, and found by whoever verifies it.
+            // Records that are no entries are copied unchanged; verifying the file finds them.
             while let Some((_, entry)) = reader.next_entry()? {
                 scan.add(&entry);
             }
@@ -227,7 +228,7 @@ impl Planning<'_> {
         };
         for (partition, end) in (0..).zip(&self.cut.journal_ends) {
             let next = scan.filter(|scan| scan.is_cut).map_or(*end, |scan| scan.next_sequences[partition]);
-            // A partition that no process of the group has written has no end.
+            // A partition without entries by a process of the group has no end.
             self.commit(journal, partition as i32, end.and(next));
         }
         for (partition, next) in (0..).zip(&committed) {
@@ -252,7 +253,7 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Ticks, what came of them, and snapshots.
+    /// Plans ticks, their outputs, and snapshots.
     fn plan_ticks(&mut self, committed: &[Option<i64>], scan: Option<&Scan>) -> Result<(), ReplayError> {
         let sources = &self.options.sources;
         let outputs: [(&String, CauseOf); 3] = [
@@ -287,14 +288,15 @@ impl Planning<'_> {
         for (planned, (topic, _)) in planned.into_iter().zip(outputs) {
             self.plan_topic(topic, planned);
         }
-        // Those of a window are made.
+        // Snapshots of a window are made, not copied.
         let none = OffsetRange { first: 0, next: 0 };
         let of = |cut: &PartitionCut| cut.snapshots.filter(|_| scan.is_none()).unwrap_or(none);
         self.plan_topic(&sources.snapshots, self.cut.partitions.iter().map(of).collect());
         Ok(())
     }
 
-    /// The ticks that outputs caused by `caused` can be compared over: the same with the state before them, or all.
+    /// The ticks needed to compare the outputs caused by `caused`: those ticks and the state before them, or all
+    /// earlier ticks as well.
     fn ticks_of(
         &mut self,
         partition: i32,
@@ -334,12 +336,12 @@ impl Planning<'_> {
         }
         let source = TopicPartition { topic: sources.ticks.clone(), partition };
         let (_, last) = partition_point(self.log, source, all, |record| Ok(record.offset < caused.first))?;
-        // The one before shows whoever reads the file that none is missing behind it.
+        // The tick before the window proves to readers of the file that none is missing behind it.
         let first = last.unwrap_or(all.first);
         Ok(OffsetRange { first, next: next.max(first) })
     }
 
-    /// The outputs that a range of ticks caused, and the one before them.
+    /// The outputs caused by a range of ticks, and the output before them.
     fn caused(
         &self,
         source: TopicPartition,
@@ -366,7 +368,8 @@ impl Planning<'_> {
         Ok(OffsetRange { first, next: next.max(first) })
     }
 
-    /// Risk requests and results: those of a window that ends early as far as its journals account for them.
+    /// Plans risk requests and results. If the window ends early, only those that its journals account for are
+    /// included.
     fn plan_risk(&mut self, scan: Option<&Scan>) -> Result<(), ReplayError> {
         let sources = &self.options.sources;
         let of = |topic: &String| self.topics.get(topic).map(|info| info.offsets.clone()).unwrap_or_default();
@@ -374,7 +377,7 @@ impl Planning<'_> {
         for (range, cut) in results.iter_mut().zip(&self.cut.risk) {
             *range = cut.results;
         }
-        // Those of a window that begins later are not compared, so that it does not matter where they end.
+        // Results of a window that begins later are not compared, so their end does not matter.
         let cut_scan = scan.filter(|scan| scan.is_cut && !scan.accounts.is_trimmed);
         for partition in 0..requests.len() as i32 {
             let next = match cut_scan {
@@ -398,7 +401,8 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Operators' commands and the answers to them; none in a window that ends early, whose journal has both as far as it goes.
+    /// Plans operators' commands and the answers to them. A window that ends early gets none, because its journal has
+    /// both up to its end.
     fn plan_controls(&mut self, scan: Option<&Scan>) {
         let sources = &self.options.sources;
         if scan.is_some_and(|scan| scan.is_cut) || self.cut.controls.is_empty() {
@@ -426,7 +430,7 @@ impl Planning<'_> {
         Ok(next)
     }
 
-    /// The ends of a topic's partitions, without records.
+    /// The ends of a topic's partitions, as empty ranges.
     fn nothing_of(&self, topic: &str) -> Vec<OffsetRange> {
         let of = |range: &OffsetRange| OffsetRange { first: range.next, next: range.next };
         self.topics.get(topic).map(|info| info.offsets.iter().map(of).collect()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Snapshots where a window's ticks begin: the fold of all ticks before, so that the file needs none of these.
+//! Snapshots at the beginning of a window's ticks: the fold of all earlier ticks, so that the file does not need them.
 
 use warptape_engine::SnapshotPlace;
 use warptape_eventlog::sqlite::PortableFile;
@@ -10,23 +10,24 @@ use crate::partition_reader::PartitionReader;
 use crate::rerun::Rerun;
 use crate::{OutputOptions, ReplayError, snapshot};
 
-/// A partition whose state is to be known before an offset.
+/// A partition whose state before an offset is needed.
 #[derive(Debug)]
 pub(super) struct Fold {
     pub(super) partition: i32,
-    /// Ticks before it are in the state.
+    /// Offset before which all ticks are in the state.
     pub(super) to: i64,
     /// First offset of the partition.
     pub(super) first: i64,
-    /// The configuration that the ticks from there on were processed under.
+    /// The configuration for the ticks from `to` on.
     pub(super) config: StageConfig,
 }
 
 impl Fold {
-    /// Writes the state, made of the newest snapshot before it and the ticks since. Told are the offsets of ticks that were folded.
+    /// Writes the state, computed from the newest earlier snapshot and the ticks since. `progress` gets the number of
+    /// offsets folded so far; the result is the number of records written.
     ///
     /// # Errors
-    /// If the ticks cannot be read, or the first of them were removed and there is no snapshot since.
+    /// If the ticks cannot be read, or the first of them were removed and there is no later snapshot.
     pub(super) fn write(
         &self,
         log: &dyn EventLog,

@@ -1,4 +1,4 @@
-//! A window of a log, and where it begins and ends in each journal.
+//! A window of a log, with its beginning and end in each journal.
 
 use serde::Serialize;
 use warptape_eventlog::{EventLog, LogError, OffsetRange, Record, TopicPartition};
@@ -7,10 +7,10 @@ use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
 use crate::ReplayError;
 use crate::partition_reader::PartitionReader;
 
-/// Offsets that are read at once on the way back.
+/// Offsets in one block when searching backwards.
 const BACK_OFFSETS: i64 = 4_096;
 
-/// Where a window begins or ends.
+/// The beginning or end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
@@ -22,24 +22,25 @@ pub enum Bound {
     Sequence(i64),
 }
 
-/// Part of a log, as its journals tell it.
+/// Part of a log, given by entries of its journals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Window {
-    /// The first entry that is wanted; `None`: the first one there is.
+    /// The first entry of the window; `None` for the journal's first one.
     pub since: Option<Bound>,
-    /// The first entry that is not wanted any more; `None`: all are.
+    /// The first entry behind the window; `None` for no end.
     pub until: Option<Bound>,
-    /// The journal's partition that offsets and sequences are of. In others the time of the entry there counts.
+    /// Journal partition of `Offset` and `Sequence` bounds. In the other partitions, the time of the entry there is the
+    /// bound.
     pub partition: i32,
 }
 
 impl Window {
-    /// Whether it is all of the log.
+    /// True if the window is the whole log.
     pub fn is_whole(&self) -> bool {
         self.since.is_none() && self.until.is_none()
     }
 
-    /// Whether it ends before it begins, or where, as far as bounds of the same kind tell.
+    /// True if the window ends at or before its beginning, as far as bounds of the same kind tell.
     pub fn is_backwards(&self) -> bool {
         match (self.since, self.until) {
             (Some(Bound::TimeNs(since)), Some(Bound::TimeNs(until)))
@@ -50,14 +51,14 @@ impl Window {
     }
 }
 
-/// Where the window lies in a journal, before it is widened to what can be replayed.
+/// The window's offsets in a journal, before they are extended to what can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) since: i64,
     pub(super) until: i64,
 }
 
-/// The offsets of each journal that a window asks for.
+/// The offsets of a window in each journal.
 pub(super) fn wanted(
     log: &dyn EventLog,
     journal: &str,
@@ -82,11 +83,11 @@ pub(super) fn wanted(
     let mut found = Vec::with_capacity(ranges.len());
     let mut bounds = Vec::with_capacity(2);
     for bound in [window.since, window.until] {
-        // The time stands for an offset or a sequence in the other journals.
+        // In the other journals, the time stands for an offset or a sequence.
         let at = match (bound, searches.get_mut(own).and_then(Option::as_mut)) {
             (None, _) => None,
             (Some(Bound::TimeNs(at_ns)), _) => Some((None, at_ns)),
-            // Nothing is there, so nothing is after it.
+            // The journal is empty, so no entry lies behind the bound.
             (Some(_), None) => Some((None, i64::MAX)),
             (Some(bound), Some(search)) => {
                 let offset = search.first_at(bound)?;
@@ -113,7 +114,7 @@ pub(super) fn wanted(
     Ok(found)
 }
 
-/// Where to begin so that what follows can be stepped again: at the last start or checkpoint before an offset.
+/// The offset at which stepping can begin: the last start or checkpoint before an offset.
 pub(super) fn begin_before(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -126,16 +127,16 @@ pub(super) fn begin_before(
     let begins = |entry: &JournalEntry| {
         matches!(&entry.input, Input::Started(_) | Input::Checkpoint(Checkpoint { part: 0, .. }))
     };
-    // An entry at the offset itself begins the window as well.
+    // An entry at the offset itself may begin the window, too.
     let next = since.saturating_add(1).min(range.next);
     let mut search = Search::open(log, source.clone(), range)?;
     let begin = search.last_before(next, range.first, begins)?.unwrap_or(range.first);
-    // Nothing is left out where no record comes before.
+    // If no record comes before it, the window begins at the journal's first offset.
     Ok(if search.has_before(begin)? { begin } else { range.first })
 }
 
-/// Where to end so that no transaction is cut: behind the last entry of the window that seals one, or else behind the first one after it;
-/// `None` at the end of the journal.
+/// The end at which no transaction is cut: behind the window's last entry that seals one, or else behind the first such
+/// entry after it. `None` at the end of the journal.
 pub(super) fn end_behind(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -164,7 +165,7 @@ pub(super) fn end_behind(
     Ok(None)
 }
 
-/// Looks for entries of a journal.
+/// Searches a journal for entries.
 struct Search {
     reader: PartitionReader,
     range: OffsetRange,
@@ -175,7 +176,7 @@ impl Search {
         Ok(Self { reader: PartitionReader::open(log, source, range)?, range })
     }
 
-    /// The first offset whose entry, or the one that follows it, is at a bound or behind it.
+    /// The first offset whose entry, or the entry that follows it, is at or behind a bound.
     fn first_at(&mut self, bound: Bound) -> Result<i64, ReplayError> {
         let is_before = |entry: &JournalEntry| match bound {
             Bound::TimeNs(at_ns) => entry.at_ns < at_ns,
@@ -196,7 +197,7 @@ impl Search {
         Ok(low)
     }
 
-    /// The first entry at an offset or behind it, with its own offset; what is none is passed over.
+    /// The first entry at or behind an offset, with its own offset; records that are no entries are skipped.
     fn entry_from(&mut self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         if offset >= self.range.next {
             return Ok(None);
@@ -207,7 +208,7 @@ impl Search {
         self.reader.next_entry()
     }
 
-    /// Offset of the last entry in `first..next` that is such.
+    /// Offset of the last entry in `first..next` for which `is_such` is true.
     fn last_before(
         &mut self,
         next: i64,
@@ -232,14 +233,15 @@ impl Search {
         Ok(None)
     }
 
-    /// Whether there is a record before an offset.
+    /// True if there is a record before an offset.
     fn has_before(&mut self, offset: i64) -> Result<bool, LogError> {
         self.reader.seek(self.range.first)?;
         Ok(self.reader.next_before(offset)?.is_some())
     }
 }
 
-/// Of records that are in the order of something, the first offset behind all that are `before`, and the last of these.
+/// For records ordered so that `is_before` holds up to some place: the first offset behind them, and the offset of the
+/// last of them.
 pub(super) fn partition_point(
     log: &dyn EventLog,
     source: TopicPartition,

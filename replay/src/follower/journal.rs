@@ -1,4 +1,4 @@
-//! The journal of one process as it grows: its entries are stepped again, and what they account for is handed on.
+//! Follows the growing journal of one process: steps its entries again, and passes on their accounts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::journal::JournalCheck;
 use crate::partition_reader::PartitionReader;
 use crate::{JournalDivergence, ReplayError};
 
-/// Entries that are read in a round.
+/// Most entries read per round.
 const ROUND_ENTRIES_MAX: u64 = 4_096;
 
 /// Follows one partition of the journal.
@@ -21,11 +21,11 @@ pub(super) struct JournalFollower {
     pub(super) check: JournalCheck,
     source: TopicPartition,
     next: i64,
-    /// The stage configuration of the process life that is read.
+    /// The stage configuration of the process life being read.
     config: Option<Arc<str>>,
-    /// Partitions in the last transaction that was read. That it was committed as it is says the next one.
+    /// Partitions in the last transaction that was read. The next transaction confirms that it was committed unchanged.
     in_flight: Vec<i32>,
-    /// First records of the states that began behind removed ones, by partition.
+    /// First record of each state that began behind removed records, by partition.
     folds: BTreeMap<i32, i64>,
 }
 
@@ -54,18 +54,19 @@ impl JournalFollower {
         self.next
     }
 
-    /// Whether the first process life may lack accounts: its start or checkpoint was not met.
+    /// True if the first process life may lack accounts, because its start or checkpoint was not found.
     pub(super) fn is_headless(&self) -> bool {
         self.check.is_headless()
     }
 
-    /// Whether so much waits to be compared that no more of it is read.
+    /// True if so many transactions wait to be compared that no more are read.
     pub(super) fn is_full(&self, partitions: &BTreeMap<i32, PartitionFollower>, waiting_max: usize) -> bool {
         let number = self.source.partition;
         partitions.values().map(|follower| follower.waiting(number)).sum::<usize>() >= waiting_max
     }
 
-    /// Reads on, up to the end of the range, unless so many transactions wait to be compared; the first difference. What entries account for goes to the partitions.
+    /// Reads on to the end of the range, unless too many transactions wait to be compared, and passes the accounts to
+    /// the partitions. Returns the first difference.
     pub(super) fn read(
         &mut self,
         log: &dyn EventLog,
@@ -75,7 +76,8 @@ impl JournalFollower {
     ) -> Result<Option<JournalDivergence>, ReplayError> {
         let number = self.source.partition;
         if self.next >= range.next {
-            // No next transaction comes for now, and the group's offsets have to say whether the last one was committed as it is.
+            // There is no next transaction for now, so the group's offsets must tell whether the last one was committed
+            // unchanged.
             self.in_flight.drain(..).for_each(|of| partitions.entry(of).or_default().doubt(number));
             return Ok(None);
         }
@@ -96,7 +98,7 @@ impl JournalFollower {
             }
             self.next = record.offset + 1;
         }
-        // The partitions have them.
+        // The partitions have their own copies.
         self.check.accounts.forget();
         self.check.segments.forget();
         // Snapshots, arrivals and operators' commands are not compared here.
@@ -145,7 +147,7 @@ impl JournalFollower {
                     false => _ = self.folds.remove(&partition),
                 }
                 let (Some(config), Some(range)) = (&self.config, SealedRange::lost(assigned)) else { return };
-                // It is in the transaction of this entry.
+                // The lost range is in the transaction of this entry.
                 partitions.entry(partition).or_default().add(Account {
                     journal: number,
                     offset,
@@ -157,7 +159,7 @@ impl JournalFollower {
                     was_doubted: false,
                 });
             }
-            // A transaction that was under way then may have left the partition out.
+            // A transaction that was under way may have left the partition out.
             Input::PartitionRevoked(PartitionRevoked { partition }) => {
                 if let Some(index) = self.in_flight.iter().position(|of| of == partition) {
                     self.in_flight.swap_remove(index);

@@ -1,4 +1,4 @@
-//! The verification of a log as it grows: what a pipeline commits is compared soon after, for as long as it runs.
+//! Verifies a log as it grows: compares what a pipeline commits soon afterwards, for as long as the pipeline runs.
 //!
 //! ```text
 //!   journal ──► JournalFollower, one a process ──► entries stepped again
@@ -7,9 +7,10 @@
 //!   ticks ─────► PartitionFollower, one a partition ──► ticks and outputs compared
 //! ```
 //!
-//! It begins at the last start or checkpoint of each process, and with the newest snapshot of each partition before that: what is older
-//! is for [`verify`](crate::verify). The journal leads: an entry `Sealed` says which ticks a transaction was made of, so that nothing
-//! but the log is asked, and memory holds one state of the stages and what was read and not compared.
+//! The follower begins at the last start or checkpoint of each process, and with the newest earlier snapshot of each
+//! partition. Older parts are left to [`verify`](crate::verify). The journal leads: a `Sealed` entry says which ticks a
+//! transaction was made of. So the follower reads nothing but the log, and holds in memory one state of the stages and
+//! what was read but not compared.
 
 mod journal;
 mod partition;
@@ -23,22 +24,22 @@ use self::partition::{Account, PartitionFollower};
 use crate::cut::decided;
 use crate::{Divergence, OutputCounts, ReplayError, Report, VerifyOptions};
 
-/// What was verified, and what was found.
+/// The result so far: the verified part and the first difference.
 #[derive(Clone, Debug, Default)]
 pub struct Followed {
-    /// Counts of what was found identical, and the first difference.
+    /// Counts of identical parts, and the first difference.
     pub report: Report,
-    /// The difference is of the entry with this sequence, or of the transaction that it sealed.
+    /// Sequence of the entry that differs, or that sealed the transaction that differs; `None` if nothing differs.
     pub sequence: Option<i64>,
-    /// By partition of the journal, the offset before which everything was verified.
+    /// Offset before which everything was verified, by partition of the journal.
     pub places: BTreeMap<i32, i64>,
-    /// Journals of which no start or checkpoint that can be read was met: their entries are read and not verified until one comes.
+    /// Journals without a readable start or checkpoint so far: their entries are read but not verified until one comes.
     pub headless: Vec<i32>,
 }
 
-/// Transactions of a journal that were read and not compared, from which on no more are read: another process is read first.
+/// Most transactions of a journal that are read but not compared; at this number, another process is read first.
 const WAITING_MAX: usize = 65_536;
-/// Notes that are kept: what is passed over may be much.
+/// Most notes kept; there may be many skipped parts.
 const NOTES_MAX: usize = 16;
 
 /// Verifies a log as it grows.
@@ -47,9 +48,9 @@ pub struct Follower<'a> {
     options: VerifyOptions,
     from_beginning: bool,
     waiting_max: usize,
-    /// Whether the log was looked at: journals that were not there then are followed from their first entries on.
+    /// True after the first look at the log: journals that appear later are followed from their first entries on.
     has_looked: bool,
-    /// Whether every journal that there was at first has been read to its end once.
+    /// True once each of the first journals was read to its end.
     has_caught_up: bool,
     journals: BTreeMap<i32, JournalFollower>,
     partitions: BTreeMap<i32, PartitionFollower>,
@@ -57,7 +58,8 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// A verifier that has read nothing yet. It begins at the last start or checkpoint of each process, or where the log begins.
+    /// Makes a follower that has read nothing yet. It begins at the last start or checkpoint of each process, or at the
+    /// log's beginning if `from_beginning` is true.
     pub fn new(log: &'a dyn EventLog, options: VerifyOptions, from_beginning: bool) -> Self {
         let outputs = options.outputs.then(OutputCounts::default);
         let report = Report { outputs, ..Report::default() };
@@ -74,22 +76,22 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Reads no further in a journal of which so many transactions wait to be compared, at least one, instead of 65,536.
+    /// Limits the transactions of a journal that wait to be compared to `waiting_max`, at least one, instead of 65,536.
     pub fn with_waiting_max(mut self, waiting_max: usize) -> Self {
         self.waiting_max = waiting_max.max(1);
         self
     }
 
-    /// What was verified until now.
+    /// The result so far.
     pub fn followed(&self) -> &Followed {
         &self.followed
     }
 
-    /// Verifies a bounded part of what was committed since the last round; whether that was all. After the first difference it does
-    /// nothing more. After an error the next round goes on where this one was.
+    /// Verifies a bounded part of what was committed since the last round; returns true if that was all. After the
+    /// first difference it does nothing more. After an error the next round continues where this one stopped.
     ///
     /// # Errors
-    /// If the log cannot be read, or its end cannot be told because a transaction stays open.
+    /// If the log cannot be read, or its end cannot be determined because a transaction stays open.
     pub fn round(&mut self) -> Result<bool, ReplayError> {
         if self.followed.report.divergence.is_some() {
             return Ok(true);
@@ -99,7 +101,7 @@ impl<'a> Follower<'a> {
         match self.options.outputs {
             true if self.followed.report.divergence.is_none() => self.compare(is_at_end || is_full)?,
             true => {}
-            // Nobody asks what entries account for.
+            // No outputs are compared, so the accounts are not needed.
             false => self.partitions.clear(),
         }
         self.note_places();
@@ -117,7 +119,7 @@ impl<'a> Follower<'a> {
             if range.first >= range.next && !self.journals.contains_key(&partition) {
                 continue;
             }
-            // Until it is read, all of it is to be verified.
+            // Until the journal is read, all of it counts as not verified.
             self.followed.places.entry(partition).or_insert(range.first);
             self.begin_journal(partition, range)?;
             let journal = self.journals.get_mut(&partition).expect("it was just begun");
@@ -140,7 +142,7 @@ impl<'a> Follower<'a> {
         Ok(reached)
     }
 
-    /// What is passed over is told in the log, and by the first notes of the report.
+    /// Logs a note about a skipped part, and adds it to the report if that has room.
     fn note(&mut self, words: String) {
         tracing::warn!("{words}");
         if self.followed.report.notes.len() < NOTES_MAX {
@@ -148,7 +150,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Begins to follow a journal that was not there before, or whose entries were removed before they were read.
+    /// Begins to follow a journal that is new, or whose entries were removed before they were read.
     fn begin_journal(&mut self, partition: i32, range: OffsetRange) -> Result<(), ReplayError> {
         let topic = &self.options.journal.clone();
         match self.journals.get(&partition) {
@@ -159,12 +161,13 @@ impl<'a> Follower<'a> {
                     "{topic}/{partition}: the log has removed entries before they were verified, from offset {next} to {first}"
                 );
                 self.note(words);
-                // What processes sealed meanwhile is not known.
+                // The transactions that processes sealed meanwhile are unknown.
                 self.partitions.clear();
             }
             None => {}
         }
-        // A process that comes later is followed from its first entry on, so that nothing of what it seals is passed over.
+        // A process that appears later is followed from its first entry on, so that none of its transactions is
+        // skipped.
         let from_beginning = self.from_beginning || self.has_looked;
         let journal = JournalFollower::begin(self.log, topic, partition, range, from_beginning)?;
         tracing::info!(topic, partition, "entries are verified from offset {} on", journal.next());
@@ -172,14 +175,14 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Compares what transactions were made of and what came of it, as far as that is known. `is_read` says that the journals were read to
-    /// their ends, or as far as they can be before something is compared.
+    /// Compares the ticks and outputs of transactions, as far as they are known. `is_read` is true if the journals were
+    /// read to their ends, or as far as possible before transactions are compared.
     fn compare(&mut self, is_read: bool) -> Result<(), ReplayError> {
         let (log, sources) = (self.log, &self.options.sources);
         if !is_read && !self.has_caught_up {
             return Ok(());
         }
-        // Before anything is taken: what was taken and not compared would be missed, if the log did not answer.
+        // Settles first: if the log fails here, no transaction is taken and then not compared.
         for (&partition, follower) in &mut self.partitions {
             follower.settle(log, sources, partition)?;
         }
@@ -239,7 +242,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// What was taken and not compared is compared in the next round.
+    /// Gives back the transactions that were taken but not compared, for the next round.
     fn give_back(&mut self, chains: Vec<(i32, Vec<Account>)>) {
         for (partition, chain) in chains {
             if let Some(follower) = self.partitions.get_mut(&partition) {
@@ -257,11 +260,11 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// How far the journals were read.
+/// The extent to which the journals were read.
 #[derive(Clone, Copy)]
 struct Reached {
-    /// Each to its end.
+    /// True if each was read to its end.
     is_at_end: bool,
-    /// Each to its end, or until no more of it is read before something is compared.
+    /// True if each was read to its end, or until transactions must be compared first.
     is_full: bool,
 }

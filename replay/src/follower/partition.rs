@@ -1,4 +1,4 @@
-//! One partition of the ticks as it is processed: its ticks and outputs are compared, transaction by transaction.
+//! Follows one partition of the ticks: compares its ticks and outputs, transaction by transaction.
 
 use std::sync::Arc;
 
@@ -18,30 +18,30 @@ use crate::segments::{self, Segment, is_same};
 use crate::tally::Tally;
 use crate::{Divergence, OutputCounts, OutputOptions, ReplayError, Unaccounted, snapshot};
 
-/// What a transaction was made of in a partition.
+/// The account of a transaction's part of a partition.
 pub(super) struct Account {
     /// Partition of the journal.
     pub(super) journal: i32,
     /// Offset of the entry.
     pub(super) offset: i64,
     pub(super) sequence: i64,
-    /// The stage configuration that its ticks were processed under.
+    /// The stage configuration under which its ticks were processed.
     pub(super) config: Arc<str>,
-    /// The first record of its state, where the state began behind removed ones when the partition was assigned.
+    /// First record of its state, if the state began behind removed records when the partition was assigned.
     pub(super) fold: Option<i64>,
     pub(super) range: SealedRange,
     pub(super) state: AccountState,
-    /// Whether the journal did not say that it was committed with the partition in it: then the group's offset may have come there by another
-    /// process that made it again.
+    /// True if the journal did not say that the transaction was committed with this partition in it. Then the group's
+    /// offset may come from another process that processed the ticks again.
     pub(super) was_doubted: bool,
 }
 
-/// Whether a transaction was committed with the partition in it.
+/// The knowledge whether a transaction was committed with the partition in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccountState {
-    /// The entries that were read so far do not say so.
+    /// The entries read so far do not tell.
     InFlight,
-    /// The group's offset has to say so.
+    /// The group's offset has to tell.
     Asked,
     Committed,
 }
@@ -73,37 +73,38 @@ impl Gap {
     }
 }
 
-/// Follows one partition.
+/// Follows one partition of the ticks.
 #[derive(Default)]
 pub(super) struct PartitionFollower {
-    /// What was read of the journals and not compared, by the first tick record.
+    /// Transactions that were read but not compared, ordered by first tick record.
     waiting: Vec<Account>,
-    /// The next tick record whose outputs are compared; `None` until it is known where the comparison begins.
+    /// The next tick record whose outputs are compared; `None` until the beginning of the comparison is known.
     next: Option<i64>,
-    /// Where journals had been read to their ends and the next tick record was in none, although later ones were.
+    /// Next tick record at which a possible gap was seen: the journals were read to their ends, and only later records
+    /// were accounted for.
     gap_at: Option<i64>,
-    /// The stages before the next tick record, what they are configured by, and the first record of their state if it began behind removed
-    /// ones.
+    /// The stages before the next tick record, with their configuration and, if their state began behind removed
+    /// records, its first record.
     state: Option<(Arc<str>, Option<i64>, Rerun)>,
-    /// Offsets of the next records of signals, late ticks and dead letters; `None` where they are to be looked for.
+    /// Offsets of the next records of signals, late ticks and dead letters; `None` if they have to be searched for.
     outputs: Option<[i64; 3]>,
-    /// What was passed over since the notes were taken.
+    /// Notes on skipped parts since the notes were last taken.
     notes: Vec<String>,
 }
 
 impl PartitionFollower {
-    /// Takes what an entry accounts for.
+    /// Adds the account of an entry.
     pub(super) fn add(&mut self, account: Account) {
         let index = self.waiting.partition_point(|of| of.range.first <= account.range.first);
         self.waiting.insert(index, account);
     }
 
-    /// The last transaction in a journal was committed as it is.
+    /// Notes that the last transaction of a journal was committed unchanged.
     pub(super) fn confirm(&mut self, journal: i32) {
         self.set(journal, AccountState::Committed);
     }
 
-    /// The journal does not say whether its last transaction was committed with this partition in it.
+    /// Notes that the journal does not say whether its last transaction was committed with this partition in it.
     pub(super) fn doubt(&mut self, journal: i32) {
         self.set(journal, AccountState::Asked);
     }
@@ -117,23 +118,23 @@ impl PartitionFollower {
         }
     }
 
-    /// What was passed over since they were taken last.
+    /// Takes the notes on skipped parts.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Transactions of a journal that were read and not compared.
+    /// Number of transactions of a journal that were read but not compared.
     pub(super) fn waiting(&self, journal: i32) -> usize {
         self.waiting.iter().filter(|account| account.journal == journal).count()
     }
 
-    /// Offset of the first entry of a journal that accounts for what was not compared.
+    /// Offset of the first entry of a journal whose transaction was not compared.
     pub(super) fn waits_for(&self, journal: i32) -> Option<i64> {
         let of_journal = self.waiting.iter().filter(|account| account.journal == journal);
         of_journal.map(|account| account.offset).min()
     }
 
-    /// Asks for the group's offset, where it has to say whether the next transaction was committed.
+    /// Asks for the group's offset, if it has to tell whether the next transaction was committed.
     pub(super) fn settle(
         &mut self,
         log: &dyn EventLog,
@@ -154,14 +155,14 @@ impl PartitionFollower {
         Ok(())
     }
 
-    /// Takes the transactions that follow each other from the next tick record on. Where the journals were read to their ends, twice,
-    /// and none begins there although later ones do, that is a gap, unless a journal has lost its beginning.
+    /// Takes the consecutive transactions from the next tick record on. It is a gap if only later ones exist and the
+    /// journals were read to their ends twice, unless a journal has lost its beginning.
     pub(super) fn take_chain(&mut self, is_at_end: bool, is_headless: bool) -> Result<Vec<Account>, Gap> {
         let Some(mut next) = self.next.or_else(|| self.begin_of_last_run()) else { return Ok(Vec::new()) };
         self.next = Some(next);
         let (mut chain, mut rest) = (Vec::new(), Vec::new());
-        // Of transactions that begin at the same place those go first of which the journal says that they were committed: one of which it
-        // does not may have been left out, and is what was there only if, all journals read, there is no other.
+        // Among transactions with the same beginning, those that the journal confirms as committed come first. A
+        // doubted one may have been left out, so it counts only if all journals were read and there is no other.
         let mut doubted = None;
         let mut waiting = std::mem::take(&mut self.waiting).into_iter().peekable();
         loop {
@@ -171,7 +172,7 @@ impl PartitionFollower {
                     rest.push(account);
                     continue;
                 }
-                // A transaction that was left out was made again, perhaps in other pieces.
+                // A transaction that was left out was processed again, perhaps in other pieces.
                 Some(account) if account.range.next <= next => continue,
                 Some(account) if account.was_doubted => {
                     match doubted {
@@ -204,7 +205,7 @@ impl PartitionFollower {
             return Ok(chain);
         };
         if is_headless {
-            // It begins anew there.
+            // The comparison begins again behind the gap.
             self.notes.push(format!(
                 "outputs of offsets {next} to {} are not compared: no entry that can be read accounts for them",
                 resumed.range.first
@@ -218,7 +219,7 @@ impl PartitionFollower {
         Ok(chain)
     }
 
-    /// Where the last transactions begin that follow each other without a gap.
+    /// The beginning of the last run of transactions without a gap.
     fn begin_of_last_run(&self) -> Option<i64> {
         let (mut begin, mut reached) = (None, i64::MIN);
         for SealedRange { first, next, .. } in self.waiting.iter().map(|account| account.range) {
@@ -230,7 +231,7 @@ impl PartitionFollower {
         begin
     }
 
-    /// Compares what transactions that follow each other were made of, and what came of it: the first difference, with the sequence of
+    /// Compares the ticks and outputs of consecutive transactions. Returns the first difference, with the sequence of
     /// the entry that sealed its transaction.
     pub(super) fn compare(
         &mut self,
@@ -260,7 +261,7 @@ impl PartitionFollower {
         Ok(None)
     }
 
-    /// Goes on behind records that were given up: nothing of them is in any output.
+    /// Skips records that were given up: no output contains anything of them.
     fn pass_lost(&mut self, place: &PartitionPlace<'_>, range: SealedRange) {
         let (topic, partition, from) =
             (&place.sources.ticks, place.partition, self.next.unwrap_or(range.first));
@@ -271,7 +272,7 @@ impl PartitionFollower {
         }
     }
 
-    /// Likewise, for transactions under one stage configuration.
+    /// As `compare`, for transactions under one stage configuration.
     fn compare_run(
         &mut self,
         place: &PartitionPlace<'_>,
@@ -281,7 +282,7 @@ impl PartitionFollower {
         let (first, to) = (&run[0], run[run.len() - 1].range.next);
         let next = self.next.unwrap_or(first.range.first);
         if next >= to {
-            // It was compared before another partition's log could not be read.
+            // The run was compared in an earlier round, in which another partition's log could not be read.
             return Ok(None);
         }
         let Some(Begun { rerun, read_from, from }) = self.begin(place, first, next, to)? else {
@@ -344,8 +345,8 @@ impl PartitionFollower {
         Ok(None)
     }
 
-    /// The stages before the next tick record: as they are, or from a snapshot on. `None` where the ticks that they would be the fold of
-    /// were removed.
+    /// The stages before the next tick record: the current ones, or those from a snapshot; `None` if the ticks that
+    /// they depend on were removed.
     fn begin(
         &mut self,
         place: &PartitionPlace<'_>,
@@ -354,7 +355,7 @@ impl PartitionFollower {
         to: i64,
     ) -> Result<Option<Begun>, ReplayError> {
         let there = place.range(&place.sources.ticks)?.first;
-        // What fails from here on begins with a snapshot again.
+        // After an error from here on, the next round begins with a snapshot again.
         if let Some((config, fold, rerun)) = self.state.take()
             && is_same(&config, &account.config)
             && (account.fold.is_none() || account.fold == fold)
@@ -381,16 +382,16 @@ impl PartitionFollower {
     }
 }
 
-/// Where a comparison begins.
+/// The beginning of a comparison.
 struct Begun {
     rerun: Rerun,
     /// The first tick record that is read.
     read_from: i64,
-    /// The first one whose outputs are compared.
+    /// The first tick record whose outputs are compared.
     from: i64,
 }
 
-/// A partition of a log, and how far its topics reach.
+/// A partition of a log, with the ranges of its topics.
 struct PartitionPlace<'a> {
     log: &'a dyn EventLog,
     sources: &'a OutputOptions,
@@ -415,7 +416,7 @@ impl PartitionPlace<'_> {
         Rerun::from_snapshot(self.source(&self.sources.ticks), config, self.sources, restored)
     }
 
-    /// That outputs are not compared.
+    /// Describes outputs that are not compared.
     fn skipped(&self, from: i64, to: i64) -> String {
         let (topic, partition) = (&self.sources.ticks, self.partition);
         format!(
@@ -423,7 +424,7 @@ impl PartitionPlace<'_> {
         )
     }
 
-    /// The outputs from the next records on, or from those on that the tick record at `from` caused.
+    /// The outputs from the next records on, or from those that the tick record at `from` caused.
     fn outputs(
         &self,
         kept: Option<[i64; 3]>,
@@ -455,14 +456,15 @@ impl PartitionPlace<'_> {
             None => self.first_caused(source.clone(), range, from, cause_of)?,
         };
         Ok(if range.first > 0 && first <= range.first {
-            // Of its first records some may have been removed.
+            // Some of its first records may have been removed.
             Comparison::open(self.log, source, range, from, cause_of)?
         } else {
             Comparison::resume(self.log, source, OffsetRange { first, ..range }, from)?
         })
     }
 
-    /// Offset of the first record that was caused by the tick record at `from` or a later one. Records are in the order of their causes.
+    /// Offset of the first record caused by the tick record at `from` or by a later one. Records are in the order of
+    /// their causes.
     fn first_caused(
         &self,
         source: TopicPartition,
@@ -486,8 +488,8 @@ impl PartitionPlace<'_> {
     }
 }
 
-/// The ranges of transactions whose ticks are all read from an offset on, one after the other. One that was left out and made again in
-/// other pieces overlaps with these.
+/// The consecutive ranges of transactions whose ticks are all read from an offset on. A transaction that was left out
+/// and processed again in other pieces overlaps with these.
 fn whole_ranges(run: &[Account], from: i64) -> Vec<SealedRange> {
     let (mut reached, mut whole) = (from, Vec::new());
     for range in run.iter().map(|account| account.range) {
@@ -499,10 +501,11 @@ fn whole_ranges(run: &[Account], from: i64) -> Vec<SealedRange> {
     whole
 }
 
-/// How many records of an output a transaction is to have.
+/// Expected number of an output's records, from a transaction's account.
 type Count = fn(&SealedRange) -> i64;
 
-/// The sequence of the entry that sealed the transaction in which the first output differs; of the last one where none does yet.
+/// Sequence of the entry that sealed the transaction with the first differing output; that of the last transaction if
+/// no output differs yet.
 fn sequence_of(run: &[Account], outputs: &Outputs) -> i64 {
     let counts: [(&Comparison, Count); 3] = [
         (&outputs.signals, |range| range.signals),
@@ -548,7 +551,7 @@ mod tests {
         follower
     }
 
-    /// Ranges of the chain that is taken, as if they were compared.
+    /// Takes the chain as if it were compared, and returns its ranges.
     fn taken(follower: &mut PartitionFollower) -> Vec<(i64, i64)> {
         let chain = follower.take_chain(true, false).unwrap_or_else(|_| panic!("no gap is expected"));
         let ranges: Vec<_> = chain.iter().map(|of| (of.range.first, of.range.next)).collect();
@@ -581,12 +584,13 @@ mod tests {
 
     #[test]
     fn a_transaction_that_may_have_been_left_out_is_not_preferred_to_one_that_was_not() {
-        // The group's offset came to where the first would have come, by the two that another process made of its ticks.
+        // The group's offset reached the end of the first transaction by the two in which another process processed its
+        // ticks.
         let mut follower =
             of([account(0, 5, 9, Asked), account(1, 5, 8, Committed), account(1, 8, 12, Committed)]);
         follower.waiting[0].state = Committed;
         assert_eq!(taken(&mut follower), [(5, 8), (8, 12)]);
-        // While another journal may tell of them, it is waited for.
+        // The follower waits while another journal may account for the ticks.
         let mut follower = of([account(0, 5, 9, Asked)]);
         follower.waiting[0].state = Committed;
         assert!(follower.take_chain(false, false).is_ok_and(|chain| chain.is_empty()));
@@ -595,7 +599,8 @@ mod tests {
 
     #[test]
     fn digests_are_of_transactions_that_do_not_overlap() {
-        // The first was left out, and its ticks are in the next two, of which the group has committed the last before it was asked.
+        // The first transaction was left out, and its ticks are in the next two; the group committed the last of them
+        // before it was asked.
         let mut follower = of([account(0, 5, 9, Committed)]);
         follower.add(account(1, 5, 8, Committed));
         follower.add(account(1, 8, 12, Committed));
@@ -624,12 +629,12 @@ mod tests {
         let mut follower = of([account(0, 0, 5, Committed)]);
         assert_eq!(taken(&mut follower), [(0, 5)]);
         follower.add(account(1, 9, 12, Committed));
-        // Before the journals are read to their ends it means nothing.
+        // A missing transaction means nothing before the journals are read to their ends.
         assert!(follower.take_chain(false, false).is_ok_and(|chain| chain.is_empty()));
         assert_eq!(taken(&mut follower), []);
         let gap = follower.take_chain(true, false).err().expect("a gap");
         assert_eq!((gap.sequence, gap.from, gap.to), (12, 5, 9));
-        // A journal without its beginning does not account for all.
+        // A journal without its beginning does not account for all ticks.
         let mut follower = of([account(0, 0, 5, Committed)]);
         assert_eq!(taken(&mut follower), [(0, 5)]);
         follower.add(account(1, 9, 12, Committed));

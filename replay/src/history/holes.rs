@@ -1,32 +1,33 @@
 //! Times in which a process recorded nothing.
 //!
-//! A journal has no heartbeat: a process with nothing to do is silent. What tells that it stood still is something due that did not happen,
-//! such as a commit: a process that SIGSTOP or a suspended machine holds is late for it.
+//! A journal has no heartbeat: a process with nothing to do is silent. The sign of a process that stood still is
+//! something due that did not happen. For example, a commit is late after a SIGSTOP or a suspend of the machine.
 
 use warptape_schemas::journal::{Decision, Input};
 
 use super::items::{Hole, HoleCause};
 use crate::moment::Moment;
 
-/// Shorter silences are none: threads may wait for the processor.
+/// Shortest silence that counts as a hole, because threads may wait for the processor.
 const HOLE_NS: i64 = 250_000_000;
-/// So many of the shortest intervals between seals a commit may be late.
+/// Number of shortest seal intervals by which a commit may be late.
 const INTERVALS_LATE: i64 = 2;
 
-/// What is due in a life.
+/// The actions that are due in a life.
 #[derive(Clone, Default)]
 pub(super) struct Due {
-    /// When the scheduler wants to be woken, by the last entry.
+    /// Time at which the scheduler wants to be woken, according to the last entry.
     wake_ns: Option<i64>,
-    /// True if rows came since the last seal.
+    /// True if rows arrived since the last seal.
     has_unsealed: bool,
-    /// When it was sealed last, and the shortest time between two seals: a commit is due at the latest so long after rows are done.
+    /// Time of the last seal, and the shortest interval between two seals: a commit is due within this interval after
+    /// rows are done.
     sealed_ns: Option<i64>,
     seal_interval_ns: Option<i64>,
 }
 
 impl Due {
-    /// The next entry, which comes after any hole that ends with it.
+    /// Adds the next entry, after any hole that ends with it.
     pub(super) fn step(&mut self, at_ns: i64, input: &Input, decisions: &[Decision]) {
         self.wake_ns = decisions.iter().rev().find_map(|decision| match decision {
             Decision::WakeAt(wake) => Some(wake.at_ns),
@@ -45,7 +46,8 @@ impl Due {
         }
     }
 
-    /// The hole between two entries, if it is one. A lane that works, and a log that has a transaction, explain a silence.
+    /// The hole between two entries; `None` if they are too close. A working lane, or a log that has a transaction,
+    /// explains a silence.
     pub(super) fn hole(
         &self,
         from: Moment,
@@ -109,16 +111,16 @@ mod tests {
     fn who_oversleeps_stood_still() {
         let sealed_twice = || vec![entry(0, sealed(), vec![]), entry(100, sealed(), vec![])];
         let with_rows = || [sealed_twice(), vec![entry(110, arrived(), vec![])]].concat();
-        // A quarter of a second is no hole; a quiet market is one that nobody waits in.
+        // A quarter of a second is the shortest hole; in a quiet market no one waits.
         check(with_rows(), 350, (false, false), None);
         check(sealed_twice(), 9_000, (false, false), Some(HoleCause::Silence));
         // Rows that are done wait for their commit, which was due.
         check(with_rows(), 500, (false, false), Some(HoleCause::Silence));
         check(with_rows(), 2_000, (false, false), Some(HoleCause::StoodStill));
-        // Work on a lane may take as long, and the log may.
+        // Work on a lane may take as long, and so may the log.
         check(with_rows(), 2_000, (true, false), Some(HoleCause::Silence));
         check(with_rows(), 2_000, (false, true), Some(HoleCause::Log));
-        // How long a commit may wait is not known before there were two.
+        // The longest wait for a commit is unknown before there were two.
         check(
             vec![entry(0, sealed(), vec![]), entry(1, arrived(), vec![])],
             9_000,

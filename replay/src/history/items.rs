@@ -1,4 +1,4 @@
-//! What a history is made of: the finished items, each with the entries that it began and ended with.
+//! The items of a history: each with the entries at its beginning and end.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use warptape_schemas::journal::{
 
 use crate::moment::Moment;
 
-/// Something that is over, or that the history ends within.
+/// Something that has ended, or that is still open at the history's end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A process life began.
     Life(Arc<Life>),
-    /// A partition came to the process, or its state was restored.
+    /// A partition was assigned to the process, or its state was restored.
     Assigned(Assigned),
-    /// A partition left the process, or its state was lost.
+    /// A partition was revoked from the process, or its state was lost.
     Unassigned(Unassigned),
-    /// Reading of a partition was stopped and went on.
+    /// A partition was paused, and reading resumed.
     Pause(Paused),
-    /// A batch came back, or will not.
+    /// A batch came back, or will not come back.
     Batch(Arc<Batch>),
-    /// A group was on a lane and left it.
+    /// A group was on a lane, and left it.
     Stay(Stay),
     /// A lane was lost, or is ready again.
     Lane(LaneChange),
     /// A breaker changed its state.
     Breaker(BreakerChange),
-    /// The process was told to end: it reads no more, and finishes what it has.
+    /// The process was told to drain: it reads no more, and finishes its work.
     Draining(Moment),
-    /// A device came near to the temperature at which it throttles, or is cool again.
+    /// A device came near its throttling temperature, or cooled down again.
     Headroom(HeadroomChange),
-    /// Another number of lanes is wanted, or so many were when the life or the history began.
+    /// The wanted number of lanes changed, or was known when the life or the history began.
     Wanted(Wanted),
     /// A round of a risk task ended.
     Round(Round),
-    /// A slice of a task came back, or will not.
+    /// A slice of a task came back, or will not come back.
     Slice(Slice),
-    /// What became of a transaction is known, or will not be.
+    /// The outcome of a transaction is known, or will not become known.
     Transaction(Arc<Transaction>),
-    /// More or fewer rows wait, or are in flight.
+    /// The number of waiting rows, or of rows in flight, changed.
     Level(Level),
     /// Nothing was recorded for a while.
     Hole(Hole),
@@ -54,131 +54,131 @@ pub struct Hole {
     pub from: Moment,
     /// The first entry behind it.
     pub until: Moment,
-    /// What the journal tells of its cause.
+    /// The cause, as far as the journal tells.
     pub cause: HoleCause,
 }
 
-/// Why nothing was recorded.
+/// The cause of a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoleCause {
-    /// Something was due and was not done: the process stood still.
+    /// Something was due but was not done: the process stood still.
     StoodStill,
-    /// A transaction was with the log all the time, which did not take it.
+    /// A transaction was at the log all the time, and the log did not take it.
     Log,
-    /// Nothing was due, as far as the journal tells. Who waited to be read meanwhile knows better.
+    /// Nothing was due, as far as the journal tells. Unread records may show otherwise.
     Silence,
 }
 
 /// A process life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Life {
-    /// Partition of the journal that it writes: the ordinal of the process.
+    /// Partition of its journal: the ordinal of the process.
     pub journal: i32,
-    /// Its `Started`; `None` where the history begins at a checkpoint within the life.
+    /// Its `Started` entry; `None` if the history begins at a checkpoint within the life.
     pub began: Option<Moment>,
-    /// Where its history begins: at its start or the checkpoint.
+    /// Beginning of its history: its start or the checkpoint.
     pub since: Moment,
-    /// How it began.
+    /// The recorded start of the process.
     pub started: Started,
 }
 
-/// A partition came to a process, or was restored.
+/// A partition was assigned to a process, or restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Assigned {
-    /// When.
+    /// The entry.
     pub at: Moment,
     /// The partition.
     pub partition: PartitionId,
-    /// Outputs of records before this offset existed.
+    /// Committed offset: the outputs of all earlier records existed.
     pub committed_offset: i64,
-    /// Records are read again from this offset on.
+    /// Offset from which records are read again.
     pub snapshot_offset: i64,
 }
 
-/// A partition left a process, or what was known of it was lost.
+/// A partition was revoked from a process, or its state was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Unassigned {
-    /// When.
+    /// The entry.
     pub at: Moment,
     /// The partition.
     pub partition: PartitionId,
-    /// Whether a lost lane had a part of its state, so that it is restored and comes again; otherwise it was revoked.
+    /// True if a lost lane had a part of its state, so that it is restored and assigned again; false if it was revoked.
     pub is_restored: bool,
 }
 
-/// How many rows are somewhere behind an entry that changed their number.
+/// The number of rows at a place, after an entry that changed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Level {
     /// The entry.
     pub at: Moment,
-    /// Where the rows are.
+    /// The place of the rows.
     pub of: LevelOf,
     /// Their number.
     pub rows: i64,
 }
 
-/// Where rows are counted.
+/// A place at which rows are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LevelOf {
-    /// They wait on the host for a batch, in the queues of a partition's groups.
+    /// Rows on the host that wait for a batch, in the queues of a partition's groups.
     Waiting(PartitionId),
-    /// They are in batches that a lane has not given back.
+    /// Rows in batches that a lane has not given back.
     InFlight(LaneId),
 }
 
-/// A partition was not read.
+/// An interval in which a partition was not read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paused {
-    /// When it began; where the entry that tells was removed, or is more than a million entries back, the checkpoint that had it, before
-    /// which it began.
+    /// Beginning of the pause. If its entry was removed or is more than a million entries back, it is the later
+    /// checkpoint that shows the pause.
     pub from: Moment,
-    /// Why it began; `None` likewise.
+    /// The decision that began it; `None` if its entry was removed or is too far back.
     pub pause: Option<Pause>,
     /// The partition.
     pub partition: PartitionId,
-    /// When it was read again; `None` where the pause was forgotten with the partition or the life, or the history ends.
+    /// End of the pause; `None` if the pause ended with the assignment or the life, or the history ends first.
     pub until: Option<Moment>,
 }
 
-/// Rows of a partition that came to the scheduler in one step.
+/// Rows of a partition that arrived at the scheduler in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The partition.
     pub partition: PartitionId,
-    /// When they came, ns since the epoch.
+    /// Time of the arrival, ns since the epoch.
     pub at_ns: i64,
-    /// Sequence of the entry; `None` of rows that waited at the checkpoint that the history begins at.
+    /// Sequence of the entry; `None` for rows that waited at the checkpoint at which the history begins.
     pub sequence: Option<i64>,
-    /// Offsets of the records that they came from, `first..next`; `None` likewise. Without records, as of barriers of a snapshot, both
-    /// are the same.
+    /// Offsets of their records, `first..next`; `None` as for `sequence`. For rows without records, such as barriers of
+    /// a snapshot, both are the same.
     pub offsets: Option<(i64, i64)>,
     /// Rows by group, ascending.
     pub groups: Vec<(GroupIndex, i64)>,
 }
 
 impl Arrival {
-    /// Whether it has the record at an offset.
+    /// True if it contains the record at an offset.
     pub fn has(&self, offset: i64) -> bool {
         self.offsets.is_some_and(|(first, next)| first <= offset && offset < next)
     }
 
-    /// Its rows of a group.
+    /// Number of its rows of a group.
     pub fn rows_of(&self, group: GroupIndex) -> i64 {
         let found = self.groups.binary_search_by_key(&group, |(group, _)| *group);
         found.map_or(0, |index| self.groups[index].1)
     }
 }
 
-/// Rows of a group that came together and are in one batch.
+/// Rows of a group that arrived together and are in one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// What they came with.
+    /// Their arrival.
     pub arrival: Arc<Arrival>,
-    /// The first of them among the arrival's rows of the group.
+    /// Index of the first row among the arrival's rows of the group.
     pub from: i64,
-    /// Their number.
+    /// Number of rows.
     pub rows: i64,
 }
 
@@ -189,74 +189,75 @@ pub struct Part {
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// Its epoch.
+    /// Epoch of the group's placement.
     pub epoch: i64,
-    /// When it was placed on the lane; `None` where the history began after that.
+    /// Time of the group's placement on the lane; `None` if the history began later.
     pub placed: Option<Moment>,
     /// Number of rows.
     pub rows: i64,
-    /// The rows, oldest first. They are fewer than `rows` only where the history began after some had come.
+    /// The rows, oldest first. They are fewer than `rows` only if the history began after some had arrived.
     pub pieces: Vec<Piece>,
 }
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// When it was dispatched.
+    /// The entry that dispatched it.
     pub at: Moment,
-    /// What the step was taken for in which it was.
+    /// The cause of the step that dispatched it.
     pub trigger: Trigger,
-    /// The decision: number, lane, reason, telemetry, prediction. Its takes are the parts.
+    /// The decision: number, lane, reason, telemetry, prediction. Its takes are in `parts`.
     pub dispatch: Dispatch,
     /// Its rows by group.
     pub parts: Vec<Part>,
-    /// The batch of the lane that was dispatched before it and had not come back.
+    /// The previous batch of the lane that was still in flight; `None` if there was none.
     pub behind: Option<i64>,
-    /// How it ended.
+    /// The outcome.
     pub end: BatchEnd,
 }
 
-/// What a step was taken for.
+/// The cause of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// Rows of a partition came.
+    /// Rows of a partition arrived.
     Arrived(PartitionId),
     /// A batch came back.
     Completed(i64),
-    /// A time came that the scheduler had asked for.
+    /// A time that the scheduler had asked for was reached.
     Woke,
-    /// A partition came, a lane gave a group back, a lane was lost or ready: groups were placed.
+    /// A partition was assigned, a lane gave a group back, or a lane was lost or became ready, so that groups were
+    /// placed.
     Placing,
-    /// Anything else.
+    /// Any other cause.
     Other,
 }
 
-/// How a batch ended.
+/// The outcome of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchEnd {
     /// It came back.
     Completed {
-        /// When the engine heard of it.
+        /// The entry with which the engine learned of it.
         at: Moment,
-        /// Time that the lane worked on it, in nanoseconds.
+        /// Time that the lane worked on it, ns.
         service_ns: i64,
-        /// When the lane's batch before it came back, if one did in this history, ns since the epoch.
+        /// Return of the lane's previous batch, ns since the epoch; `None` if there was none in this history.
         lane_free_ns: Option<i64>,
     },
     /// Its lane was lost.
     Lost(Moment),
-    /// The life or the history ended before.
+    /// The life or the history ended first.
     Open,
 }
 
 /// A group on a lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stay {
-    /// When it was placed; `None` where the history began after that.
+    /// The placement; `None` if the history began later.
     pub placed: Option<Moment>,
-    /// The decision, with its candidates; `None` likewise.
+    /// The decision with its candidates; `None` if the history began later.
     pub place: Option<Arc<Place>>,
     /// Partition of the group.
     pub partition: PartitionId,
@@ -266,17 +267,17 @@ pub struct Stay {
     pub lane: LaneId,
     /// The group's epoch.
     pub epoch: i64,
-    /// When the lane was told to let go of it, and why; `None` if it was not.
+    /// The time and cause of the order to release the group; `None` if there was no such order.
     pub release: Option<(Moment, ReleaseCause)>,
-    /// What the move was to gain and cost, where it was told to for [`ReleaseCause::Balance`].
+    /// Predicted gain and cost of the move, if the cause of the release is [`ReleaseCause::Balance`].
     pub imbalance: Option<Imbalance>,
-    /// When it had left.
+    /// Time at which it had left; `None` if it did not.
     pub left: Option<Moment>,
-    /// How it left.
+    /// The reason why it left.
     pub end: StayEnd,
 }
 
-/// How a group left a lane.
+/// The reason why a group left a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StayEnd {
@@ -284,120 +285,122 @@ pub enum StayEnd {
     Released,
     /// The lane was lost.
     LaneLost,
-    /// Its partition is restored, or comes again.
+    /// Its partition was restored, or is assigned again.
     Restored,
     /// Its partition was revoked.
     Revoked,
-    /// The life or the history ended before.
+    /// The life or the history ended first.
     Open,
 }
 
-/// A lane was lost, or is ready again.
+/// A lane was lost, or became ready again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneChange {
-    /// When.
+    /// The entry.
     pub at: Moment,
     /// The lane.
     pub lane: LaneId,
-    /// Why it was lost; `None`: it is ready.
+    /// The reason of the loss; `None` if the lane is ready.
     pub lost: Option<String>,
 }
 
 /// A breaker changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BreakerChange {
-    /// When.
+    /// The entry.
     pub at: Moment,
-    /// Its state now, and why.
+    /// Its new state, and the reason.
     pub breaker: Breaker,
 }
 
 /// The share of a lane's weight changed with the temperature of its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct HeadroomChange {
-    /// When.
+    /// The entry.
     pub at: Moment,
-    /// Its share now, and the temperature.
+    /// Its new share, and the temperature.
     pub headroom: Headroom,
 }
 
-/// How many lanes a process wants, from then on.
+/// The number of lanes that a process wants from an entry on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Wanted {
-    /// When that was decided, or when the life or what is known of it began.
+    /// The decision's entry, or the beginning of the life or of its known part.
     pub at: Moment,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: i32,
-    /// The decision, with what it was judged on; `None` where there was none: so many were wanted before.
+    /// The decision with its inputs; `None` if the number was wanted before.
     pub scale: Option<Scale>,
 }
 
 /// A round of a risk task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
-    /// When it came.
+    /// The arrival of the round.
     pub at: Moment,
-    /// What the scheduler was told.
+    /// The input of the scheduler.
     pub arrived: TaskArrived,
-    /// When its first slice began.
+    /// Start of its first slice; `None` if there was none.
     pub first_slice: Option<Moment>,
-    /// Its slices, those included that came to nothing.
+    /// Number of its slices, including those without a result.
     pub slices: i64,
-    /// Time that lanes worked on the slices that they finished, in nanoseconds.
+    /// Time that lanes worked on its finished slices, ns.
     pub service_ns: i64,
-    /// When and how it ended; `None` where the life or the history ended before.
+    /// End and outcome; `None` if the life or the history ended first.
     pub end: Option<(Moment, RoundEnd)>,
-    /// Why it was refused, where it was.
+    /// The reason of its refusal; `None` if it was not refused.
     pub refused: Option<RejectReason>,
 }
 
-/// How a round ended.
+/// The outcome of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundEnd {
-    /// All of its units were done.
+    /// All of its units are done.
     Finished,
     /// The task was refused.
     Rejected,
-    /// Its deadline had passed.
+    /// Its deadline passed.
     Expired,
-    /// Tasks had waited for too long.
+    /// It was shed, because tasks had waited for too long.
     Shed,
-    /// It was withdrawn, or its partition was revoked.
+    /// Its request was withdrawn, or its partition was revoked.
     Dropped,
 }
 
 /// Units of a task on a lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// When it began.
+    /// Start of the slice.
     pub at: Moment,
     /// The decision.
     pub run: RunSlice,
-    /// When it was done, with the time that the lane worked on it in nanoseconds; `None` where the lane was lost, or the life or the
-    /// history ended before.
+    /// End of the slice, with the time that the lane worked on it, ns. `None` if the lane was lost, or the life or the
+    /// history ended first.
     pub done: Option<(Moment, i64)>,
 }
 
-/// A transaction of a process. It was committed: entries of a journal are in the log only if their transaction was. When, its attempts tell.
+/// A committed transaction of a process: a journal only has entries of committed transactions. Its attempts give the
+/// time of the commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
-    /// Sequence of its first entry; `None` where the history began within it.
+    /// Sequence of its first entry; `None` if the history began within it.
     pub first_sequence: Option<i64>,
-    /// Sequence of its last entry when it was sealed, which names it.
+    /// Sequence of its last entry at its seal, which names it.
     pub sealed_sequence: i64,
-    /// When it was sealed; `None` of one that moves no offsets.
+    /// Time of its seal; `None` if it moves no offsets.
     pub sealed_ns: Option<i64>,
-    /// Time of its last entry when it was sealed, ns since the epoch; `None` where the history knows of it by its attempts alone.
+    /// Time of its last entry at its seal, ns since the epoch; `None` if the history knows only its attempts.
     pub last_ns: Option<i64>,
-    /// What it has of partitions.
+    /// Its parts of partitions.
     pub partitions: Vec<SealedPart>,
-    /// The attempts to commit it that the journal tells of, in order. The last one is missing of the last transaction of a life or a window.
+    /// The attempts to commit it that are in the journal, in order. The last transaction of a life or a window lacks
+    /// its last attempt.
     pub attempts: Vec<Attempt>,
 }
 
 impl Transaction {
-    /// When the process knew that it was committed, ns since the epoch; `None` where the journal does not say.
+    /// Time at which the commit ended, ns since the epoch; `None` if the journal does not say.
     pub fn committed_ns(&self) -> Option<i64> {
         let last = self.attempts.last().filter(|attempt| attempt.outcome == CommitOutcome::Committed);
         last.map(|attempt| attempt.ended_ns)
@@ -407,29 +410,29 @@ impl Transaction {
 /// An attempt to commit a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {
-    /// When it began to write, ns since the epoch.
+    /// Start of writing, ns since the epoch.
     pub sent_ns: i64,
-    /// When its outcome was known to who wrote it, ns since the epoch.
+    /// Time at which the writer knew the outcome, ns since the epoch.
     pub ended_ns: i64,
-    /// When the engine heard of that, ns since the epoch.
+    /// Time at which the engine knew the outcome, ns since the epoch.
     pub known_ns: i64,
-    /// What became of it.
+    /// The outcome.
     pub outcome: CommitOutcome,
-    /// Whether the outcome was looked up in the log.
+    /// True if the outcome was looked up in the log.
     pub looked_up: bool,
 }
 
-/// What a transaction has of a partition.
+/// A transaction's part of a partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SealedPart {
-    /// Offsets and numbers of outputs.
+    /// Offsets and output counts.
     pub account: SealedPartition,
-    /// What came of its records, in order; the last one may have records of the next transaction as well.
+    /// Arrivals of its records, in order; the last one may also contain records of the next transaction.
     pub arrivals: Vec<Arc<Arrival>>,
-    /// The batches with rows of these, in the order in which they came back.
+    /// The batches with rows of these arrivals, in the order in which they came back.
     pub batches: Vec<Arc<Batch>>,
-    /// Whether all of its arrivals and batches are here: the history began before them, and had room.
+    /// True if all of its arrivals and batches are here: the history began before them and had room for them.
     pub is_whole: bool,
-    /// Whether the partition was revoked before the transaction was sent again: then what it had of it was not committed.
+    /// True if the partition was revoked before the transaction was sent again, so that this part was not committed.
     pub may_be_void: bool,
 }

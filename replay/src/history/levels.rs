@@ -1,10 +1,10 @@
-//! How many rows wait, and how many are in flight, wherever an entry changes that.
+//! Counts waiting rows and rows in flight, at each entry that changes them.
 
 use super::queues::Partition;
 use super::{History, Item, Level, LevelOf, Moment};
 
 impl History {
-    /// Gives the numbers that the entry has changed, as they are behind it.
+    /// Gives the counts that the entry has changed, as they are after it.
     pub(super) fn tell_levels(&mut self, at: Moment) {
         for of in std::mem::take(&mut self.changed) {
             let rows = match of {

@@ -1,4 +1,4 @@
-//! The history that a journal tells: its entries, put together to what people ask for.
+//! The history in a journal: its entries, assembled into the items that people ask for.
 //!
 //! ```text
 //!  Arrived ──► rows wait, by group ──► Dispatch ──► Completed ──► Sealed ──► CommitEnded
@@ -7,8 +7,9 @@
 //!    └────── Stay ───────────┘             └─ Pause ─┘                 └─── Round ─────┘          └──── Slice ────┘
 //! ```
 //!
-//! It owns what is known of each item and when it is over. It must not know what scheduler or stages would say: what an entry does not
-//! tell stays unknown. Kept is what is open, and what is not sealed yet; engines bound both, and so do limits here, whatever is read.
+//! This module owns the knowledge of each item and of its end. It does not ask the scheduler or the stages: what an
+//! entry does not tell stays unknown. It keeps only open items and what is not sealed yet; engines bound both, and
+//! limits here do so for any input.
 
 mod holes;
 mod items;
@@ -39,10 +40,10 @@ pub(crate) use self::window::HistoryReader;
 pub use self::window::{Ended, HistoryOptions, read_history};
 pub use crate::moment::{Bound, Moment, Window};
 
-/// Batches in flight on a lane that are known of at a time. Schedulers have a few.
+/// Most batches in flight that are tracked per lane. Schedulers have a few.
 const OPEN_BATCHES_MAX: usize = 1 << 16;
 
-/// Takes the entries of one partition of a journal, in order, and gives the items that they finish.
+/// Takes the entries of one partition of a journal, in order, and gives the items that end with them.
 pub struct History {
     journal: i32,
     life: Option<Arc<Life>>,
@@ -54,33 +55,33 @@ pub struct History {
     first_sequence: Option<i64>,
     /// The last entry.
     last: Option<Moment>,
-    /// What the life has to do next.
+    /// Actions of the life that are due next.
     due: Due,
-    /// Whether the life was read to say what became of a transaction.
+    /// True once the life has an entry with the outcome of a transaction.
     has_outcomes: bool,
-    /// Partitions whose rows a lost lane had, which come again now.
+    /// Partitions with rows of a lost lane, which arrive again now.
     returning: BTreeSet<PartitionId>,
-    /// Partitions whose rows it may have had, since not all of its batches are known.
+    /// Partitions that may have had rows on the lost lane, because not all of its batches are known.
     may_return: BTreeSet<PartitionId>,
-    /// Where the entry that is stepped changes the number of rows.
+    /// Row counts that the current entry changes.
     changed: BTreeSet<LevelOf>,
     items: Vec<Item>,
 }
 
-/// What is known of a lane.
+/// The known state of a lane.
 #[derive(Default)]
 struct Lane {
-    /// Batches that did not come back, in order of dispatch.
+    /// Batches that have not come back, in order of dispatch.
     open: VecDeque<Batch>,
-    /// Batches that were in flight at the checkpoint that the history begins at, with their rows.
+    /// Numbers and rows of the batches that were in flight at the checkpoint at which the history begins.
     unknown: VecDeque<(i64, i64)>,
-    /// Rows of all of these.
+    /// Rows of all these batches.
     rows: i64,
-    /// When a batch came back last.
+    /// Time at which the last batch came back, ns since the epoch; `None` before that.
     done_ns: Option<i64>,
 }
 
-/// Lanes that a process wants as it begins, where that is judged: those that it has, within their limits.
+/// Number of lanes that a process wants at its start: those that it has, within its limits. `None` without autoscaling.
 fn lanes_wanted(started: &Started) -> Option<i32> {
     let config = started.autoscale?;
     let lanes = i32::try_from(started.lanes.len()).unwrap_or(i32::MAX);
@@ -88,7 +89,7 @@ fn lanes_wanted(started: &Started) -> Option<i32> {
 }
 
 impl History {
-    /// The history of a partition of the journal. Before its first `Started` little is known.
+    /// Makes the history of a partition of the journal. Little is known before its first `Started` entry.
     pub fn new(journal: i32) -> Self {
         Self {
             journal,
@@ -108,7 +109,7 @@ impl History {
         }
     }
 
-    /// The history from a checkpoint on, whose state the scheduler has.
+    /// Makes the history from a checkpoint on, with the checkpoint's state in `scheduler`.
     pub fn at_checkpoint(journal: i32, at: Moment, started: Started, scheduler: &Scheduler) -> Self {
         let mut history = Self::new(journal);
         for load in scheduler.lane_loads() {
@@ -152,7 +153,7 @@ impl History {
         history
     }
 
-    /// Says when pauses began that the checkpoint has.
+    /// Adds the beginnings of the pauses that the checkpoint has.
     pub(crate) fn tell_pauses(&mut self, pauses: &BTreeMap<PartitionId, (Moment, Pause)>) {
         for (partition, (from, decision)) in pauses {
             let partition = self.partitions.get_mut(partition);
@@ -167,12 +168,12 @@ impl History {
         self.life.as_ref()
     }
 
-    /// Takes the items that were finished since the last call.
+    /// Takes the items that ended since the last call.
     pub fn take_items(&mut self) -> Vec<Item> {
         std::mem::take(&mut self.items)
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub fn step(&mut self, entry: &JournalEntry) {
         let at = Moment { sequence: entry.sequence, at_ns: entry.at_ns };
         let is_awaited = !self.returning.is_empty() || !self.may_return.is_empty();
@@ -191,12 +192,12 @@ impl History {
         self.due.step(entry.at_ns, &entry.input, &entry.decisions);
     }
 
-    /// Tells of the time since the last entry, if nothing was recorded in it that should have been.
+    /// Adds a hole if there was one since the last entry.
     fn tell_hole(&mut self, at: Moment, input: &Input) {
-        // A life that begins has no entries before it.
+        // A life that begins has no earlier entries.
         let Some(last) = self.last.filter(|_| !matches!(input, Input::Started(_))) else { return };
         let has_work = self.lanes.values().any(|lane| lane.rows > 0) || self.tasks.has_open_slices();
-        // A transaction of entries alone is not sealed: its outcome says how long the log had it.
+        // A transaction that consists of entries alone has no seal: its outcome says how long the log had it.
         let with_log_ns = match input {
             Input::CommitEnded(ended) => {
                 ended.ended_ns.min(at.at_ns).saturating_sub(ended.sent_ns.max(last.at_ns))
@@ -208,13 +209,13 @@ impl History {
         self.items.extend(self.due.hole(last, at, has_work, is_committing).map(Item::Hole));
     }
 
-    /// A window ends here: what is open is given as it is.
+    /// Ends the history at the end of a window; open items are given as they are.
     pub fn finish(&mut self) {
         self.end_life();
     }
 
-    /// The journal ends here, or the life. What follows the last transaction that the journal says was committed is in another one: entries
-    /// alone, such as those of a process that drained.
+    /// Ends the history at the end of the journal or of the life. Entries behind the last committed transaction are a
+    /// transaction of their own, without ticks, for example those of a process that drained.
     pub fn finish_journal(&mut self) {
         if let (None, true) = (&self.transaction, self.has_outcomes)
             && let (Some(first), Some(last)) = (self.first_sequence, self.last)
@@ -232,7 +233,7 @@ impl History {
         self.end_life();
     }
 
-    /// What an input says of itself.
+    /// Applies an input, and returns the cause of the step.
     fn apply(&mut self, at: Moment, input: &Input) -> Trigger {
         match input {
             Input::Started(started) => self.begin_life(at, started),
@@ -279,7 +280,7 @@ impl History {
             Input::TaskDropped(dropped) => {
                 self.tasks.end(at, dropped.task, RoundEnd::Dropped, &mut self.items);
             }
-            // A journal that lost its beginning says here how the process began.
+            // In a journal that lost its beginning, the checkpoint has the start of the process.
             Input::Checkpoint(Checkpoint { started: Some(started), .. }) if self.life.is_none() => {
                 self.go_on_with(at, None, started);
             }
@@ -338,7 +339,7 @@ impl History {
             Decision::Expire(expire) => self.tasks.end(at, expire.task, RoundEnd::Expired, &mut self.items),
             Decision::Finish(finish) => self.tasks.end(at, finish.task, RoundEnd::Finished, &mut self.items),
             Decision::Shed(shed) => self.tasks.end(at, shed.task, RoundEnd::Shed, &mut self.items),
-            // Of these there is nothing that begins or ends.
+            // These decisions neither begin nor end an item.
             Decision::Fence(_)
             | Decision::WakeAt(_)
             | Decision::Admit(_)
@@ -362,7 +363,7 @@ impl History {
         let (journal, started) = (self.journal, started.clone());
         let life = Arc::new(Life { journal, began, since, started });
         self.items.push(Item::Life(life.clone()));
-        // Of a journal that lost its beginning it is not known what was wished before.
+        // If the journal lost its beginning, the earlier wanted number is unknown.
         let wanted = began.and(lanes_wanted(&life.started));
         self.items.extend(wanted.map(|lanes| Item::Wanted(Wanted { at: since, lanes, scale: None })));
         self.life = Some(life);
@@ -468,7 +469,7 @@ impl History {
         let lane_free_ns = lane.done_ns;
         let is_it = |batch: &Batch| batch.dispatch.batch == completed.batch;
         let Some(index) = lane.open.iter().position(is_it) else {
-            // It was in flight when the history began, or when its lane was lost.
+            // The batch was in flight when the history began, or when its lane was lost.
             if let Some((_, rows)) = lane.unknown.pop_front_if(|one| one.0 == completed.batch) {
                 lane.rows = lane.rows.saturating_sub(rows);
                 lane.done_ns = Some(at.at_ns);
@@ -482,7 +483,7 @@ impl History {
         let end = BatchEnd::Completed { at, service_ns: completed.service_ns, lane_free_ns };
         let batch = Arc::new(Batch { end, ..batch });
         for (id, partition) in &mut self.partitions {
-            // What was dispatched before the partition was restored counts for nothing.
+            // Parts dispatched before the partition was restored do not count.
             let mut parts = batch.parts.iter().filter(|part| part.partition == *id);
             let is_current =
                 |part: &Part| partition.stay_mut(part.group).is_none_or(|stay| stay.epoch == part.epoch);
@@ -557,7 +558,7 @@ impl History {
         open.attempts.push(attempt);
         if outcome == CommitOutcome::Committed {
             if let [_] = open.attempts[..] {
-                // It was never sent again without something.
+                // It was committed at the first attempt, so no partition was left out.
                 open.partitions.iter_mut().for_each(|part| part.may_be_void = false);
             }
             self.end_transaction();
@@ -569,7 +570,7 @@ impl History {
         self.items.extend(ended.map(|transaction| Item::Transaction(Arc::new(transaction))));
     }
 
-    /// A partition is no longer the process's: a transaction that is sent again leaves it out.
+    /// Notes that a partition is no longer the process's: a transaction that is sent again leaves it out.
     fn void(&mut self, partition: PartitionId) {
         let Some(open) = &mut self.transaction else { return };
         let of_partition = open.partitions.iter_mut().find(|part| part.account.partition == partition);

@@ -1,6 +1,7 @@
-//! The rows of a partition on their way: what waits for each group, which arrivals and batches are not sealed yet, where groups are.
+//! Tracks the rows of a partition: rows that wait for each group, arrivals and batches that are not sealed yet, and the
+//! lanes of groups.
 //!
-//! It follows the order of the engine's queues, which is that of the scheduler but for rows that a lost lane gives back.
+//! The order is that of the engine's queues, which equals the scheduler's except for rows that a lost lane gives back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,46 +11,46 @@ use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, SealedPartition
 use super::items::{Arrival, Batch, Part, Paused, Piece, SealedPart, Stay, StayEnd};
 use crate::moment::Moment;
 
-/// Arrivals, and batches, of a partition that are kept until they are sealed. Engines stop reading long before.
+/// Most unsealed arrivals, and most unsealed batches, kept per partition. Engines stop reading long before that.
 const UNSEALED_MAX: usize = 1 << 18;
 
-/// What is known of a partition.
+/// The known state of a partition.
 #[derive(Default)]
 pub(super) struct Partition {
-    /// Next offset after the last arrival.
+    /// Offset behind the last arrival.
     position: Option<i64>,
-    /// Arrivals and batches of records from this offset on are known.
+    /// Offset from which all arrivals and batches of records are known.
     known_from: Option<i64>,
-    /// Next offset as of the last `Sealed`.
+    /// Offset behind the last sealed record.
     sealed: i64,
     groups: BTreeMap<GroupIndex, Group>,
-    /// Rows that wait for all groups.
+    /// Waiting rows of all groups.
     waiting_rows: i64,
-    /// Arrivals with records that are not sealed, in order.
+    /// Arrivals with unsealed records, in order.
     arrivals: VecDeque<Arc<Arrival>>,
-    /// Batches that came back with rows of such records, in order.
+    /// Batches that came back with rows of unsealed records, in order.
     batches: VecDeque<Arc<Batch>>,
     pub(super) pause: Option<Paused>,
 }
 
-/// What is known of a group.
+/// The known state of a group.
 #[derive(Default)]
 struct Group {
     waiting: VecDeque<Piece>,
     stay: Option<Stay>,
-    /// Rows that a lost lane gave back, which the next arrival tells of once more.
+    /// Rows that a lost lane gave back, which the next arrival repeats.
     returned: i64,
 }
 
 impl Partition {
-    /// Its state is made from a snapshot: all that was known is over.
+    /// Begins a state from a snapshot; the caller has cleared the earlier one.
     pub(super) fn assign(&mut self, committed_offset: i64, snapshot_offset: i64) {
         self.position = Some(snapshot_offset);
         self.known_from = Some(snapshot_offset);
         self.sealed = committed_offset;
     }
 
-    /// Forgets what waits; the stays and the pause that end by that.
+    /// Forgets all waiting rows, and returns the stays and the pause that end with them.
     pub(super) fn clear(&mut self, at: Option<Moment>, end: StayEnd) -> (Vec<Stay>, Option<Paused>) {
         let ended = |stay: Stay| Stay { left: at, end, ..stay };
         let stays = self.groups.values_mut().filter_map(|group| group.stay.take()).map(ended).collect();
@@ -58,7 +59,7 @@ impl Partition {
         (stays, pause)
     }
 
-    /// Where a checkpoint found it.
+    /// Sets the state at a checkpoint.
     pub(super) fn seed(&mut self, position: i64, stays: impl Iterator<Item = Stay>) {
         (self.position, self.known_from) = (Some(position), Some(position));
         for stay in stays {
@@ -67,19 +68,19 @@ impl Partition {
         }
     }
 
-    /// Rows that waited at a checkpoint.
+    /// Adds rows that waited at a checkpoint.
     pub(super) fn seed_rows(&mut self, partition: PartitionId, group: GroupIndex, at_ns: i64, rows: i64) {
         let piece = of_unknown_records(partition, group, at_ns, rows);
         self.group(group).waiting.push_back(piece);
         self.count(rows);
     }
 
-    /// Rows that wait for batches.
+    /// Number of rows that wait for batches.
     pub(super) fn waiting_rows(&self) -> i64 {
         self.waiting_rows
     }
 
-    /// So many rows wait more, or fewer.
+    /// Adds to the number of waiting rows; `rows` may be negative.
     fn count(&mut self, rows: i64) {
         self.waiting_rows = self.waiting_rows.saturating_add(rows).max(0);
     }
@@ -88,12 +89,13 @@ impl Partition {
         self.groups.entry(group).or_default()
     }
 
-    /// Whether the last arrival ended at an offset.
+    /// True if the last arrival ended at an offset.
     pub(super) fn is_at(&self, offset: i64) -> bool {
         self.position == Some(offset)
     }
 
-    /// Rows that a lost lane gave back come once more. Records in between gave none, and had no arrival.
+    /// Handles rows that a lost lane gave back and that arrive again. Records in between gave no rows and had no
+    /// arrival.
     pub(super) fn return_rows(&mut self, again: &Arrival, next_offset: i64) {
         for &(group, rows) in &again.groups {
             let missing = rows - std::mem::take(&mut self.group(group).returned);
@@ -106,7 +108,7 @@ impl Partition {
         self.position = Some(next_offset);
     }
 
-    /// Rows came.
+    /// Adds an arrival.
     pub(super) fn arrive(&mut self, new: Arrival, next_offset: i64) {
         let first = self.position.filter(|first| *first <= next_offset);
         let arrival = Arc::new(Arrival { offsets: first.map(|first| (first, next_offset)), ..new });
@@ -148,8 +150,8 @@ impl Partition {
         pieces
     }
 
-    /// Rows of a lost lane wait again, before all others, if the group was still its in that epoch; whether it was. The batches of a lane are
-    /// given back from the newest to the oldest.
+    /// Puts rows of a lost lane back before all others, if the group was still on the lane in that epoch; returns true
+    /// if so. The batches of a lane are put back from the newest to the oldest.
     pub(super) fn put_back(&mut self, lane: LaneId, part: &Part) -> bool {
         let group = self.group(part.group);
         let is_its = |stay: &Stay| (stay.lane, stay.epoch) == (lane, part.epoch);
@@ -164,12 +166,12 @@ impl Partition {
         true
     }
 
-    /// No rows come again any more.
+    /// Notes that no more rows arrive again.
     pub(super) fn forget_returned(&mut self) {
         self.groups.values_mut().for_each(|group| group.returned = 0);
     }
 
-    /// A batch with these rows of it came back.
+    /// Adds a batch with rows of this partition that came back.
     pub(super) fn complete(&mut self, partition: PartitionId, batch: &Arc<Batch>) {
         if behind(batch, partition).is_none_or(|next| next <= self.sealed) {
             return;
@@ -181,7 +183,7 @@ impl Partition {
         }
     }
 
-    /// What a transaction has of it.
+    /// Takes the partition's part of a transaction.
     pub(super) fn seal(&mut self, account: SealedPartition) -> SealedPart {
         let next = account.next_offset;
         let is_whole = self.known_from.is_some_and(|known_from| known_from <= account.first_offset);
@@ -199,7 +201,7 @@ impl Partition {
         SealedPart { account, arrivals, batches, is_whole, may_be_void: false }
     }
 
-    /// A group is placed; the stay that it had, which there should be none of.
+    /// Places a group; returns its previous stay, which should not exist.
     pub(super) fn place(&mut self, stay: Stay) -> Option<Stay> {
         let group = stay.group;
         self.group(group).stay.replace(stay)
@@ -210,23 +212,23 @@ impl Partition {
         self.group(group).stay.as_mut()
     }
 
-    /// A group has left its lane.
+    /// Removes a group from its lane.
     pub(super) fn leave(&mut self, group: GroupIndex) -> Option<Stay> {
         self.group(group).stay.take()
     }
 
-    /// The groups of a lane that is lost.
+    /// Removes the groups of a lost lane from it.
     pub(super) fn leave_lane(&mut self, lane: LaneId) -> impl Iterator<Item = Stay> {
         self.groups.values_mut().filter_map(move |group| group.stay.take_if(|stay| stay.lane == lane))
     }
 }
 
-/// The rows of a partition in a batch.
+/// The rows of a partition in a batch, as pieces.
 fn pieces_of(batch: &Batch, partition: PartitionId) -> impl Iterator<Item = &Piece> {
     batch.parts.iter().filter(move |part| part.partition == partition).flat_map(|part| &part.pieces)
 }
 
-/// The greatest offset that the records of a partition in a batch are before.
+/// Offset behind the last record of a partition in a batch; `None` if it is not known.
 fn behind(batch: &Batch, partition: PartitionId) -> Option<i64> {
     pieces_of(batch, partition).filter_map(|piece| piece.arrival.offsets).map(|(_, next)| next).max()
 }

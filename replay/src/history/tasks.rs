@@ -7,22 +7,22 @@ use warptape_schemas::journal::{LaneId, PartitionId, Reject, RunSlice, SliceDone
 use super::items::{Item, Round, RoundEnd, Slice};
 use crate::moment::Moment;
 
-/// Rounds that are open at a time. Schedulers know fewer tasks.
+/// Most rounds open at a time. Schedulers know fewer tasks.
 const OPEN_ROUNDS_MAX: usize = 1 << 20;
 
-/// Slices of a lane that are open at a time.
+/// Most slices of a lane that are open at a time.
 const SLICES_MAX: usize = 2;
 
-/// What is open of tasks.
+/// Open rounds and slices.
 #[derive(Default)]
 pub(super) struct Tasks {
     rounds: BTreeMap<TaskId, Round>,
-    /// By lane: each works on one at a time, and on one that was passed by that.
+    /// By lane: each lane works on one slice, which may have passed another one that is still open.
     slices: BTreeMap<LaneId, Vec<Slice>>,
 }
 
 impl Tasks {
-    /// A round of a task came.
+    /// Begins a round of a task.
     pub(super) fn arrive(&mut self, at: Moment, arrived: &TaskArrived, items: &mut Vec<Item>) {
         let round = Round {
             at,
@@ -39,13 +39,13 @@ impl Tasks {
         }
     }
 
-    /// The round of a task ended.
+    /// Ends the round of a task.
     pub(super) fn end(&mut self, at: Moment, task: TaskId, end: RoundEnd, items: &mut Vec<Item>) {
         let round = self.rounds.remove(&task);
         items.extend(round.map(|round| Item::Round(Round { end: Some((at, end)), ..round })));
     }
 
-    /// A task is refused.
+    /// Ends the round of a task that is refused.
     pub(super) fn reject(&mut self, at: Moment, reject: &Reject, items: &mut Vec<Item>) {
         if let Some(round) = self.rounds.get_mut(&reject.task) {
             round.refused = Some(reject.reason);
@@ -53,7 +53,7 @@ impl Tasks {
         self.end(at, reject.task, RoundEnd::Rejected, items);
     }
 
-    /// The tasks of a partition are dropped.
+    /// Drops the tasks of a partition.
     pub(super) fn revoke(&mut self, at: Moment, partition: PartitionId, items: &mut Vec<Item>) {
         let is_of = |round: &Round| round.arrived.partition == partition;
         let tasks = self.rounds.iter().filter(|(_, round)| is_of(round)).map(|(task, _)| *task);
@@ -67,20 +67,20 @@ impl Tasks {
         !self.slices.is_empty()
     }
 
-    /// A lane begins a slice.
+    /// Begins a slice on a lane.
     pub(super) fn run_slice(&mut self, at: Moment, run: &RunSlice, items: &mut Vec<Item>) {
         if let Some(round) = self.rounds.get_mut(&run.task) {
             round.first_slice.get_or_insert(at);
             round.slices += 1;
         }
         let of_lane = self.slices.entry(run.lane).or_default();
-        // A journal that is cut may lack what became of earlier ones.
+        // A journal that was cut may lack the end of earlier slices.
         let lost = of_lane.len().saturating_sub(SLICES_MAX - 1);
         items.extend(of_lane.drain(..lost).map(Item::Slice));
         of_lane.push(Slice { at, run: run.clone(), done: None });
     }
 
-    /// A lane finished a slice.
+    /// Ends a slice on a lane.
     pub(super) fn slice_done(&mut self, at: Moment, done: &SliceDone, items: &mut Vec<Item>) {
         let Some(of_lane) = self.slices.get_mut(&done.lane) else { return };
         if let Some(index) = of_lane.iter().position(|slice| slice.run.slice == done.slice) {
@@ -92,12 +92,12 @@ impl Tasks {
         }
     }
 
-    /// What a lost lane had comes to nothing.
+    /// Ends the slices of a lost lane without a result.
     pub(super) fn lose_lane(&mut self, lane: LaneId, items: &mut Vec<Item>) {
         items.extend(self.slices.remove(&lane).into_iter().flatten().map(Item::Slice));
     }
 
-    /// The life or the history ends.
+    /// Ends everything at the end of the life or the history.
     pub(super) fn finish(&mut self, items: &mut Vec<Item>) {
         items.extend(std::mem::take(&mut self.rounds).into_values().map(Item::Round));
         items.extend(std::mem::take(&mut self.slices).into_values().flatten().map(Item::Slice));

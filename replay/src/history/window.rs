@@ -1,4 +1,4 @@
-//! A part of the journals: where it begins and ends, and the histories of all partitions within it.
+//! A window of the journals, and the histories of all partitions within it.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,41 @@ use crate::entries::{Begin, Entries, EntryReader};
 use crate::moment::{Bound, Moment, Window};
 use crate::{Phase, ReplayError, ReplayProgress, outside};
 
-/// Entries between two words on how far a reading is.
+/// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 4_096;
 
-/// Which journals, and what of them.
+/// The journals to read, and the window.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
     /// Topic of the journal.
     pub journal: String,
-    /// Its partition; `None`: all.
+    /// Its partition; `None` for all.
     pub partition: Option<i32>,
-    /// What of it.
+    /// The part to read.
     pub window: Window,
 }
 
-/// Where an item ended.
+/// The place of an item's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Before the window: it is not of it, but what is of it may have begun or waited with it.
+    /// Before the window: the item is not part of it, but items of the window may have begun or waited during it.
     Before,
-    /// Within the window, or it is in force there.
+    /// Within the window, or before it and still in force.
     Within,
 }
 
-/// Gives every item that ends within the window, of one partition of the journal after the other, and what is open at the window's end as it
-/// is there. Lives, assignments and numbers of wanted lanes from before the window count as within it, the last of which are in force there; decisions
-/// of before it do not. A history begins at the last start before the window or the last checkpoint but one, so that what waited at the last one is known,
-/// or where the journal does if these are gone; what ended since then is given as well.
+/// Gives every item that ends within the window, one partition of the journal after the other, and then the items still
+/// open at its end.
+///
+/// Lives, assignments and wanted numbers of lanes from before the window count as within it, because the last of them
+/// are still in force. Earlier decisions do not.
+///
+/// A history begins at the last start before the window, or else at the last checkpoint but one. So all rows that
+/// waited at the last checkpoint are known. If these are gone, it begins where the journal does. Items that ended since
+/// then but before the window are given as [`Ended::Before`].
 ///
 /// # Errors
-/// If the log cannot be read, there is no such journal, the window has nothing of it, or `each` fails.
+/// If the log cannot be read, there is no such journal, the window has no entries of it, or `each` fails.
 pub fn read_history(
     log: &dyn EventLog,
     options: &HistoryOptions,
@@ -94,23 +99,23 @@ pub fn read_history(
     Ok(())
 }
 
-/// The history of a partition of a journal from a beginning on, entry by entry.
+/// Reads the history of a journal's partition from a beginning on, entry by entry.
 pub(crate) struct HistoryReader {
     reader: EntryReader,
     history: History,
-    /// The checkpoint that the first entry begins.
+    /// The checkpoint at the first entry; `None` if the history begins at a start, or once the checkpoint was used.
     checkpoint: Option<(Started, Scheduler)>,
-    /// When partitions were paused that the checkpoint has as paused, as far as the journal says so.
+    /// Times and reasons of the pauses that the checkpoint has, as far as the journal tells.
     pauses: BTreeMap<PartitionId, (Moment, Pause)>,
     journal: i32,
     next: i64,
-    /// Whether the journal ends there.
+    /// True if the journal ends at `next`.
     is_to_end: bool,
     is_finished: bool,
 }
 
 impl HistoryReader {
-    /// Reads from a beginning on, or from the first entry there is, to an offset.
+    /// Opens a history from a beginning, or from the first existing entry if there is none, to an offset.
     pub(crate) fn open(entries: &Entries<'_>, begin: Option<Begin>, next: i64) -> Result<Self, ReplayError> {
         let first = begin.as_ref().map_or(entries.range.first, |begin| begin.offset);
         let journal = entries.partition();
@@ -131,7 +136,8 @@ impl HistoryReader {
         })
     }
 
-    /// The items that the next entry finishes, with its offset; behind the last one those that are open, with the end; then nothing.
+    /// The items that end with the next entry, with its offset; behind the last entry the open items, with the end
+    /// offset; then `None`.
     pub(crate) fn next(&mut self) -> Result<Option<(i64, Vec<Item>)>, ReplayError> {
         if self.is_finished {
             return Ok(None);
@@ -160,7 +166,7 @@ impl HistoryReader {
 }
 
 impl Entries<'_> {
-    /// Where a history begins that is to know what waits at an offset.
+    /// The beginning of a history that must know all rows waiting at an offset.
     pub(crate) fn begin_early(&self, offset: i64) -> Result<Option<Begin>, ReplayError> {
         let Some(last) = self.begin_before(offset + 1)? else { return Ok(None) };
         if last.checkpoint.is_none() {
@@ -176,7 +182,7 @@ impl Entries<'_> {
         Ok(OffsetRange { first, next })
     }
 
-    /// The offset of the first entry behind a bound.
+    /// The offset of the first entry at or behind a bound; `None` without a bound.
     pub(crate) fn bound(&self, bound: Option<Bound>) -> Result<Option<i64>, ReplayError> {
         Ok(match bound {
             None => None,

@@ -1,4 +1,4 @@
-//! Outcomes of transactions as the journal tells them: one transaction after the other, each by its attempts.
+//! Checks outcomes of transactions in the journal: one transaction after the other, with its attempts.
 
 use warptape_schemas::journal::{CommitEnded, CommitOutcome, Input, JournalEntry};
 
@@ -7,17 +7,18 @@ use crate::difference::Difference;
 /// Compares the outcomes of one process life.
 #[derive(Default)]
 pub(super) struct CommitCheck {
-    /// Whether every `Sealed` has its outcome before the next one.
+    /// True if every `Sealed` entry must have its outcome before the next one.
     is_complete: bool,
-    /// The newest `Sealed`, if its outcome is still to come.
+    /// The newest `Sealed` entry, while its outcome is missing.
     awaited: Option<Awaited>,
     /// The newest attempt.
     last: Option<CommitEnded>,
-    /// True if a partition was revoked since the newest `Sealed`: then the transaction may hold what came after.
+    /// True if a partition was revoked since the newest `Sealed` entry, so that the transaction may contain later
+    /// entries.
     has_revoked: bool,
 }
 
-/// A transaction whose outcome is still to come.
+/// A transaction whose outcome is missing so far.
 #[derive(Clone, Copy)]
 struct Awaited {
     sequence: i64,
@@ -25,12 +26,12 @@ struct Awaited {
 }
 
 impl CommitCheck {
-    /// The check of a life whose beginning is not known.
+    /// Makes the check of a life whose beginning is unknown.
     pub(super) fn unknown() -> Self {
         Self { is_complete: false, ..Self::default() }
     }
 
-    /// The check of a life from its beginning on.
+    /// Makes the check of a life from its beginning on.
     pub(super) fn whole() -> Self {
         Self { is_complete: true, ..Self::default() }
     }
@@ -39,11 +40,11 @@ impl CommitCheck {
     pub(super) fn check(&mut self, entry: &JournalEntry) -> Option<Difference> {
         match &entry.input {
             Input::Sealed(_) => {
-                // One transaction is under way at a time: this one is sealed once the one before it was committed.
+                // One transaction is under way at a time: this one is sealed after the previous one was committed.
                 let open = self.last.filter(|last| last.outcome == CommitOutcome::Aborted);
                 let before = self.awaited.map(|awaited| awaited.sequence).or(open.map(|open| open.sealed));
                 let missing = before.filter(|_| self.is_complete).map(missing);
-                // From here on it is known that outcomes are told.
+                // From here on, outcomes are known to be in the journal.
                 let &JournalEntry { sequence, at_ns, .. } = entry;
                 (self.awaited, self.has_revoked) = (Some(Awaited { sequence, at_ns }), false);
                 missing
@@ -60,8 +61,8 @@ impl CommitCheck {
     /// The difference at the end of the life.
     pub(super) fn end(&self) -> Option<Difference> {
         let is_open = self.last.is_some_and(|last| last.outcome == CommitOutcome::Aborted);
-        // Entries in the journal are committed. A later transaction tells of an aborted attempt, or the same one does if it was
-        // changed because a partition was revoked.
+        // Entries in the journal are committed, so a later attempt must have succeeded. It is recorded by a later
+        // transaction, or by the same one if it was changed because a partition was revoked.
         let is_wrong = self.is_complete && is_open && !self.has_revoked;
         is_wrong.then(|| Difference::new("input.CommitEnded.outcome", "COMMITTED", "ABORTED"))
     }
@@ -89,7 +90,7 @@ impl CommitCheck {
             self.awaited = None;
         }
         match () {
-            // A life that is known from within may have begun the transaction before.
+            // In a life without a known beginning, the transaction may have begun earlier.
             () if !is_right && (self.is_complete || last.is_some()) => {
                 differs("sealed", named.unwrap_or(entry.sequence - 1), ended.sealed)
             }

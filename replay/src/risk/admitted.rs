@@ -8,7 +8,7 @@ use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 use crate::admissions::Admission;
 use crate::difference::{Difference, differences};
 
-/// The differences of a task without a known market, in the fields that repeat its request.
+/// The differences in the fields that repeat the request, for a task without a known market.
 pub(super) fn check_repeated(admission: &Admission, request: &RiskRequest) -> Option<Vec<Difference>> {
     let found = &*admission.arrived;
     let expected = repeated(found, request);
@@ -25,7 +25,7 @@ pub(super) fn check(
     let found = &*admission.arrived;
     let of_request = repeated(found, request);
     let gang = |units: i64| request.gang && units > 1;
-    // Its deadline passed before a task was made of it.
+    // Its deadline passed before a task was made for it.
     let overdue = TaskArrived {
         rate_key: String::new(),
         first_unit: 0,
@@ -40,7 +40,7 @@ pub(super) fn check(
     let mut expected = Vec::from_iter(is_overdue.then_some(overdue));
     expected.extend(RiskTask::new(request, market_of).ok().map(|task| {
         let whole = TaskArrived { bytes: (bytes + task.bytes()) as i64, ..of_request.clone() };
-        // Portfolios that follow earlier ones have fewer units, and rates of their own.
+        // Portfolio tasks after earlier ones have fewer units, and rates of their own.
         if matches!(request.problem, RiskProblem::Portfolio(_)) {
             return TaskArrived { gang: gang(found.units), ..whole };
         }
@@ -63,7 +63,7 @@ pub(super) fn check(
     Some(differences("input.TaskArrived", &value(expected), &value(found)))
 }
 
-/// A task as its request has it, where that says something.
+/// The task according to its request, in the fields that repeat the request.
 fn repeated(found: &TaskArrived, request: &RiskRequest) -> TaskArrived {
     TaskArrived {
         request_id: refusals::repeated(&request.request_id),

@@ -1,4 +1,4 @@
-//! Which result is of which request: one of each that was answered, and none of others.
+//! Matches results with requests: one result for each answered request, and none for others.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::difference::Difference;
 use crate::partition_reader::PartitionReader;
 use crate::{OutputDivergence, OutputProblem};
 
-/// The results of a partition by the offsets of their requests. Each is taken out with its request, so that what is left in the end
-/// has no request.
+/// The results of a partition by the offsets of their requests. Each is taken out with its request, so that the rest in
+/// the end has no requests.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// Offsets of results.
+    /// Offsets of results, by the offsets of their requests.
     results: BTreeMap<i64, i64>,
-    /// Errors of requests that were cancelled by other requests, by id.
+    /// Errors of requests that other requests cancelled, by id.
     cancelled: BTreeMap<String, RiskError>,
     /// Offsets of the first two results that name the same request.
     pub(super) double: Option<[i64; 2]>,
@@ -28,25 +28,25 @@ pub(super) struct Answers {
 #[derive(Default)]
 pub(super) struct Missing {
     count: u64,
-    /// The first of them.
+    /// The first of them; `None` if there is none.
     first: Option<Unanswered>,
 }
 
 /// A request without a result.
 pub(super) struct Unanswered {
     pub(super) offset: i64,
-    /// Its id; `None` where it cannot be read.
+    /// Its id; `None` if it cannot be read.
     pub(super) request_id: Option<String>,
 }
 
-/// Where the results of a partition end.
+/// The end of a partition's results.
 pub(super) struct ResultsEnd {
     pub(super) source: TopicPartition,
     pub(super) offset: i64,
 }
 
 impl Answers {
-    /// Reads all results, or up to one that cannot be what it says.
+    /// Reads all results, up to one that cannot be valid.
     pub(super) fn read(
         mut results: PartitionReader,
         requests: &TopicPartition,
@@ -60,7 +60,7 @@ impl Answers {
                     Err((OutputProblem::Unreadable { error: error.to_string(), expected }, None))
                 }
             };
-            // Once a request has two results, the others are read to know which requests have none.
+            // After the first double result, the others are read to find out which requests have none.
             if let Err((problem, result)) = taken
                 && answers.double.is_none()
             {
@@ -113,7 +113,7 @@ impl Answers {
         Ok(())
     }
 
-    /// The error of a request, the first of its id, if another one says to have cancelled it.
+    /// The error of a request, the first one with its id, if another request claims to have cancelled it.
     pub(super) fn cancelled(
         &self,
         request: &Result<RiskRequest, DecodeError>,
@@ -123,7 +123,7 @@ impl Answers {
         self.cancelled.get(&request.request_id)
     }
 
-    /// Offsets of requests by the order of their results.
+    /// Offsets of requests, in the order of their results.
     pub(super) fn by_result(&self) -> Vec<i64> {
         let mut all: Vec<(i64, i64)> =
             self.results.iter().map(|(&request, &result)| (result, request)).collect();
@@ -131,17 +131,17 @@ impl Answers {
         all.into_iter().map(|(_, request)| request).collect()
     }
 
-    /// Whether a result names the request at an offset.
+    /// True if a result names the request at an offset.
     pub(super) fn has(&self, request: i64) -> bool {
         self.results.contains_key(&request)
     }
 
-    /// The offset of the result of the request at an offset, once.
+    /// Takes the offset of the result of the request at an offset.
     pub(super) fn take(&mut self, request: i64) -> Option<i64> {
         self.results.remove(&request)
     }
 
-    /// The results that are left when all requests were read.
+    /// The divergence of the results that are left after all requests were read.
     pub(super) fn surplus(&self, end: &ResultsEnd) -> Option<OutputDivergence> {
         let (&request, &offset) = self.results.iter().min_by_key(|(_, result)| **result)?;
         let (count, first) = (self.results.len() as u64, json!({"offset": request}));
@@ -150,14 +150,14 @@ impl Answers {
 }
 
 impl Missing {
-    /// A request that should have a result has none.
+    /// Adds a request whose result is missing.
     pub(super) fn add(&mut self, record: &Record, request: Option<RiskRequest>) {
         let request_id = request.map(|request| request.request_id);
         self.first.get_or_insert(Unanswered { offset: record.offset, request_id });
         self.count += 1;
     }
 
-    /// The first of them.
+    /// The first of them; `None` if there is none.
     pub(super) fn first(&self) -> Option<&Unanswered> {
         self.first.as_ref()
     }

@@ -1,5 +1,5 @@
-//! Which result is to be blamed where a request has two or none. A result names its request by offset and has its id, so that the one which
-//! names another request than its own is known.
+//! Finds the wrong result if a request has two results or none. A result names its request by offset and has its id, so
+//! a result with another request's offset is recognized.
 
 use serde_json::json;
 use warptape_schemas::risk::RiskResult;
@@ -13,7 +13,8 @@ use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::{OutputDivergence, OutputProblem, ReplayError};
 
 impl RiskCheck<'_> {
-    /// Of two results that name the same request, the one whose own request is another, which has none; or else the second one.
+    /// The wrong one of two results that name the same request: the one that belongs to another request, which has
+    /// none, or else the second.
     pub(super) fn blame_one(
         &self,
         answers: &Answers,
@@ -53,7 +54,7 @@ impl RiskCheck<'_> {
         Ok(end.divergence(offset, Some(result.request_id), OutputProblem::Surplus { count: 1, first }))
     }
 
-    /// The result that is of a request without one, and names another request or none.
+    /// The result of an unanswered request that names another request or none.
     pub(super) fn elsewhere(
         &self,
         unanswered: &Unanswered,
@@ -85,14 +86,15 @@ impl RiskCheck<'_> {
     }
 }
 
-/// What is wrong with a result that names another request than its own: one with this id, or none.
+/// The problem of a result that names another request than its own. `named` is the id of the named request; `None` if
+/// there is none.
 fn misplaced(result: &RiskResult, named: Option<&str>, own: i64) -> Option<OutputProblem> {
     let is_named = named.is_some_and(|named| is_of(result, named));
     let differences = vec![Difference::new("offset", own, result.offset)];
     (!is_named).then_some(OutputProblem::Changed { differences })
 }
 
-/// Whether a result is of a request with this id, which is empty where the request cannot be read.
+/// True if a result belongs to a request with this id, which is empty if the request cannot be read.
 fn is_of(result: &RiskResult, request_id: &str) -> bool {
     refusals::repeated(&result.request_id) == refusals::repeated(request_id)
 }

@@ -1,18 +1,19 @@
-//! The order in which requests are answered again: one in which no market has to go back, so that every tick is read once.
+//! The order in which requests are answered again: no market has to go back, so that every tick is read once.
 //!
-//! A process takes the market for one request after the other. The scheduler hears of them in another order where a large one is prepared
-//! for long and smaller ones pass it. The offsets themselves tell which market is older.
+//! A process takes the market for one request after the other. The scheduler may hear of them in another order, if a
+//! large request is prepared for long and smaller ones pass it. The offsets themselves tell which market is older.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use warptape_schemas::journal::AsOf;
 
-/// The places of all markets, each behind those that have a partition as of an earlier offset, and else as given. Where there is no such
-/// order, as among markets that several processes took of the same partitions, the one with the least sum of offsets goes first, and all
-/// others have their order behind it.
+/// The order of all markets: each comes behind those with an earlier offset of one of its partitions, otherwise in the
+/// given order. There is no such order, for example, if several processes took markets of the same partitions. Then the
+/// one with the least sum of offsets goes first, and the rest is ordered behind it.
 pub(super) fn by_market<'a>(markets: impl Iterator<Item = &'a [AsOf]>) -> Vec<usize> {
-    // Of one process' markets at the same offset of one partition, the older one is no further in any other.
+    // Among one process's markets with the same offset of one partition, an older one is no further in any other
+    // partition.
     let mut partitions: BTreeMap<i32, Vec<(i64, i64, usize)>> = BTreeMap::new();
     let mut sums = Vec::new();
     for (place, market) in markets.enumerate() {

@@ -1,4 +1,5 @@
-//! How many results each transaction had, and which request was the first without one, as the journal says and as results and requests do.
+//! Compares the journal's accounts with results and requests: the number of results of each transaction, and the first
+//! request without one.
 
 use warptape_eventlog::TopicPartition;
 
@@ -6,9 +7,8 @@ use crate::SealedDivergence;
 use crate::accounts::SealedResults;
 use crate::difference::Difference;
 
-/// The first transaction of which the journal says something else. `seals` are in the order of the journals, `answered` has the offsets of
-/// requests by the order of their results, and `requests` those of all requests, whose topic
-/// ends before `end`.
+/// The first transaction whose account differs. `seals` are in the order of the journals. `answered` has the offsets of
+/// requests in the order of their results. `requests` has the offsets of all requests, whose topic ends before `end`.
 pub(super) fn check(
     source: &TopicPartition,
     seals: &[SealedResults],
@@ -23,7 +23,8 @@ pub(super) fn check(
     let mut answers = answered.iter();
     let mut is_answered = vec![false; requests.len()];
     let (mut open, mut before) = (0, 0);
-    // The last request that has an answer of the process that owns the partition, which has read no further for certain.
+    // The last request answered by the process that owns the partition; it is only certain that the process has read up
+    // to this one.
     let mut read = -1;
     for seal in seals {
         let left = answers.len() as i64;
@@ -43,7 +44,7 @@ pub(super) fn check(
         let last_answered = open.checked_sub(1).map_or(-1, |last| requests[last].min(read));
         let first_open = requests.get(open).copied().unwrap_or(end);
         let next = seal.next_request.unwrap_or(before);
-        // It is said where there are results, or where it moved.
+        // The account names the next request if there are results, or if it moved.
         let is_said = seal.next_request.is_some() && (seal.results > 0 || next > before);
         let least = before.max(last_answered + 1);
         let is_right = is_said && (least..=first_open).contains(&next);
@@ -65,7 +66,7 @@ pub(super) fn check(
     (left > 0).then(|| divergence(source, before, before, differences))
 }
 
-/// Where the order of transactions is not known, or some may have been left out, their results add up all the same.
+/// Compares only the sums, if the order of transactions is unknown or some may have been left out.
 fn check_sum(source: &TopicPartition, seals: &[SealedResults], answered: &[i64]) -> Option<SealedDivergence> {
     let sum = |counts: fn(&&SealedResults) -> bool| -> i64 {
         seals.iter().filter(counts).map(|seal| seal.results).fold(0, i64::saturating_add)
@@ -96,7 +97,7 @@ mod tests {
         SealedResults { journal: 0, is_first: false, results, next_request, may_be_void: false }
     }
 
-    /// Requests at offsets 0, 1 and 4, the second of which was answered first.
+    /// True for requests at offsets 0, 1 and 4, the second of which was answered first.
     fn is_right(seals: &[SealedResults]) -> bool {
         let source = TopicPartition { topic: "risk.requests".to_owned(), partition: 0 };
         check(&source, seals, &[1, 0, 4], &[0, 1, 4], 9).is_none()
@@ -127,7 +128,7 @@ mod tests {
     fn a_process_that_goes_on_reads_what_was_answered_before_it_says_so() {
         let source = TopicPartition { topic: "risk.requests".to_owned(), partition: 0 };
         let first = |results, next| SealedResults { is_first: true, ..seal(results, next) };
-        // The second and the third request were answered before the first one, whose process is gone.
+        // The second and third request were answered before the first one, whose process is gone.
         let is_right =
             |seals: &[SealedResults]| check(&source, seals, &[1, 4, 0, 5], &[0, 1, 4, 5], 9).is_none();
         for next in [1, 2, 5] {

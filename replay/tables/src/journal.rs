@@ -1,4 +1,4 @@
-//! The journal as rows: decisions as they are recorded, and what replay's history makes of the entries: batches, tasks, transactions.
+//! The journal as rows: recorded decisions, and the items of replay's history: batches, tasks, transactions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct JournalTables<'a> {
     latencies: Latencies<'a>,
     partition: i32,
     history: History,
-    /// The process life that items are of, as far as it is known.
+    /// The process life of the items; `None` while it is unknown.
     life: Option<Arc<Life>>,
     /// Sequences of transactions, with the times at which the log wrote them.
     written_ns: VecDeque<(i64, i64)>,
@@ -30,21 +30,21 @@ impl<'a> JournalTables<'a> {
         Self { latencies, partition: 0, history: History::new(0), life: None, written_ns: VecDeque::new() }
     }
 
-    /// Goes on with another journal.
+    /// Continues with another journal.
     pub(crate) fn begin(&mut self, partition: i32) {
         (self.partition, self.history) = (partition, History::new(partition));
         self.life = None;
         self.written_ns.clear();
     }
 
-    /// The next entry of the journal, with its record.
+    /// Adds the next entry of the journal, with its record.
     pub(crate) fn add(
         &mut self,
         record: &Record,
         entry: &JournalEntry,
         sinks: &mut Sinks,
     ) -> Result<(), TablesError> {
-        // A checkpoint is large, and decides nothing.
+        // A checkpoint is large and decides nothing.
         let input = if entry.decisions.is_empty() { Value::Null } else { to_value(&entry.input) };
         let input = kind_of(&input).0;
         for (index, decision) in (0..).zip(&entry.decisions) {
@@ -57,7 +57,7 @@ impl<'a> JournalTables<'a> {
         self.push_items(sinks)
     }
 
-    /// The journal ends here.
+    /// Ends the journal.
     pub(crate) fn end(&mut self, sinks: &mut Sinks) -> Result<(), TablesError> {
         self.history.finish();
         self.push_items(sinks)
@@ -184,14 +184,14 @@ impl<'a> JournalTables<'a> {
     }
 
     fn push_commit(&mut self, transaction: &Transaction, sinks: &mut Sinks) -> Result<(), TablesError> {
-        // Transactions of entries alone have no row.
+        // Transactions with journal entries alone have no row.
         let (sequence, Some(sealed_ns)) = (transaction.sealed_sequence, transaction.sealed_ns) else {
             return Ok(());
         };
         while self.written_ns.pop_front_if(|(of, _)| *of < sequence).is_some() {}
         let written = self.written_ns.pop_front_if(|(of, _)| *of == sequence);
         let (_, record_time_ns) = written.expect("a sealed transaction has its entry");
-        // What is in the log was committed; of attempts that were aborted nothing is but what later transactions say.
+        // Everything in the log was committed; aborted attempts are only known from later transactions.
         let outcome = to_value(&CommitOutcome::Committed);
         let attempts = i64::try_from(transaction.attempts.len()).ok().filter(|attempts| *attempts > 0);
         let last = transaction.attempts.last();

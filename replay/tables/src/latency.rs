@@ -1,4 +1,4 @@
-//! From a tick record to the commit of the signals that it caused, wait by wait.
+//! Latencies from a tick record to the commit of its signals, wait by wait.
 
 use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use warptape_replay::history::SealedPart;
@@ -10,14 +10,14 @@ use crate::TablesError;
 use crate::sink::{Cell, Sinks};
 use crate::table::LATENCIES;
 
-/// What the journal tells of a transaction's part of a partition.
+/// The journal's account of a transaction's part of a partition.
 pub(crate) struct Sealing<'a> {
     pub(crate) journal_partition: i32,
     pub(crate) sealed_sequence: i64,
     pub(crate) sealed_ns: i64,
     /// Its tick records, with their arrivals.
     pub(crate) part: &'a SealedPart,
-    /// Begin and end of the attempt that committed it.
+    /// Begin and end of the attempt that committed it, ns since the epoch.
     pub(crate) commit: Option<(i64, i64)>,
 }
 
@@ -28,16 +28,16 @@ pub(crate) struct Latencies<'a> {
     ticks: Vec<Along>,
 }
 
-/// A partition that is read along the journal.
+/// A partition that is read along with the journal.
 struct Along {
     source: TopicPartition,
     range: OffsetRange,
     reader: Option<PartitionReader>,
-    /// All that has to do with tick records before it was read.
+    /// Offset before which everything about tick records was read.
     read_to: i64,
 }
 
-/// A tick record with signals.
+/// A tick record that caused signals.
 struct Caused {
     source_offset: i64,
     signals: i64,
@@ -148,8 +148,8 @@ impl<'a> Latencies<'a> {
 }
 
 impl Along {
-    /// A reader that has not passed what has to do with tick records from an offset on. Where another process had the partition before
-    /// the one whose journal is read now, it begins once more.
+    /// A reader that has not passed anything about tick records from an offset on. It starts again if another process
+    /// had the partition before the one whose journal is being read.
     fn reader_from(&mut self, log: &dyn EventLog, offset: i64) -> Result<&mut PartitionReader, LogError> {
         if self.reader.is_none() || offset < self.read_to {
             self.reader = Some(PartitionReader::open(log, self.source.clone(), self.range)?);

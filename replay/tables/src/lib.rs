@@ -1,5 +1,5 @@
-//! A recorded run as tables, for polars, DuckDB and whoever else reads Parquet or Arrow files: signals, decisions, batches, tasks, commits
-//! and latencies.
+//! A recorded run as tables of Parquet or Arrow files, for polars, DuckDB and others: signals, decisions, batches,
+//! tasks, commits and latencies.
 //!
 //! ```text
 //!  journal ──► decisions, batches, tasks, commits ──┐
@@ -7,8 +7,8 @@
 //!  signals ──► signals ──┴─ ticks ──► latencies ────┘
 //! ```
 //!
-//! The tables are declared in `table.rs`, and documented in docs/export.md. It must not know settings or the command line, and it judges
-//! nothing: what differs in a log is for `verify` to find.
+//! The tables are declared in `table.rs` and documented in docs/export.md. This crate does not know settings or the
+//! command line. It judges nothing: differences in a log are found by `verify`.
 
 mod journal;
 mod latency;
@@ -31,16 +31,16 @@ use self::journal::JournalTables;
 use self::latency::Latencies;
 use self::sink::Sinks;
 
-/// Why there are no tables.
+/// A reason why there are no tables.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesError {
-    /// The log cannot be read, or has nothing to be written.
+    /// The log cannot be read, or has nothing to write.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// Something is there already.
+    /// The target exists already.
     #[error("{}: it exists already, and nothing is written over; name a folder that does not exist yet, or an empty one", .path.display())]
     Taken {
-        /// What is there.
+        /// The existing path.
         path: PathBuf,
     },
     /// A file cannot be written.
@@ -48,7 +48,7 @@ pub enum TablesError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system or the format's writer said.
+        /// The error of the system or of the format's writer.
         cause: String,
     },
 }
@@ -59,12 +59,12 @@ impl From<LogError> for TablesError {
     }
 }
 
-/// Tables that were written.
+/// The tables that were written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Written {
-    /// Each table with its rows.
+    /// Each table with its number of rows.
     pub tables: Vec<WrittenTable>,
-    /// What is to be known of them besides.
+    /// Remarks for users.
     pub notes: Vec<String>,
 }
 
@@ -73,16 +73,16 @@ pub struct Written {
 pub struct WrittenTable {
     /// Its name.
     pub name: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// Writes the tables of a log, or of a window of it, into a folder that must not exist, or be empty. The log may be written meanwhile:
-/// what is written is of one moment between two transactions. Memory is bounded by [`ROWS_MAX`] rows or about [`TEXT_BYTES_DUE`] of each
-/// table, by what the scheduler knew at a time, and by what one transaction was made of.
+/// Writes the tables of a log, or of a window of it, into a folder that must not exist yet or must be empty. The log
+/// may be written meanwhile: the tables are of one moment between two transactions. Memory is bounded by [`ROWS_MAX`]
+/// rows or about [`TEXT_BYTES_DUE`] of each table, by the scheduler's state, and by one transaction.
 ///
 /// # Errors
-/// If the log cannot be read, which names the place, or a file cannot be written. Then there is no folder.
+/// If the log cannot be read, with the place in the error, or a file cannot be written. No folder is left then.
 pub fn write_tables(
     log: &dyn EventLog,
     to: &Path,
@@ -131,7 +131,7 @@ pub fn write_tables(
     Ok(Written { tables, notes: plan.notes })
 }
 
-/// The folder under the name that it has until it is whole. Dropped before that it is removed.
+/// The folder under its temporary name. Dropping it before it is complete removes the folder.
 struct Unfinished {
     path: PathBuf,
     is_finished: bool,
@@ -162,7 +162,7 @@ impl Unfinished {
 
     fn finish(mut self, to: &Path) -> Result<(), TablesError> {
         refuse_taken(to)?;
-        // It is on the disk before it has its name; an empty folder of that name gives way.
+        // The files are on the disk before the folder gets its name; an empty folder with that name is replaced.
         let finished = synced(&self.path).and_then(|()| fs::rename(&self.path, to));
         finished
             .map_err(|cause| TablesError::Unwritable { path: to.to_path_buf(), cause: cause.to_string() })?;
@@ -171,7 +171,7 @@ impl Unfinished {
     }
 }
 
-/// Has the files of a folder, and their names, on the disk.
+/// Syncs the files of a folder, and their names, to the disk.
 fn synced(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         fs::File::open(entry?.path())?.sync_all()?;

@@ -10,7 +10,7 @@ use crate::TablesError;
 use crate::sink::{Cell, Sinks};
 use crate::table::SIGNALS;
 
-/// Writes the signals of a partition; `progress` is told the offsets that each step read.
+/// Writes the signals of a partition; `progress` gets the number of offsets read in each step.
 pub(crate) fn write(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -111,7 +111,7 @@ fn exact_flow_text(exact: &ExactFlow) -> String {
     ])
 }
 
-/// JSON of integers as text.
+/// Integers as JSON text.
 fn text_of<const N: usize>(numbers: [(&str, i128); N]) -> String {
     let fields = numbers.map(|(name, number)| (name.to_owned(), number.to_string().into()));
     serde_json::Value::Object(fields.into_iter().collect()).to_string()

@@ -1,4 +1,4 @@
-//! Rows into files, in groups that are bounded.
+//! Writes rows into files, in bounded groups.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterPr
 use crate::table::{ColumnKind, TABLES, Table};
 use crate::{TablesError, WrittenTable};
 
-/// Most rows of a row group, or of a record batch.
+/// Most rows of a row group or a record batch.
 pub const ROWS_MAX: usize = 65_536;
-/// Bytes of text from which a row group ends before it is full.
+/// Bytes of text at which a row group ends before it is full.
 pub const TEXT_BYTES_DUE: usize = 16 << 20;
 
-/// How tables are written.
+/// The file format of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
     /// Parquet, compressed by Snappy.
     Parquet,
-    /// Arrow IPC files, not compressed: they can be mapped.
+    /// Arrow IPC files, uncompressed, so that they can be memory-mapped.
     Arrow,
 }
 
 impl TableFormat {
-    /// Ending of the files.
+    /// Extension of the files.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -92,13 +92,13 @@ impl Sinks {
         TABLES.iter().map(create).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Adds a row to the table of a name, which has as many columns.
+    /// Adds a row to a table; the row must have as many cells as the table has columns.
     pub(crate) fn push(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<(), TablesError> {
         let sink = self.0.iter_mut().find(|sink| sink.table.name == table.name);
         sink.expect("there is a sink for each table").push(row)
     }
 
-    /// Ends all files.
+    /// Finishes all files.
     pub(crate) fn finish(self) -> Result<Vec<WrittenTable>, TablesError> {
         self.0.into_iter().map(Sink::finish).collect()
     }
@@ -123,7 +123,7 @@ struct Sink {
     schema: SchemaRef,
     writer: Writer,
     values: Vec<Values>,
-    /// Rows, and bytes of text, that are not written yet.
+    /// Number of rows, and bytes of text, that are not written yet.
     rows: usize,
     text_bytes: usize,
     written: u64,
@@ -214,7 +214,7 @@ impl Sink {
         let batch =
             RecordBatch::try_new(self.schema.clone(), columns).expect("columns are as the schema says");
         let done = match &mut self.writer {
-            // A row group for each, so that no more than these rows are ever in memory.
+            // A row group per batch, so that only these rows are ever in memory.
             Writer::Parquet(writer) => {
                 writer.write(&batch).and_then(|()| writer.flush()).map_err(|error| error.to_string())
             }

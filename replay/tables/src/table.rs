@@ -1,9 +1,9 @@
-//! The tables and their columns: the one declaration from which schemas and documentation follow. The order of columns is that of cells
-//! in rows.
+//! The tables and their columns: the only declaration, from which schemas and documentation follow. Cells of rows are
+//! in the order of columns.
 
 use std::fmt::Write;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// True or false.
@@ -32,20 +32,20 @@ impl ColumnKind {
 pub struct Column {
     /// Its name, with its unit last.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: ColumnKind,
-    /// Whether it may be null.
+    /// True if it may be null.
     pub is_nullable: bool,
-    /// What it says.
+    /// Its meaning.
     pub words: &'static str,
 }
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name, and that of its file without the ending.
+    /// Its name, and that of its file without the extension.
     pub name: &'static str,
-    /// What a row is.
+    /// The meaning of a row.
     pub words: &'static str,
     /// Its columns.
     pub columns: &'static [Column],

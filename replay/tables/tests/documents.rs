@@ -1,9 +1,9 @@
-//! What users read of the tables is what is declared.
+//! The tables' documentation for users agrees with their declaration.
 
-/// Behind it stands what is written by the test.
+/// The test writes the text behind this mark.
 const MARK: &str = "cargo test -p warptape-tables documented -->\n";
 
-/// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-tables documented` writes the tables anew.
+/// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-tables documented` rewrites the tables.
 #[test]
 fn all_columns_are_documented() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/export.md");

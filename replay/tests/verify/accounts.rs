@@ -1,4 +1,4 @@
-//! What the journal accounts for: committed offsets, outputs, and the ticks themselves.
+//! The journal's accounts: committed offsets, outputs, and the ticks themselves.
 
 use warptape_eventlog::Record;
 use warptape_replay::{
@@ -51,7 +51,7 @@ fn entries_that_are_missing_behind_the_last_account_are_noticed() {
             assert!(report.to_string().contains(&missing), "{report}");
         }
     }
-    // Where nobody knows the group, or it has said nothing of the journal, nothing is missing.
+    // If the group is unknown, or has committed nothing of the journal, nothing is missing.
     let other = VerifyOptions {
         sources: OutputOptions { group: "other".to_owned(), ..options().sources },
         ..journal_only()
@@ -85,7 +85,7 @@ fn signals_without_a_decision_are_named() {
     assert!(text.contains("without a decision") && text.contains("TEST:P0S"), "{text}");
 }
 
-/// Changes the first tick of a record where no signal can see it.
+/// Changes the first tick of a record in a field that no signal depends on.
 fn with_other_receive_time(record: &Record) -> Vec<u8> {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     let rows = TickDecoder::new().decode(&record.value, &mut symbols, &mut columns).unwrap();
@@ -166,7 +166,7 @@ fn a_trimmed_journal_is_verified_from_the_first_start_that_is_left() {
                 format!("older entries were removed: decisions were compared from sequence {begin} on");
             assert!(report.to_string().contains(&note), "{report}");
         }
-        // Those that are left are no less a chain, also before the start.
+        // The remaining entries are still a chain, also before the start.
         let mut changed = journal[first..].to_vec();
         changed.remove(2);
         let report = verified(&Tampered::trimmed(&recording.log, "journal", 0, changed), &options()).unwrap();

@@ -1,4 +1,5 @@
-//! Why signals were late: of every signal of a recorded run the waits add up to what the records' times say.
+//! Explanations of late signals: the waits of every signal of a recorded run add up to the difference of the records'
+//! times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
 }
 
-/// When the transaction with a tick record was sealed and committed, as the entries say.
+/// Times of the seal and the commit of the transaction with a tick record, according to the entries.
 fn committed(log: &dyn EventLog, partition: i32, offset: i64) -> (i64, i64) {
     let entries: Vec<_> = records(log, "journal", 0)
         .iter()
@@ -81,7 +82,7 @@ fn the_waits_of_every_signal_add_up() {
     assert!(explained > 100, "{explained} signals");
 }
 
-/// What held a signal up adds up to the whole, and each lane has all of the waits for it.
+/// Checks that the causes that held a signal up add up to the whole, and that each lane has all waits for it.
 fn check_held(slow: &Slow) {
     let Slow { chain, held_by, .. } = slow;
     assert_eq!(held_by.iter().map(|held| held.ns).sum::<i64>(), chain.total_ns);
@@ -114,7 +115,7 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     assert_eq!((found.signals.len(), found.seen), (signals, signals as u64));
     assert_eq!((found.without_commit, found.without_tick, found.without_record), (0, 0, 0));
 
-    // A log that lacks what the journal accounts for, as an export without ticks does.
+    // A log that lacks records that the journal accounts for, like an export without ticks.
     let gone = Tampered::new(log, "signals", 0, Vec::new());
     let wanted = SlowestOptions { count: 1, window: Window::default(), partition: None };
     let lacking = slowest(&gone, &options(), wanted, &mut |_| {}).unwrap();
@@ -138,7 +139,7 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     assert_eq!(few, first);
 }
 
-/// What a signal waited for before a window is known in it: pauses of its partition that ended, and the commit before its own.
+/// A window knows a signal's waits from before it: ended pauses of its partition, and the commit before its own.
 #[test]
 fn a_window_knows_what_was_waited_for_before_it() {
     let recording = record(Plan { outcomes: true, late_outcomes: true, pauses: true, ..Plan::small(58) });
@@ -161,7 +162,7 @@ fn a_window_knows_what_was_waited_for_before_it() {
     }
     let mut compared = 0;
     for (sequence, input) in (0..).zip(inputs(&records(log, "journal", 0))) {
-        // The transaction that the window begins with has nothing of what it waited for in the window.
+        // Only windows that begin at a seal are compared: their first transaction ends all its waits before the window.
         if !matches!(input, Input::Sealed(_)) {
             continue;
         }
@@ -172,7 +173,7 @@ fn a_window_knows_what_was_waited_for_before_it() {
     assert!(compared > 1_000, "{compared}");
 }
 
-/// Where a checkpoint lies between the publication of a record and its arrival, what was before the checkpoint is known all the same.
+/// The context before a checkpoint is known even if the checkpoint lies between a record's publication and its arrival.
 #[test]
 fn pauses_before_a_checkpoint_are_known() {
     let recording = record(Plan { pauses: true, ..plan(59) });
@@ -208,7 +209,7 @@ fn pauses_before_a_checkpoint_are_known() {
     assert!(explained > 50, "{explained} signals");
 }
 
-/// A request that was refused without a task waited for the commit before its own, which ended before a checkpoint.
+/// A request refused without a task waited for the previous commit, which ended before a checkpoint.
 #[test]
 fn a_request_without_a_task_waited_for_the_commit_before() {
     let mut journal = Scheduled::new(|_| {});
@@ -332,7 +333,7 @@ fn a_batch_and_a_lane_are_explained() {
     assert!(matches!(lane(LaneName::Index(2), Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
     let at = |at: Bound| lane(LaneName::Index(0), at);
     assert!(matches!(at(Bound::Offset(0)), Err(ReplayError::NothingBefore { .. })));
-    // Behind the last entry there is the end, and nothing behind that.
+    // The end lies behind the last entry, and nothing lies behind the end.
     assert_eq!(at(Bound::Sequence(last + 1)).unwrap().at.sequence, last);
     assert_eq!(at(Bound::Offset(last + 1)).unwrap().at.sequence, last);
     for beyond in [Bound::Sequence(last + 2), Bound::Offset(last + 2), Bound::Time(i64::MAX)] {
@@ -340,8 +341,8 @@ fn a_batch_and_a_lane_are_explained() {
     }
 }
 
-/// Batches of the last of two lives, in both of which their numbers are. A search that reads all entries up to a batch says so in words on
-/// its progress; one that leaps reads a few thousand, wherever the batch is.
+/// Finds batches of the last of two lives with the same batch numbers. A search that reads all entries up to a batch
+/// reports progress; one that leaps reads a few thousand, wherever the batch is.
 #[test]
 fn a_batch_far_back_is_found_in_the_last_life_without_reading_what_is_behind_it() {
     const BATCHES: i64 = 12_000;
@@ -373,7 +374,7 @@ fn a_batch_far_back_is_found_in_the_last_life_without_reading_what_is_behind_it(
     assert!(matches!(error, ReplayError::NoBatch { batch: BATCHES, .. }), "{error}");
 }
 
-/// Brokers may give create times of their own: then the journal is looked through.
+/// Brokers may assign create times: then the journal is searched.
 #[test]
 fn a_signal_is_explained_whatever_its_create_time() {
     let recording = record(plan(56));
@@ -385,7 +386,7 @@ fn a_signal_is_explained_whatever_its_create_time() {
     assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&expected).unwrap());
 }
 
-/// Of what was removed nothing is made up, and the waits still add up.
+/// Nothing is invented for removed entries, and the waits still add up.
 #[test]
 fn what_was_removed_from_the_journal_is_unknown() {
     let recording = record(Plan { lives: 1, ..plan(57) });
@@ -393,7 +394,7 @@ fn what_was_removed_from_the_journal_is_unknown() {
     let journal = records(log, "journal", 0);
     let last = records(log, "signals", 0).len() as i64 - 1;
     let whole = why_signal(log, &options(), 0, last, &mut |_| {}).unwrap();
-    // All that is left are the `Sealed` and what came after it.
+    // Only the `Sealed` entry and the entries behind it are left.
     let sealed = whole.transaction.sealed_sequence as usize;
     let log = Tampered::trimmed(log, "journal", 0, journal[sealed..].to_vec());
     let found = why_signal(&log, &options(), 0, last, &mut |_| {}).unwrap();

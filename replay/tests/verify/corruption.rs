@@ -1,8 +1,8 @@
-//! What may happen to a record of a partition.
+//! Corruptions of a record of a partition.
 
 use warptape_eventlog::Record;
 
-/// What is done to a record of a partition.
+/// A corruption of a record of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Corruption {
     Flipped,
@@ -16,10 +16,10 @@ pub enum Corruption {
 
 use Corruption::*;
 
-/// All of them.
+/// All kinds of corruption.
 pub const ALL: [Corruption; 7] = [Flipped, TailCut, HeadCut, Emptied, Removed, Duplicated, Swapped];
 
-/// Corrupts a record, as numbers below others are drawn; false where that changes nothing.
+/// Corrupts a record, with numbers drawn by `below`; returns false if that changes nothing.
 pub fn corrupt(
     records: &mut Vec<Record>,
     at: usize,

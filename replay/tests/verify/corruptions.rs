@@ -1,4 +1,5 @@
-//! A hundred corruptions of each kind of record, drawn from a seed: each is found, at its place, and blamed on no other record.
+//! A hundred corruptions of each kind of record, drawn from a seed: each is found at its place, and no other record is
+//! blamed.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,17 @@ use crate::recording::{Plan, Random, options, record};
 use crate::tampered::Tampered;
 use crate::{records, verified};
 
-/// Corruptions of each topic, unless `WARPTAPE_TEST_CORRUPTIONS` says how many.
+/// Number of corruptions of each topic, unless `WARPTAPE_TEST_CORRUPTIONS` sets it.
 const CORRUPTIONS: usize = 100;
 
 fn corruptions() -> usize {
     std::env::var("WARPTAPE_TEST_CORRUPTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(CORRUPTIONS)
 }
 
-/// Whether nothing in the log depends on what was changed: nobody could notice.
+/// True if nothing else in the log depends on the change, so that it cannot be noticed.
 fn is_unrecorded(topic: &str, before: &[Record], after: &[Record]) -> bool {
     let is_alike = |(before, after): (&Record, &Record)| match topic {
-        // When a command was sent is nowhere else. What comes to no decision is nowhere else than in its answer.
+        // The time of a command is not recorded elsewhere. A command without a decision is only recorded in its answer.
         "control" => {
             let [before, after] = [before, after].map(|record| decode_control(&record.value));
             let Ok(Control { id, by, deadline_ns, command, .. }) = before else { return true };
@@ -35,7 +36,7 @@ fn is_unrecorded(topic: &str, before: &[Record], after: &[Record]) -> bool {
             };
             same.long_text().is_some() || after.is_ok_and(|after| after == same)
         }
-        // Nor is when a refusal was written that came to no decision.
+        // The time of a refusal without a decision is not recorded elsewhere either.
         "control.results" => {
             let [before, after] = [before, after].map(|record| decode_control_result(&record.value));
             let (Ok(before), Ok(after)) = (before, after) else { return false };
@@ -47,22 +48,23 @@ fn is_unrecorded(topic: &str, before: &[Record], after: &[Record]) -> bool {
         && before.iter().zip(after).filter(|(before, after)| before != after).all(is_alike)
 }
 
-/// Whether compaction may have taken a record: a newer one has its key, and of no older one the newer one stands before that.
+/// True if compaction may have removed a record: a newer one has its key, and no older record's next one comes before
+/// that.
 fn may_be_compacted(records: &[Record], at: usize) -> bool {
     let newer = |one: usize| (one + 1..records.len()).find(|other| records[*other].key == records[one].key);
     newer(at).is_some_and(|newest| (0..at).filter_map(newer).all(|other| other > newest))
 }
 
-/// Whether the one that is blamed is the corrupted record, or the one that stands in its place or behind its copy.
+/// True if the blamed record is the corrupted one, or the one in its place or behind its copy.
 fn is_blamed(
     found: &Result<Report, ReplayError>,
     (topic, partition, at): (&str, i32, i64),
     corruption: Corruption,
 ) -> bool {
     let near = |offset: i64| match corruption {
-        // Where several records are alike, which of them is gone, or which one is the copy, nobody can say.
+        // Among several equal records, the missing one or the copy cannot be told.
         Removed | Duplicated => offset >= at,
-        // Where some may be missing, or one is known by its answer alone, the second one stands out.
+        // If some may be missing, or one is known from its answer alone, the second record is the wrong one.
         Swapped if ["snapshots", "control"].contains(&topic) => (at..=at + 1).contains(&offset),
         _ => offset == at,
     };
@@ -86,7 +88,7 @@ fn is_blamed(
             }
             None => false,
         },
-        // The last ticks are gone: what was committed is not there.
+        // The last ticks are gone: committed records are missing.
         Err(error) => topic == "ticks" && corruption == Removed && error.to_string().contains("ticks"),
     }
 }
@@ -115,7 +117,7 @@ fn check_with(topic: &str, plan: Plan) {
         let mut all = before.clone();
         let at = random.below(all.len() as u64) as usize;
         let corruption = ALL[random.below(ALL.len() as u64) as usize];
-        // Behind the last tick a copy is one more, which has not been processed yet.
+        // A copy behind the last tick is a further tick that was not processed yet.
         let is_further =
             ["ticks", "control"].contains(&topic) && corruption == Duplicated && at + 1 == all.len();
         if is_further || !corrupt(&mut all, at, corruption, &mut |end| random.below(end)) {

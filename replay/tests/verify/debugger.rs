@@ -1,4 +1,4 @@
-//! Stepping through recorded journals: wherever one comes from, an entry has the same state and the same decisions.
+//! Steps through recorded journals: an entry has the same state and decisions from wherever it is reached.
 
 use warptape_eventlog::EventLog;
 use warptape_replay::ReplayError;
@@ -12,7 +12,7 @@ use crate::recording::{Plan, Random, Recording, empty, record};
 use crate::tampered::Tampered;
 use crate::{positions, records};
 
-/// Lives, checkpoints of several parts, and in each life a lane that is lost.
+/// A run with several lives, checkpoints of several parts, and a lost lane in each life.
 fn recorded(seed: u64) -> Recording {
     record(Plan {
         records: 60,
@@ -32,13 +32,13 @@ fn predicate(text: &str) -> Predicate {
     Predicate::parse(text, &|_| None).unwrap()
 }
 
-/// What is compared: the entry, the state behind it, and what this software decides.
+/// The compared parts of a step: the entry, the state after it, and the decisions of this software.
 fn seen(stepper: &Stepper<'_>) -> (JournalEntry, u64, Vec<Decision>) {
     let step = stepper.step();
     (step.entry.clone(), step.state.state_hash(), step.decisions.to_vec())
 }
 
-/// All that is seen on the way from the first entry to the last.
+/// All steps from the first entry to the last.
 fn forward(log: &dyn EventLog) -> Vec<(JournalEntry, u64, Vec<Decision>)> {
     let mut stepper = open(log);
     let mut all = vec![seen(&stepper)];
@@ -60,7 +60,7 @@ fn every_way_to_an_entry_leads_to_the_same_state() {
     assert_eq!(count(|input| matches!(input, Input::LaneLost(_))), 3);
     assert!(count(|input| matches!(input, Input::Checkpoint(_))) > 6);
     assert!(all.len() > 1_000, "several marks: {} entries", all.len());
-    // The state behind an entry is that before the next one, as the journal has it.
+    // The state after an entry is the state before the next one, as in the journal.
     for pair in all.windows(2) {
         let starts = matches!(pair[1].0.input, Input::Started(_));
         let behind = if starts { 0 } else { pair[0].1 };
@@ -89,7 +89,7 @@ fn every_way_to_an_entry_leads_to_the_same_state() {
     }
 }
 
-/// Far away there is a checkpoint or a start, so that nothing before it is stepped.
+/// Far away there is a checkpoint or a start, so nothing before it is stepped.
 #[test]
 fn a_long_way_begins_at_the_nearest_checkpoint() {
     let recording = recorded(62);
@@ -155,7 +155,7 @@ fn conditions_are_found_in_both_directions() {
     let dispatches = |entry: &JournalEntry, lane: i32| {
         entry.decisions.iter().any(|one| matches!(one, Decision::Dispatch(batch) if batch.lane == lane))
     };
-    // The lane that is lost gets its groups back with the next life alone.
+    // The lost lane gets groups again only in the next life.
     assert!(check("decision=dispatch && lane=cpu:1", &|entry| dispatches(entry, 1)) > 5);
     assert!(check("decision=dispatch && lane=cpu:0", &|entry| dispatches(entry, 0)) > 100);
     check("decision=Dispatch && lane=1 && reason=IDLE", &|entry| dispatches(entry, 1));
@@ -224,7 +224,7 @@ fn an_entry_that_was_changed_is_shown_as_different() {
     assert!(fields.len() == 1 && fields[0].ends_with(".dispatch.rows"), "{fields:?}");
 }
 
-/// Where older entries were removed, the first whole checkpoint is the beginning.
+/// If older entries were removed, the first complete checkpoint is the beginning.
 #[test]
 fn a_trimmed_journal_begins_at_its_first_checkpoint() {
     let recording = recorded(67);

@@ -1,4 +1,4 @@
-//! Two recorded runs against each other.
+//! Compares two recorded runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, ..Plan::small(seed) }
 }
 
-/// The lanes that groups with rows were placed on, in order, read without the code under test.
+/// The lanes on which groups with rows were placed, in order, read without the code under test.
 fn lanes(log: &dyn EventLog) -> BTreeMap<(i32, i32), Vec<i32>> {
     let mut lanes: BTreeMap<(i32, i32), Vec<i32>> = BTreeMap::new();
     let mut with_rows = BTreeSet::new();
@@ -67,7 +67,7 @@ fn other_placements_part_the_journals_and_leave_the_signals() {
     assert_eq!(configured, ["scheduler.placement_seed"]);
     let at = found.parted[0].at.as_ref().expect("they part");
     assert!(at.by_decision && at.inputs[0] == "partition_assigned", "{at:?}");
-    // The start is of another configuration, and does not count among what is the same.
+    // The starts have different configurations, and do not count as equal entries.
     assert_eq!(found.parted[0].starts_unlike, 1);
     assert_eq!(found.parted[0].alike + 1, at.sequences[0].unsigned_abs());
     assert!(at.fields.iter().any(|field| field.field.contains(".place.lane")), "{at:?}");

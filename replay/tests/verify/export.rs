@@ -1,4 +1,4 @@
-//! Exported files: a copy of all that a replay needs, of all of a log or of a window, which verifies on its own.
+//! Exported files: a copy of everything that a replay of a log or of a window needs, which verifies on its own.
 
 use std::fs;
 use std::path::PathBuf;
@@ -74,12 +74,12 @@ fn a_whole_export_is_the_log_again() {
     assert!(report.is_identical() && report.notes.is_empty(), "{report}");
     let count = |topic: &str| file.exported.topics.iter().find(|one| one.name == topic).unwrap().records;
     assert_eq!(count("journal"), report.entries);
-    // Another export of the file is the same file again.
+    // Exporting the file again gives the same file.
     let again = file_of(&file.log, Window::default(), true);
     assert_eq!(verified(&again.log, &options()).unwrap(), report);
 }
 
-/// The times of a topic's records are of the same clock as in the log, wherever they are copied to.
+/// The times of a topic's records are by the same clock as in the log, wherever the records are copied to.
 #[test]
 fn it_says_whose_clock_times_are_of() {
     let recording = rich(47);
@@ -128,7 +128,7 @@ fn it_says_what_it_is_and_has_the_schemas() {
     }
 }
 
-/// Every window of a run verifies by itself, with and without outputs, and holds what it was asked for.
+/// Every window of a run verifies on its own, with and without outputs, and contains the requested part.
 #[test]
 fn every_window_verifies() {
     let recording = rich(43);
@@ -171,7 +171,7 @@ fn every_window_verifies() {
                 assert!(outputs.signals < whole.outputs.unwrap().signals);
                 later += 1;
             }
-            // What was compared are the outputs of the transactions in the window.
+            // The compared outputs are those of the transactions in the window.
             let sealed: i64 = inputs(&copied)
                 .iter()
                 .filter_map(|input| match input {
@@ -206,7 +206,7 @@ fn bounds_are_times_offsets_or_sequences() {
     assert_eq!(copied(Bound::TimeNs(entry.at_ns)), by_offset);
     assert_eq!(copied(Bound::Sequence(entry.sequence)), by_offset);
     assert!(by_offset.0.len() < journal.len() && by_offset.1.len() < journal.len());
-    // A window in which nothing happened is that of the moment.
+    // A window without entries contains the entries that its moment needs.
     let window = Window {
         since: Some(Bound::TimeNs(entry.at_ns + 1)),
         until: Some(Bound::TimeNs(entry.at_ns + 2)),
@@ -233,7 +233,7 @@ fn bounds_are_times_offsets_or_sequences() {
     }
 }
 
-/// What is changed in a file is found in it, as in the log that it is of; and nothing of a window is.
+/// A change in a file is found there, as in its source log; a change outside of a window is not.
 #[test]
 fn what_is_changed_in_a_window_is_found() {
     let recording = rich(45);
@@ -261,7 +261,8 @@ fn what_is_changed_in_a_window_is_found() {
     assert!(!report.is_identical());
 }
 
-/// Outputs whose first records were removed, as by retention, are compared from where none is missing, and that is said.
+/// Outputs whose first records were removed, as by retention, are compared from the first complete place on, with a
+/// note.
 #[test]
 fn removed_beginnings_are_no_difference() {
     let recording = rich(46);
@@ -285,7 +286,7 @@ fn removed_beginnings_are_no_difference() {
             assert_eq!(counts.iter().filter(|(found, all)| found < all).count(), 1);
         }
     }
-    // Ticks behind a snapshot are enough; behind the last one nothing can be said of the partition.
+    // Ticks behind a snapshot are enough; behind the last snapshot the partition cannot be compared.
     let ticks = records(&recording.log, "ticks", 0);
     for (removed, is_compared) in [(1, true), (20, true), (21, false)] {
         let log = Tampered::trimmed(&recording.log, "ticks", 0, ticks[removed..].to_vec());
@@ -354,7 +355,8 @@ fn a_damaged_log_is_an_error_and_leaves_no_file() {
             .count(),
         0
     );
-    // A record that is no signal is copied with all of the log, so that it can be looked at, and is named where its cause is needed.
+    // A record that is no signal is copied with the whole log, for inspection; if its cause is needed, an error names
+    // it.
     let mut signals = records(&recording.log, "signals", 1);
     signals.iter_mut().for_each(|signal| signal.value.truncate(3));
     let log = Tampered::new(&recording.log, "signals", 1, signals);
@@ -362,7 +364,7 @@ fn a_damaged_log_is_an_error_and_leaves_no_file() {
     let window = Window { since: Some(Bound::Offset(100)), ..Window::default() };
     let error = export(&log, &to, &asked(window, true), &mut |_| {}).unwrap_err();
     assert!(matches!(error, ReplayError::OutputUnreadable { .. }), "{error}");
-    // What is there is not written over.
+    // An existing file is not overwritten.
     fs::write(&to, "something").unwrap();
     let error = export(&recording.log, &to, &asked(Window::default(), true), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("exists already"), "{error}");
@@ -370,7 +372,7 @@ fn a_damaged_log_is_an_error_and_leaves_no_file() {
 }
 
 impl File {
-    /// Whether something unfinished lies beside a file.
+    /// True if an unfinished file lies beside a file.
     fn is_left(to: &std::path::Path) -> bool {
         fs::metadata(format!("{}-unfinished", to.display())).is_ok()
     }
@@ -390,7 +392,7 @@ fn a_file_may_be_moved() {
     );
 }
 
-/// A journal that lost its beginning says nothing of the configuration before its first checkpoint.
+/// A journal that lost its beginning does not tell the configuration before its first checkpoint.
 #[test]
 fn outputs_before_the_first_checkpoint_of_a_trimmed_journal_are_refused() {
     let recording = rich(43);

@@ -1,4 +1,4 @@
-//! A run that is verified as it grows.
+//! Verifies a run as it grows.
 
 use warptape_eventlog::{EventLog, Record};
 use warptape_replay::{Divergence, Followed, Follower, OutputProblem, VerifyOptions};
@@ -9,7 +9,8 @@ use crate::recording::{PARTITIONS, Plan, Recording, empty, feed, options, record
 use crate::tampered::Tampered;
 use crate::{journal_only, verified};
 
-/// A plan with everything that a verifier may begin at: lives under two configurations, checkpoints and snapshots.
+/// A plan with everything from which a verification may begin: lives under two configurations, checkpoints and
+/// snapshots.
 const LONG: Plan = Plan {
     seed: 31,
     records: 20,
@@ -95,7 +96,7 @@ fn a_verifier_begins_at_the_last_checkpoint_with_the_newest_snapshots() {
     let is_checkpoint = |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Checkpoint(part) if part.part == 0);
     let begin = journal.iter().rposition(is_checkpoint).unwrap();
     assert_eq!(report.entries, (journal.len() - begin) as u64, "{report}");
-    // The last life's records from the tenth on.
+    // The records of the last life from the tenth on.
     let (outputs, records) = (report.outputs.unwrap(), 11 * PARTITIONS as u64);
     assert_eq!((report.divergence, outputs.tick_records), (None, records));
     assert!(outputs.signals > 10 && outputs.signals < count(&recording, "signals") / 2);
@@ -194,7 +195,7 @@ fn a_log_that_does_not_answer_at_times_loses_nothing_of_a_verification() {
     let recording = record(LONG);
     let mut journal = records(&recording.log, "journal", 0);
     let end = journal.last().unwrap().offset + 1;
-    // A journal that ends with a transaction: the group's offset says whether it was committed.
+    // The journal ends with a transaction: the group's offset tells whether it was committed.
     let seals = |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Sealed(sealed) if !sealed.partitions.is_empty());
     journal.truncate(journal.iter().rposition(seals).unwrap() + 1);
     let failing = Tampered::new(&recording.log, "journal", 0, journal).failing();

@@ -1,4 +1,4 @@
-//! Verification of recorded runs: identical ones are, and whatever is changed in one is found and named.
+//! Verification of recorded runs: unchanged runs are identical, and any change in one is found and named.
 
 mod accounts;
 mod chain;
@@ -71,8 +71,7 @@ fn an_unchanged_run_is_identical() {
     }
 }
 
-/// The strongest statement: no byte of a journal can change without being noticed, in its own entry.
-/// However the looks at the log fall between its transactions, a run that goes on is identical so far.
+/// A running pipeline's log is identical so far, wherever a verification falls between its transactions.
 #[test]
 fn a_run_may_go_on_meanwhile() {
     let (recording, plan) = (empty(), Plan { records: 60, ..Plan::small(13) });
@@ -133,7 +132,7 @@ fn logs_that_cannot_be_verified_say_why() {
     );
 }
 
-/// Where the entries are that `is` says.
+/// Places of the entries for which `is` is true.
 fn positions(journal: &[Record], is: impl Fn(&Input) -> bool) -> Vec<usize> {
     (0..).zip(inputs(journal)).filter(|(_, input)| is(input)).map(|(index, _)| index).collect()
 }

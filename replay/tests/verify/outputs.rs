@@ -1,4 +1,4 @@
-//! Outputs that were changed.
+//! Verifies changed outputs.
 
 use warptape_eventlog::Record;
 use warptape_replay::{Divergence, OutputDivergence, OutputProblem};
@@ -8,7 +8,7 @@ use crate::recording::{Plan, Random, Recording, options, record};
 use crate::tampered::Tampered;
 use crate::{records, verified};
 
-/// The divergence of an output partition that is changed so.
+/// The divergence of an output partition after a change.
 fn diverged_output(
     recording: &Recording,
     topic: &str,
@@ -105,7 +105,7 @@ fn missing_and_surplus_records_are_counted() {
     });
     assert_eq!(surplus(&found), Some((length as i64, 1)), "{found}");
     assert!(found.to_string().contains("1 too many") && found.to_string().contains("4 bytes"), "{found}");
-    // Both are there, in another order: neither missing nor surplus.
+    // Both records exist in another order: neither is missing or surplus.
     let found = diverged_output(&recording, "signals", 0, |signals| {
         signals.swap(20, 21);
         renumber(signals);
@@ -129,7 +129,7 @@ fn late_ticks_and_dead_letters_are_compared() {
     }
 }
 
-/// So many late ticks follow it that nothing more can be said, and the rerun ends before it comes to the last signals.
+/// So many late ticks follow the change that the rerun ends before it reaches the last signals.
 #[test]
 fn a_changed_late_tick_is_not_blamed_on_signals() {
     let recording = record(Plan { records: 260, ..Plan::small(14) });

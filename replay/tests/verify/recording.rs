@@ -1,4 +1,5 @@
-//! A small run with the real crates: ticks in a log, a scheduler that is stepped and obeyed, stages, transactions.
+//! A small run with the production crates: ticks in a log, a stepped scheduler whose decisions are executed, stages,
+//! transactions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub struct Recording {
     _folder: TempDir,
 }
 
-/// What a run is like.
+/// The settings of a run.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub seed: u64,
@@ -48,27 +49,27 @@ pub struct Plan {
     pub records: usize,
     /// Process lives.
     pub lives: usize,
-    /// Stage configurations, by life; the last one counts for all after it.
+    /// Allowed lateness of each life's stage configuration, ms; the last one applies to all later lives.
     pub lateness_ms: &'static [i64],
-    /// A life under this configuration that processes nothing comes before the life of this number.
+    /// Number of a life that is preceded by an idle one, and the allowed lateness of that one, ms.
     pub idle: Option<(usize, i64)>,
-    /// Records of a life after which the scheduler's state is written.
+    /// Number of records of a life after which the scheduler's state is written.
     pub checkpoint: Option<usize>,
-    /// Whether the journal says what became of each commit.
+    /// True if the journal has the outcome of each commit.
     pub outcomes: bool,
-    /// Records of a life after which snapshots are written.
+    /// Number of records of a life after which snapshots are written.
     pub snapshot: Option<usize>,
     /// Seed of the placement of groups.
     pub placement_seed: i64,
-    /// Records of a life after which a lane is lost and comes back.
+    /// Number of records of a life after which a lane is lost and comes back.
     pub loss: Option<usize>,
-    /// Operators' commands in each life, no more than its records.
+    /// Operators' commands in each life, at most as many as its records.
     pub commands: usize,
-    /// Whether the journal says what became of a commit when the next one is due, and not at once.
+    /// True if the journal gets the outcome of a commit only when the next one is due.
     pub late_outcomes: bool,
-    /// Whether lanes take so few rows at a time that partitions are paused.
+    /// True if lanes take so few rows at a time that partitions are paused.
     pub pauses: bool,
-    /// Whether older snapshots stay where there are newer ones, as on a broker that has not compacted the topic yet.
+    /// True if older snapshots stay beside newer ones, as on a broker that has not compacted the topic yet.
     pub keeps_snapshots: bool,
 }
 
@@ -107,7 +108,7 @@ pub fn record(plan: Plan) -> Recording {
     recording
 }
 
-/// Processes what was fed.
+/// Processes all published ticks.
 pub fn run(log: &SqliteLog, plan: Plan) {
     let mut run = Run::new(log);
     for life in 0..plan.lives {
@@ -136,7 +137,7 @@ pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     all
 }
 
-/// A log with the topics and nothing in them.
+/// A log with empty topics.
 pub fn empty() -> Recording {
     empty_with(true)
 }
@@ -155,7 +156,7 @@ fn empty_with(compacted: bool) -> Recording {
     Recording { log, _folder: folder }
 }
 
-/// SplitMix64: every test names its seed.
+/// A SplitMix64 generator; every test names its seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -174,7 +175,7 @@ fn new_record(topic: &str, partition: i32, key: Option<&[u8]>, value: Vec<u8>) -
     NewRecord { topic, partition, key, value, ..NewRecord::default() }
 }
 
-/// Publishes ticks, every fifth record of them damaged.
+/// Publishes ticks; every fifth record is damaged.
 pub fn feed(log: &SqliteLog, plan: Plan) {
     let mut producer = log.producer("feed").unwrap();
     producer.begin().unwrap();
@@ -198,7 +199,8 @@ pub fn feed(log: &SqliteLog, plan: Plan) {
     producer.commit().unwrap();
 }
 
-/// A command of a kind that moves no groups, which lanes of this run do not give back; some are refused.
+/// A command of a kind that moves no groups, because lanes of this run do not give groups back; some commands are
+/// refused.
 fn command(number: usize) -> Vec<u8> {
     let command = match number % 7 {
         0 => ControlCommand::WeighLane(WeighLane { lane: 1, weight: 2 + number as i32 }),
@@ -206,7 +208,7 @@ fn command(number: usize) -> Vec<u8> {
         2 => ControlCommand::WeighTenant(WeighTenant { tenant: "desk".to_owned(), weight: 3 }),
         3 => ControlCommand::ChoosePolicy(ChoosePolicy { of: "tasks".to_owned(), name: "fair".to_owned() }),
         4 => ControlCommand::SetBreaker(SetBreaker { lane: 0, to: BreakerMode::Closed }),
-        // It comes to no decision.
+        // This command leads to no decision.
         5 => ControlCommand::WeighTenant(WeighTenant { tenant: "x".repeat(300), weight: 3 }),
         _ => return b"not Avro".to_vec(),
     };
@@ -276,7 +278,7 @@ struct Partition {
     merge: SignalMerge,
 }
 
-/// The engine in small: one thread, one transaction per tick record.
+/// A small engine: one thread, one transaction per tick record.
 struct Run<'a> {
     log: &'a SqliteLog,
     producer: Box<dyn Producer>,
@@ -284,14 +286,14 @@ struct Run<'a> {
     scheduler: Scheduler,
     at_ns: i64,
     partitions: BTreeMap<i32, Partition>,
-    /// Of the life that is on.
+    /// Allowed lateness of the current life, ms.
     lateness_ms: i64,
     outcomes: bool,
     late_outcomes: bool,
-    /// What became of the last commit, where the journal does not say so yet.
+    /// Outcome of the last commit, while the journal does not have it.
     untold: Option<CommitEnded>,
     entries: Vec<Vec<u8>>,
-    /// The command that is to be obeyed next.
+    /// Offset of the next command to execute.
     next_command: i64,
 }
 
@@ -315,7 +317,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A process: it starts, processes these records of each partition, and drains.
+    /// Runs a process: it starts, processes these records of each partition, and drains.
     fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>, plan: Plan) {
         let config = stage_config(lateness_ms);
         if std::mem::replace(&mut self.lateness_ms, lateness_ms) != lateness_ms {
@@ -374,7 +376,7 @@ impl<'a> Run<'a> {
         self.commit(Vec::new(), &[]);
     }
 
-    /// Answers the next command.
+    /// Executes and answers the next command.
     fn obey(&mut self) {
         let offset = self.next_command;
         self.next_command += 1;
@@ -405,7 +407,7 @@ impl<'a> Run<'a> {
         self.commit(vec![record], &[]);
     }
 
-    /// Writes the scheduler's state, in several parts, of which the first one has nothing of it, as engines do.
+    /// Writes the scheduler's state in several parts, the first of which has nothing of it, as engines do.
     fn write_checkpoint(&mut self, started: &Started) {
         let state = self.scheduler.checkpoint();
         let parts: Vec<_> = std::iter::once(&[][..]).chain(state.chunks(CHECKPOINT_PART_BYTES)).collect();
@@ -461,7 +463,7 @@ impl<'a> Run<'a> {
                 let (lane, batch) = (dispatch.lane, dispatch.batch);
                 inputs.push(Input::Completed(Completed { lane, batch, service_ns: 1_000, sample: None }));
             }
-            // Completions come in the order of dispatch.
+            // Completions arrive in the order of dispatch.
             inputs.reverse();
         }
     }
@@ -542,7 +544,7 @@ impl Partition {
         }
     }
 
-    /// The state before the record at an offset: the fold of all before it.
+    /// The state before the record at an offset: the fold of all earlier records.
     fn fold(log: &SqliteLog, partition: i32, config: &StageConfig, offset: i64) -> Self {
         let mut new = Self::new(partition, config);
         for record in records(log, "ticks", partition).iter().take(offset as usize) {
@@ -606,7 +608,7 @@ pub fn scheduler_config() -> SchedulerConfig {
     }
 }
 
-/// Of lanes that take so few rows at a time that those of a record wait.
+/// The configuration of lanes that take so few rows at a time that rows of a record wait.
 pub fn narrow_config() -> SchedulerConfig {
     SchedulerConfig {
         lane_credit_rows: 4,

@@ -1,4 +1,5 @@
-//! Journals of a scheduler that is stepped by hand: for decisions that a recorded run does not make, and for many entries.
+//! Journals of a scheduler that is stepped by the test: for decisions that a recorded run does not make, and for many
+//! entries.
 
 use warptape_eventlog::{EventLog, NewRecord, SqliteLog};
 use warptape_scheduler::{RULES, Scheduler};
@@ -21,7 +22,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// A journal that begins with a process of two lanes, which has a partition of one group.
+    /// A journal that begins with a process with two lanes and a partition of one group.
     pub fn new(change: impl FnOnce(&mut Started)) -> Self {
         let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
         let mut started = Started {
@@ -48,7 +49,7 @@ impl Scheduled {
         scheduled
     }
 
-    /// The process begins, once more.
+    /// Starts the process again.
     pub fn start(&mut self) {
         self.step(Input::Started(Box::new(self.started.clone())));
         let (committed_offset, snapshot_offset) = (self.next_offset, self.next_offset);
@@ -62,7 +63,7 @@ impl Scheduled {
         self.step(Input::PartitionAssigned(assigned));
     }
 
-    /// The entry of an input, a microsecond later: its sequence, and what is decided.
+    /// Steps an input a microsecond later; returns the entry's sequence, and the decisions.
     pub fn step(&mut self, input: Input) -> (i64, Vec<Decision>) {
         self.at_ns += 1_000;
         let sequence = self.writer.next_sequence();
@@ -76,7 +77,8 @@ impl Scheduled {
         (sequence, decisions)
     }
 
-    /// A row arrives and is done after so long; sequence of the entry that dispatched it, and the number of its batch.
+    /// Lets a row arrive and complete after `service_ns`; returns the sequence of the dispatching entry, and the
+    /// batch's number.
     pub fn work(&mut self, service_ns: i64) -> (i64, i64) {
         self.next_offset += 1;
         let groups = vec![GroupArrival { group: 0, rows: 1, bytes: 40 }];
@@ -92,7 +94,7 @@ impl Scheduled {
         (sequence, batch)
     }
 
-    /// The scheduler's state is written; sequence of the entry.
+    /// Writes the scheduler's state; returns the sequence of the entry.
     pub fn checkpoint(&mut self) -> i64 {
         let (started, state) =
             (Some(Box::new(self.started.clone())), StateBytes(self.scheduler.checkpoint()));

@@ -1,4 +1,4 @@
-//! Logs whose stage configuration changed.
+//! Verifies logs whose stage configuration changed.
 
 use crate::recording::{Plan, options, record};
 use crate::{records, verified};

@@ -1,5 +1,5 @@
-//! Snapshots against the states of a rerun, and answers to commands against the journal: wholes, wrong ones, and logs that have lost their
-//! beginning.
+//! Compares snapshots with the states of a rerun, and answers to commands with the journal: unchanged, wrong, and in
+//! logs that lost their beginning.
 
 use warptape_eventlog::{EventLog, Record};
 use warptape_replay::{Divergence, OutputDivergence, OutputProblem, Report};
@@ -11,7 +11,7 @@ use crate::recording::{Plan, Recording, options, record};
 use crate::tampered::Tampered;
 use crate::{positions, records, verified};
 
-/// Records of a snapshot: of the intake, and of each group.
+/// Number of records of a snapshot: one for the intake, and one for each group.
 const PARTS: usize = 4;
 
 fn rich(seed: u64) -> Recording {
@@ -40,7 +40,7 @@ fn counts(report: &Report) -> (u64, u64) {
     (outputs.snapshots, outputs.control_results)
 }
 
-/// Changes a state, and makes a good record of it.
+/// Changes a state, and makes a valid record of it.
 fn with_other_state(record: &mut Record) {
     let mut part = decode_snapshot(&record.value).unwrap();
     *part.state.last_mut().unwrap() ^= 1;
@@ -60,10 +60,10 @@ fn snapshots_and_answers_are_compared() {
     let recording = rich(80);
     // Two partitions, two lives, a snapshot in each; four commands in each life.
     assert_eq!(counts(&identical(&recording.log)), ((4 * PARTS) as u64, 8));
-    // Where older snapshots are compacted away, the last ones are left.
+    // If older snapshots are compacted away, the last ones are left.
     let plan = Plan { records: 8, outcomes: true, snapshot: Some(3), lives: 3, ..Plan::small(81) };
     assert_eq!(counts(&identical(&record(plan).log)), ((2 * PARTS) as u64, 0));
-    // Under several configurations, also beside one that has processed nothing.
+    // The same holds under several configurations, and beside one that processed nothing.
     let plan = Plan { lateness_ms: &[500, 100, 500], idle: Some((1, 700)), keeps_snapshots: true, ..plan };
     assert_eq!(counts(&identical(&record(plan).log)).0, (6 * PARTS) as u64);
 }
@@ -81,7 +81,7 @@ fn a_state_that_is_not_that_of_the_ticks_is_named() {
     }
 }
 
-/// What the journal says nothing of is known by the command and its answer alone.
+/// A command without a trace in the journal is checked by its answer alone.
 #[test]
 fn a_command_that_would_have_been_obeyed_is_no_refused_one() {
     let recording = record(Plan { records: 8, commands: 8, ..Plan::small(83) });
@@ -98,7 +98,7 @@ fn a_command_that_would_have_been_obeyed_is_no_refused_one() {
     assert!(matches!(found.problem, OutputProblem::Missing { .. }), "{found}");
 }
 
-/// From the snapshot on from which outputs are compared, later ones are, and no earlier ones.
+/// Only snapshots from the one at which the comparison of outputs begins are compared.
 #[test]
 fn snapshots_are_compared_where_the_first_ticks_were_removed() {
     let recording = rich(84);
@@ -109,14 +109,14 @@ fn snapshots_are_compared_where_the_first_ticks_were_removed() {
         with_other_state(&mut snapshots[at]);
         Tampered::new(&recording.log, "snapshots", 0, snapshots)
     };
-    // Snapshots are at 4 and 12.
+    // Snapshots are at offsets 4 and 12.
     for (first, from, compared) in [(2, 4, 2), (6, 12, 1)] {
         let later = ticks[first..].to_vec();
         let report = identical(&Tampered::trimmed(&recording.log, "ticks", 0, later.clone()));
         assert_eq!(counts(&report).0 as usize, (2 + compared) * PARTS, "{report}");
         let note = format!("ticks/0: outputs were compared from the snapshot at offset {from} on");
         assert!(report.notes.contains(&note), "{report}");
-        // One from which nothing begins.
+        // A snapshot from which no comparison begins.
         let offset = if compared == 2 { PARTS + 1 } else { 1 };
         let other = with_other(offset);
         let trimmed = Tampered::trimmed(&other, "ticks", 0, later);
@@ -129,7 +129,7 @@ fn snapshots_are_compared_where_the_first_ticks_were_removed() {
     }
 }
 
-/// Answers are compared from the entry on from which the journal is.
+/// Answers are compared from the first compared entry of the journal on.
 #[test]
 fn answers_are_compared_where_the_first_entries_were_removed() {
     let plan = Plan { records: 8, commands: 4, lives: 3, checkpoint: Some(2), ..Plan::small(85) };
@@ -137,7 +137,7 @@ fn answers_are_compared_where_the_first_entries_were_removed() {
     let journal = records(&recording.log, "journal", 0);
     let starts = positions(&journal, |input| matches!(input, Input::Started(_)));
     let answers = records(&recording.log, "control.results", 0);
-    // From a start, and from the first checkpoint.
+    // The journal begins at a start, or before the first checkpoint.
     for (first, passed) in [(starts[1], 4), (1, 2)] {
         let later = &journal[first..];
         let report = identical(&Tampered::trimmed(&recording.log, "journal", 0, later.to_vec()));
@@ -169,7 +169,7 @@ fn answers_are_compared_where_the_first_commands_or_answers_were_removed() {
         assert_eq!(counts(&identical(&without)).1 as usize, answers.len() - first);
         let without = Tampered::trimmed(&recording.log, "control", 0, commands[first..].to_vec());
         let report = identical(&without);
-        // Of what comes to no decision nothing is left.
+        // Without its command, an answer without a decision has no source left.
         let is_gone = |answer: &&Record| decode_control_result(&answer.value).unwrap().sequence.is_none();
         let gone = answers[..first].iter().filter(is_gone).count();
         assert_eq!(counts(&report).1 as usize, answers.len() - gone, "{report}");

@@ -1,4 +1,4 @@
-//! A log that is read through hands that change it.
+//! A log with changed contents, for tests.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,13 +13,13 @@ pub struct Tampered<'a> {
     log: &'a dyn EventLog,
     source: TopicPartition,
     records: Vec<Record>,
-    /// Offsets of the partition, where they are not those of the log.
+    /// Offsets of the partition; `None` for those of the log.
     range: Option<OffsetRange>,
-    /// How often it was asked for a group's offset, where it does not answer each time.
+    /// Number of requests for a group's offset; `None` if all of them succeed.
     asked: Option<AtomicU32>,
-    /// The groups' committed offset of the partition as this reports it, if it differs from the log's.
+    /// Committed offset of the partition, for all groups; `None` for the log's own.
     committed: Option<i64>,
-    /// Whose clock it says that the times of the topic's records are of, where that is not what the log says.
+    /// Clock of the topic's records; `None` for the log's own.
     clock: Option<Option<RecordClock>>,
 }
 
@@ -30,23 +30,23 @@ impl<'a> Tampered<'a> {
         Self { log, source, records, range: None, asked: None, committed: None, clock: None }
     }
 
-    /// The first time that it is asked for a group's offset, and each second time from then on, it does not answer.
+    /// Fails the first request for a group's offset, and every second one from then on.
     pub fn failing(self) -> Self {
         Self { asked: Some(AtomicU32::new(0)), ..self }
     }
 
-    /// Groups have committed this offset of the partition.
+    /// Sets the committed offset of the partition, for all groups.
     #[allow(dead_code, reason = "the tests of forged journals use it")]
     pub fn with_committed(self, offset: i64) -> Self {
         Self { committed: Some(offset), ..self }
     }
 
-    /// The times of the topic's records are of this clock.
+    /// Sets the clock of the topic's records.
     pub fn with_clock(self, clock: Option<RecordClock>) -> Self {
         Self { clock: Some(clock), ..self }
     }
 
-    /// Likewise, and says that the partition begins and ends where the records do: such is a log that was trimmed.
+    /// As `new`, but the partition begins and ends with the records, like a log that was trimmed.
     pub fn trimmed(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
         let range = records.first().zip(records.last());
         let range = range.map(|(first, last)| OffsetRange { first: first.offset, next: last.offset + 1 });
@@ -59,7 +59,7 @@ impl EventLog for Tampered<'_> {
         self.log.create_topics(topics)
     }
 
-    /// Records that are put behind the end move it; records that are taken away do not: such is a damaged log.
+    /// Records appended behind the end move it; records that are removed do not, as in a damaged log.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
         let mut topics = self.log.topics()?;
         let topic = topics.iter_mut().find(|topic| topic.spec.name == self.source.topic).unwrap();
@@ -131,7 +131,7 @@ impl EventLog for Tampered<'_> {
     }
 }
 
-/// Reads a partition that is in memory.
+/// Reads a partition in memory.
 struct Shown {
     source: TopicPartition,
     records: Vec<Record>,

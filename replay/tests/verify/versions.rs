@@ -1,4 +1,4 @@
-//! Journals and configurations of versions that this software does not read.
+//! Journals and configurations of versions that this software cannot read.
 
 use warptape_eventlog::{EventLog, Record};
 use warptape_replay::chain::{SlowestOptions, slowest, why_batch, why_signal};
@@ -13,14 +13,14 @@ use crate::recording::{Plan, options, record};
 use crate::tampered::Tampered;
 use crate::{records, verified};
 
-/// The entries of a journal with the fingerprint of a version that nobody knows, from an offset on.
+/// The entries of a journal, from an offset on with the fingerprint of an unknown version.
 fn of_unknown_version(log: &dyn EventLog, from: usize) -> Vec<Record> {
     let mut journal = records(log, "journal", 0);
     journal.iter_mut().skip(from).for_each(|record| record.value[2..10].fill(0x11));
     journal
 }
 
-/// Every command that reads a journal names the version that it does not read, wherever that is.
+/// Every command that reads a journal names an unreadable version, wherever that is.
 #[test]
 fn whoever_reads_a_journal_names_an_unknown_version() {
     let recording = record(Plan { outcomes: true, checkpoint: Some(4), ..Plan::small(71) });
@@ -62,7 +62,7 @@ fn whoever_reads_a_journal_names_an_unknown_version() {
             ("export", export(log, &folder.path().join("export.db"), &of_export, &mut |_| {}).map(drop)),
             ("debug", step_to_end()),
         ];
-        // What lies before the first of these entries can be explained.
+        // The part before the first of these entries can be explained.
         let reads_all = |command: &str| from == 0 || !["why batch", "why signal"].contains(&command);
         for (command, result) in errors.into_iter().filter(|(command, _)| reads_all(command)) {
             let error = result.expect_err(command).to_string();
@@ -78,7 +78,7 @@ fn whoever_reads_a_journal_names_an_unknown_version() {
     }
 }
 
-/// A journal whose stages followed other rules is refused with the name of the rule.
+/// A journal whose stages followed other rules is refused, with the name of the rule.
 #[test]
 fn a_run_by_other_rules_of_stages_is_refused() {
     let recording = record(Plan { lives: 1, ..Plan::small(72) });

@@ -1,4 +1,4 @@
-//! Why decisions were made: found from any start or checkpoint before them.
+//! Reasons of decisions, found from any earlier start or checkpoint.
 
 use warptape_eventlog::{EventLog, Record};
 use warptape_replay::debugger::{Found, Stepper};
@@ -59,7 +59,7 @@ fn what_is_not_there_is_named() {
     assert!(matches!(error, ReplayError::NoTopic { .. }), "{error}");
 }
 
-/// What is said of the decision before the one of a kind in an entry.
+/// The answer about the previous decision, for the decision of a kind in an entry.
 #[track_caller]
 fn before(log: &dyn EventLog, sequence: i64, is: impl Fn(&Decision) -> bool) -> Before {
     let found = why(log, &of(sequence)).unwrap();
@@ -69,7 +69,7 @@ fn before(log: &dyn EventLog, sequence: i64, is: impl Fn(&Decision) -> bool) -> 
 
 const S: i64 = 1_000_000_000;
 
-/// Wishes of two lives, thousands of entries apart from each other, with checkpoints between them.
+/// Changes of the wanted number of lanes in two lives, thousands of entries apart, with checkpoints between them.
 #[test]
 fn the_wish_before_is_named_within_the_life() {
     let autoscale =
@@ -109,7 +109,7 @@ fn the_wish_before_is_named_within_the_life() {
         };
         assert_eq!(before(log, at.sequence, is_scale), expected);
     }
-    // Where the beginning was removed, it is said from where on nothing was found.
+    // If the beginning was removed, the answer names the entry from which on nothing was found.
     let mut kept = records(log, "journal", 0);
     let is_checkpoint =
         |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Checkpoint(_));
@@ -156,7 +156,7 @@ fn breakers_of_other_lanes_are_of_other_series() {
     assert_eq!(decisions.iter().filter(|one| matches!(one, Decision::Breaker(_))).count(), 2);
     assert!(matches!(before(log, second_at.sequence, of_lane(1)), Before::NoneSinceStart(_)));
     assert_eq!(before(log, probed, of_lane(0)), Before::Decided { at: first_at, decision: first });
-    // As data, the explanation and what was before it are side by side.
+    // In JSON, the explanation and the previous decision are side by side.
     let found = serde_json::to_value(why(log, &of(probed)).unwrap()).unwrap();
     let told = &found["explanations"][0];
     assert_eq!(told["measures"][0]["name"], "out_of_service_ns");
@@ -164,7 +164,7 @@ fn breakers_of_other_lanes_are_of_other_series() {
     assert_eq!(told["otherwise"][0]["With"]["is"], "Below");
     assert_eq!(told["before"]["decided"]["at"]["sequence"], first_at.sequence);
     assert_eq!(told["before"]["decided"]["decision"]["Breaker"]["reason"], "LOSSES");
-    // The debugger says the same.
+    // The debugger gives the same explanation.
     let mut stepper = Stepper::open(log, "journal", 0).unwrap();
     assert_eq!(stepper.go_to(Bound::Sequence(probed), &mut |_| true).unwrap(), Found::Here);
     let stepped = stepper.explain(0).unwrap().expect("it is decided there");

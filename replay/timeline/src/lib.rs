@@ -1,5 +1,5 @@
-//! A recorded run as a trace that Perfetto shows (<https://ui.perfetto.dev>): what each lane did and when, what waited, and which commit
-//! had what came of it.
+//! A recorded run as a trace for Perfetto (<https://ui.perfetto.dev>): the work of each lane over time, what waited,
+//! and the commit with its results.
 //!
 //! ```text
 //!  journal ──► history ──► Timeline ──► Packets ──► FILE
@@ -7,8 +7,9 @@
 //!                           flows
 //! ```
 //!
-//! The trace is as Perfetto's published definitions have it (`proto`). It is written as it is drawn: memory is what a history keeps, and
-//! some bytes for each track. It must not know settings or the command line, and it judges nothing.
+//! The trace follows Perfetto's published definitions (`proto`). It is written as it is drawn: memory is bounded by
+//! what a history keeps, and some bytes per track. This crate does not know settings or the command line, and it judges
+//! nothing.
 
 mod commits;
 mod names;
@@ -28,10 +29,10 @@ use warptape_replay::{ReplayError, ReplayProgress};
 
 pub use self::timeline::Timeline;
 
-/// Why there is no timeline.
+/// A reason why there is no timeline.
 #[derive(Debug, thiserror::Error)]
 pub enum TimelineError {
-    /// The log cannot be read, or has nothing to be drawn.
+    /// The log cannot be read, or has nothing to draw.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The trace cannot be written.
@@ -39,29 +40,29 @@ pub enum TimelineError {
     Unwritable(#[source] io::Error),
 }
 
-/// What a timeline has.
+/// The contents of a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drawn {
-    /// Process lives.
+    /// Number of process lives.
     pub lives: u64,
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Transactions.
+    /// Number of transactions.
     pub commits: u64,
-    /// Groups that were moved.
+    /// Number of moves of groups.
     pub moves: u64,
-    /// Slices on all tracks, without those within others.
+    /// Number of slices on all tracks, without nested ones.
     pub slices: u64,
-    /// Slices and other events that are left out, because too many overlap on a track or there are too many tracks.
+    /// Number of slices and other events left out, because too many overlap on a track or there are too many tracks.
     pub left_out: u64,
-    /// Bytes of the trace.
+    /// Size of the trace, bytes.
     pub bytes: u64,
 }
 
-/// Writes the timeline of a window of journals. Memory is what a history keeps, which is bounded.
+/// Writes the timeline of a window of journals. Memory is bounded by what a history keeps.
 ///
 /// # Errors
-/// If the log cannot be read, has no journal, or the trace cannot be written. What was written then is no trace.
+/// If the log cannot be read, has no journal, or the trace cannot be written. The written part is no valid trace then.
 pub fn write_timeline(
     log: &dyn EventLog,
     out: impl io::Write,
@@ -83,7 +84,7 @@ pub fn write_timeline(
                 }
             };
             added.map_err(|error| {
-                // It ends the reading; what is said of it is below.
+                // The error ends the reading, and is handled below.
                 let cause = error.to_string();
                 failed = Some(error);
                 let (url, doing) = (log.url(), "writing a timeline".to_owned());

@@ -1,4 +1,4 @@
-//! Names that occur again and again: of events, by which Perfetto colours them, and of what is said of an event.
+//! Names that recur: of events, by which Perfetto colours them, and of annotations.
 
 use warptape_replay::history::RoundEnd;
 use warptape_schemas::journal::{BreakerState, ReleaseCause, ReleaseReason, TaskClass};
@@ -11,10 +11,10 @@ macro_rules! names {
         pub(crate) enum $names { $($name,)+ }
 
         impl $names {
-            /// All of them with their texts.
+            /// All names with their texts.
             pub(crate) const ALL: &[($names, &str)] = &[$(($names::$name, $text),)+];
 
-            /// The number that stands for it in the trace; 0 stands for none.
+            /// The number of the name in the trace; 0 means no name.
             pub(crate) fn iid(self) -> u64 {
                 self as u64 + 1
             }
@@ -67,7 +67,7 @@ names! {
 }
 
 names! {
-    /// Names of what is said of an event. Times end in `_ns`.
+    /// Names of annotations of an event. Names of times end in `_ns`.
     Key {
         Batch = "batch",
         Sequence = "sequence",

@@ -1,4 +1,4 @@
-//! Events as packets of a trace, written one after the other.
+//! Writes events as packets of a trace, one after the other.
 
 use std::io::{self, Write};
 
@@ -15,35 +15,35 @@ use crate::proto::{
 const PACKET_KEY: u8 = 1 << 3 | 2;
 /// The only sequence of a trace.
 const SEQUENCE: u32 = 1;
-/// Bytes of a text from a record that are shown.
+/// Most bytes shown of a text from a record.
 const TEXT_BYTES_MAX: usize = 200;
 
-/// From when to when something was, in nanoseconds since the epoch.
+/// An interval, ns since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) begin_ns: i64,
     pub(crate) end_ns: i64,
 }
 
-/// What is said of an event.
+/// Annotations of an event.
 pub(crate) type Notes = Vec<DebugAnnotation>;
 
-/// A number that is said of an event.
+/// An annotation with a number.
 pub(crate) fn number(key: Key, value: impl Into<i64>) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(key.iid()), int_value: Some(value.into()), string_value: None }
 }
 
-/// A text that is said of an event.
+/// An annotation with a text.
 pub(crate) fn text(key: Key, value: &str) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(key.iid()), int_value: None, string_value: Some(short(value)) }
 }
 
-/// As much of a text as is shown.
+/// The part of a text that is shown.
 pub(crate) fn short(text: &str) -> String {
     text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned()
 }
 
-/// An event that is to be written.
+/// An event to be written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Event {
     pub(crate) flows: Vec<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct Event {
     pub(crate) notes: Notes,
 }
 
-/// Writes packets. It counts them, and knows nothing of what they mean.
+/// Writes and counts packets; it does not know their meaning.
 pub(crate) struct Packets<W> {
     out: W,
     buffer: Vec<u8>,
@@ -64,12 +64,13 @@ impl<W: Write> Packets<W> {
         Self { out, buffer: Vec::new(), has_begun: false, bytes: 0 }
     }
 
-    /// Says what clock times are of, and what names are called, unless that was said.
+    /// Writes the clock of times, and the interned names, unless they were written.
     pub(crate) fn begin_trace(&mut self, at_ns: i64) -> io::Result<()> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
-        // Two clocks that agree: the trace is shown by the wall clock, and whoever asks for the usual one gets the same.
+        // Two clocks that agree: the trace is shown by the wall clock, and queries by the default clock give the same
+        // times.
         let timestamp = Some(time(at_ns));
         let clocks = [CLOCK_REALTIME, CLOCK_BOOTTIME].map(|id| Clock { clock_id: Some(id), timestamp });
         let primary_trace_clock = Some(CLOCK_REALTIME);
@@ -94,7 +95,7 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// Says what a track is.
+    /// Writes the descriptor of a track.
     pub(crate) fn describe(&mut self, track: TrackDescriptor) -> io::Result<()> {
         self.write(&TracePacket {
             trusted_packet_sequence_id: Some(SEQUENCE),
@@ -103,36 +104,36 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// A slice begins. Slices that it has follow, then its end.
+    /// Begins a slice. Its nested slices follow, then its end.
     pub(crate) fn begin(&mut self, track: u64, at_ns: i64, name: Name, event: Event) -> io::Result<()> {
         self.named(EventType::SliceBegin, track, at_ns, name, event)
     }
 
-    /// The slice of the track that began last ends.
+    /// Ends the last slice that began on the track.
     pub(crate) fn end(&mut self, track: u64, at_ns: i64) -> io::Result<()> {
         let event = TrackEvent { r#type: Some(EventType::SliceEnd.into()), ..TrackEvent::default() };
         self.event(track, at_ns, event)
     }
 
-    /// A slice without others in it.
+    /// Writes a slice without nested slices.
     pub(crate) fn slice(&mut self, track: u64, span: Span, name: Name, event: Event) -> io::Result<()> {
         self.begin(track, span.begin_ns, name, event)?;
         self.end(track, span.end_ns)
     }
 
-    /// Something happens.
+    /// Writes an instant event.
     pub(crate) fn instant(&mut self, track: u64, at_ns: i64, name: Name, event: Event) -> io::Result<()> {
         self.named(EventType::Instant, track, at_ns, name, event)
     }
 
-    /// A counter has a value from here on.
+    /// Sets the value of a counter from a time on.
     pub(crate) fn count(&mut self, track: u64, at_ns: i64, value: i64) -> io::Result<()> {
         let r#type = Some(EventType::Counter.into());
         let event = TrackEvent { r#type, counter_value: Some(value), ..TrackEvent::default() };
         self.event(track, at_ns, event)
     }
 
-    /// All is written: where to, and how many bytes.
+    /// Ends the trace; returns the writer, and the number of bytes.
     pub(crate) fn finish(mut self) -> io::Result<(W, u64)> {
         self.begin_trace(0)?;
         self.out.flush()?;
@@ -170,7 +171,7 @@ impl<W: Write> Packets<W> {
     }
 }
 
-/// A time as traces have it: there is none before the epoch.
+/// A time in a trace, where none is before the epoch.
 fn time(at_ns: i64) -> u64 {
     at_ns.max(0).cast_unsigned()
 }

@@ -1,7 +1,8 @@
-//! The messages of a Perfetto trace, as far as a timeline has them, with the field numbers of Perfetto's published definitions
-//! (`protos/perfetto/trace`, release 59). A test parses what is written with the module that is generated from these.
+//! The messages of a Perfetto trace that a timeline uses, with the field numbers of Perfetto's published definitions
+//! (`protos/perfetto/trace`, release 59). A test parses written traces with the module generated from these
+//! definitions.
 
-/// A trace: packets, each of which may be written by itself.
+/// A trace: packets, each of which can be written on its own.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Trace {
     /// The packets.
@@ -9,10 +10,10 @@ pub struct Trace {
     pub packet: Vec<TracePacket>,
 }
 
-/// What is known at once.
+/// A packet of a trace.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TracePacket {
-    /// Time, by the clock of the sequence's defaults.
+    /// Time, by the clock in the sequence's defaults.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     /// The sequence, within which names are interned.
@@ -21,26 +22,26 @@ pub struct TracePacket {
     /// See [`SEQUENCE_BEGINS`] and [`SEQUENCE_GOES_ON`].
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
-    /// Clocks that tell the same time.
+    /// Clocks that show the same time.
     #[prost(message, optional, tag = "6")]
     pub clock_snapshot: Option<ClockSnapshot>,
-    /// Something on a track.
+    /// An event on a track.
     #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
-    /// Names that numbers stand for from here on.
+    /// Names for the numbers used from here on.
     #[prost(message, optional, tag = "12")]
     pub interned_data: Option<InternedData>,
-    /// What holds of packets that do not say otherwise.
+    /// Defaults for packets that do not set these fields.
     #[prost(message, optional, tag = "59")]
     pub trace_packet_defaults: Option<TracePacketDefaults>,
-    /// A track.
+    /// The description of a track.
     #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptor>,
 }
 
-/// Of [`TracePacket::sequence_flags`]: nothing said before counts.
+/// Value of [`TracePacket::sequence_flags`]: earlier state does not count.
 pub const SEQUENCE_BEGINS: u32 = 1;
-/// Of [`TracePacket::sequence_flags`]: names interned before are used.
+/// Value of [`TracePacket::sequence_flags`]: names interned earlier are used.
 pub const SEQUENCE_GOES_ON: u32 = 2;
 
 /// See [`TracePacket::trace_packet_defaults`].
@@ -51,9 +52,9 @@ pub struct TracePacketDefaults {
     pub timestamp_clock_id: Option<u32>,
 }
 
-/// Time since the epoch.
+/// The wall clock: time since the epoch.
 pub const CLOCK_REALTIME: u32 = 1;
-/// The clock that a trace has where it does not say otherwise.
+/// The default clock of a trace.
 pub const CLOCK_BOOTTIME: u32 = 6;
 
 /// See [`TracePacket::clock_snapshot`].
@@ -62,12 +63,12 @@ pub struct ClockSnapshot {
     /// The clocks.
     #[prost(message, repeated, tag = "1")]
     pub clocks: Vec<Clock>,
-    /// The clock that the trace is shown by.
+    /// The clock by which the trace is shown.
     #[prost(uint32, optional, tag = "2")]
     pub primary_trace_clock: Option<u32>,
 }
 
-/// What a clock says.
+/// The reading of a clock.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Clock {
     /// The clock.
@@ -81,39 +82,39 @@ pub struct Clock {
 /// A track: a line of slices, or a counter.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TrackDescriptor {
-    /// Number by which events name it.
+    /// Number of the track in events.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
     /// Its name.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// Of a process.
+    /// The process, if the track is that of a process.
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
-    /// The track that it is shown below.
+    /// The track below which it is shown.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
-    /// Of a counter.
+    /// The counter, if the track is a counter.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
-    /// How the tracks below it are ordered; see [`EXPLICIT_ORDER`].
+    /// Order of the tracks below it; see [`EXPLICIT_ORDER`].
     #[prost(int32, optional, tag = "11")]
     pub child_ordering: Option<i32>,
     /// Its place among the tracks of its parent.
     #[prost(int32, optional, tag = "12")]
     pub sibling_order_rank: Option<i32>,
-    /// What it shows, in words.
+    /// Its contents, in words.
     #[prost(string, optional, tag = "14")]
     pub description: Option<String>,
 }
 
-/// Of [`TrackDescriptor::child_ordering`]: by [`TrackDescriptor::sibling_order_rank`].
+/// Value of [`TrackDescriptor::child_ordering`]: by [`TrackDescriptor::sibling_order_rank`].
 pub const EXPLICIT_ORDER: i32 = 3;
 
 /// See [`TrackDescriptor::process`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ProcessDescriptor {
-    /// A number of its own within the trace.
+    /// A number that is unique within the trace.
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
     /// Its name.
@@ -124,18 +125,18 @@ pub struct ProcessDescriptor {
 /// See [`TrackDescriptor::counter`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CounterDescriptor {
-    /// What is counted.
+    /// The counted thing, as a name.
     #[prost(string, optional, tag = "6")]
     pub unit_name: Option<String>,
 }
 
-/// Something on a track.
+/// An event on a track.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TrackEvent {
-    /// What is said of it.
+    /// Annotations of the event.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
-    /// See [`EventType`].
+    /// Type of the event; see [`EventType`].
     #[prost(enumeration = "EventType", optional, tag = "9")]
     pub r#type: Option<i32>,
     /// Its name, interned.
@@ -144,10 +145,10 @@ pub struct TrackEvent {
     /// The track.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
-    /// Of a counter.
+    /// Value of a counter.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
-    /// Flows that begin here, or go through.
+    /// Flows that begin here or go through.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub flow_ids: Vec<u64>,
     /// Flows that end here.
@@ -155,26 +156,26 @@ pub struct TrackEvent {
     pub terminating_flow_ids: Vec<u64>,
 }
 
-/// Of [`TrackEvent`]: what it is.
+/// The type of a [`TrackEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
 #[repr(i32)]
 pub enum EventType {
-    /// It is not said.
+    /// Not specified.
     Unspecified = 0,
     /// A slice begins.
     SliceBegin = 1,
-    /// The slice that began last ends.
+    /// The last slice that began ends.
     SliceEnd = 2,
-    /// Something happens.
+    /// An instant event.
     Instant = 3,
     /// A counter has a value from here on.
     Counter = 4,
 }
 
-/// Something that is said of an event.
+/// An annotation of an event.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DebugAnnotation {
-    /// What it says, interned.
+    /// Its name, interned.
     #[prost(uint64, optional, tag = "1")]
     pub name_iid: Option<u64>,
     /// A number.

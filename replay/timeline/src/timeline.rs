@@ -1,7 +1,7 @@
-//! What happened on each track, item by item.
+//! Draws the events on each track, item by item.
 //!
-//! An item is drawn when it is over, as a slice with its begin and its end: a trace may have its packets in any order of time. What is
-//! kept is where each row is free, and what has begun and is told in two items.
+//! An item is drawn at its end, as a slice with begin and end: a trace may have its packets in any order of time. The
+//! timeline keeps the time at which each row is free, and beginnings of things that two items tell.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::proto::DebugAnnotation;
 use crate::tracks::{Numbers, Of, Overlap, Tracks};
 use crate::{Drawn, words};
 
-/// Flows of batches have this bit, and those of tasks the other, so that neither is like a flow that is numbered.
+/// Bit of the flows of batches; the next one is that of tasks. So neither has the number of another flow.
 const FLOW_OF_BATCH: u64 = 1 << 63;
 const FLOW_OF_TASK: u64 = 1 << 62;
 /// Bits of the number within a process life.
@@ -29,32 +29,33 @@ const FLOW_BITS: u32 = 40;
 pub struct Timeline<W> {
     pub(crate) out: Packets<W>,
     pub(crate) drawn: Drawn,
-    /// Whether what began before the first item is to be drawn from that on.
+    /// True if things that began before the first item are drawn from its time on.
     is_window: bool,
     numbers: Numbers,
     flows: u64,
     life: Option<Drawing>,
-    /// The partition of the journal, and when its window begins.
+    /// The partition of the journal, and the beginning of its window.
     journal: Option<(i32, Option<i64>)>,
 }
 
-/// A process life that is being drawn.
+/// A process life being drawn.
 struct Drawing {
     tracks: Tracks,
     /// Number of the life in the trace.
     number: u64,
-    /// The last time that was heard of.
+    /// The last time seen.
     last_ns: i64,
     assigned: BTreeMap<PartitionId, (i64, Option<Assigned>)>,
     breakers: BTreeMap<LaneId, (Moment, Breaker)>,
-    /// Lanes that were wanted when the window began, which is not known yet.
+    /// Number of lanes that were wanted when the window began, while that beginning is not known.
     wanted_before: Option<i32>,
     /// Flows of groups that have moved and were not placed again.
     moved: BTreeMap<(PartitionId, GroupIndex), u64>,
 }
 
 impl<W: Write> Timeline<W> {
-    /// A trace that is written to `out`. Of a window of a journal, what began before it is drawn from its beginning on.
+    /// Makes a trace that is written to `out`. In a window of a journal, things that began earlier are drawn from the
+    /// window's beginning on.
     pub fn new(out: W, is_window: bool) -> Self {
         Self {
             out: Packets::new(out),
@@ -96,19 +97,19 @@ impl<W: Write> Timeline<W> {
             Item::Slice(slice) => self.task_slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
             Item::Level(level) => self.level(level),
-            // Tracks show that nothing was done.
+            // The tracks already show that nothing was done.
             Item::Hole(_) => Ok(()),
         }
     }
 
-    /// Takes notice of an item of before the window: breakers may be open in it, and stay so.
+    /// Takes note of an item before the window, because its open breakers may stay open in the window.
     pub fn add_before(&mut self, item: &Item) {
         if let (Item::Breaker(change), Some(life)) = (item, &mut self.life) {
             life.breakers.insert(change.breaker.lane, (change.at, change.breaker));
         }
     }
 
-    /// The history ends here: what was drawn, and what it was written to.
+    /// Ends the history; returns the writer, and what was drawn.
     ///
     /// # Errors
     /// If the trace cannot be written.
@@ -142,7 +143,7 @@ impl<W: Write> Timeline<W> {
         Ok(())
     }
 
-    /// What is open when a life ends, is drawn until the last time that was heard of.
+    /// Draws what is open at the end of a life, until the last time seen.
     fn end_life(&mut self) -> io::Result<()> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let (assigned, breakers) = (std::mem::take(&mut life.assigned), std::mem::take(&mut life.breakers));
@@ -157,7 +158,7 @@ impl<W: Write> Timeline<W> {
         Ok(())
     }
 
-    /// Takes notice of when an item was over.
+    /// Takes note of the end of an item.
     fn hear(&mut self, item: &Item) {
         let Some(at_ns) = ended_ns(item) else { return };
         if let Some(life) = &mut self.life {
@@ -172,12 +173,12 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// The last time that was heard of in this life.
+    /// The last time seen in this life.
     pub(crate) fn last_ns(&self) -> i64 {
         self.life.as_ref().map_or(0, |life| life.last_ns)
     }
 
-    /// A number of a flow that no other has.
+    /// A new unique number for a flow.
     pub(crate) fn next_flow(&mut self) -> u64 {
         self.flows += 1;
         self.flows
@@ -198,19 +199,19 @@ impl<W: Write> Timeline<W> {
         (life << FLOW_BITS | number.cast_unsigned() & ((1 << FLOW_BITS) - 1)) & (FLOW_OF_TASK - 1)
     }
 
-    /// A time within the window, and behind the epoch.
+    /// A time, moved to the window's beginning or the epoch if it is before.
     pub(crate) fn within(&self, at_ns: i64) -> i64 {
         let begins_ns = self.journal.and_then(|(_, begins_ns)| begins_ns);
         at_ns.max(begins_ns.unwrap_or(0)).max(0)
     }
 
-    /// How long before the window something began that is drawn from its beginning on.
+    /// The time by which something began before the window, if it did, as an annotation.
     pub(crate) fn before_window(&self, begin_ns: i64) -> Option<DebugAnnotation> {
         let before_ns = self.within(begin_ns).saturating_sub(begin_ns);
         (before_ns > 0).then(|| number(Key::BeforeWindow, before_ns))
     }
 
-    /// Where a slice has room; `None`, which is counted, where it has none.
+    /// Row and interval with room for a slice; `None` if there is no room, which is counted.
     pub(crate) fn room(
         &mut self,
         of: Of,
@@ -229,7 +230,7 @@ impl<W: Write> Timeline<W> {
         Ok(room)
     }
 
-    /// A slice with nothing in it.
+    /// Draws a slice without nested slices.
     pub(crate) fn slice(
         &mut self,
         of: Of,
@@ -245,7 +246,7 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// Something that happens; not drawn where there are too many tracks.
+    /// Draws an instant event, unless there are too many tracks.
     pub(crate) fn instant(&mut self, of: Of, at_ns: i64, name: Name, event: Event) -> io::Result<()> {
         let at_ns = self.within(at_ns);
         let Some(row) = self.only(of)? else { return Ok(()) };
@@ -265,7 +266,7 @@ impl<W: Write> Timeline<W> {
             LevelOf::InFlight(lane) => Of::LaneInFlight(lane),
         };
         if let (LevelOf::Waiting(partition), Some(life), 1..) = (level.of, &mut self.life, level.rows) {
-            // The history began after it had come.
+            // The history began after the partition was assigned.
             life.assigned.entry(partition).or_insert((level.at.at_ns, None));
         }
         let Some(row) = self.only(of)? else { return Ok(()) };
@@ -371,7 +372,7 @@ impl<W: Write> Timeline<W> {
         self.instant(Of::Wishes, at.at_ns, Name::Wish, Event { notes, ..Event::default() })
     }
 
-    /// Draws how many lanes were wanted before the window from its beginning on, once that is known.
+    /// Draws the number of lanes wanted before the window, from the window's beginning on, once that is known.
     fn draw_wanted_before(&mut self) -> io::Result<()> {
         let Some((_, Some(begins_ns))) = self.journal else { return Ok(()) };
         let Some(lanes) = self.life.as_mut().and_then(|life| life.wanted_before.take()) else {
@@ -405,7 +406,7 @@ impl<W: Write> Timeline<W> {
         self.slice(of, (since.at_ns, until_ns), Overlap::Never, breaker.state.into(), event)
     }
 
-    /// Draws where a group that had moved was placed, and its next move.
+    /// Draws the placement of a group that had moved, and its next move.
     fn stay(&mut self, stay: &Stay) -> io::Result<()> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let group = (stay.partition, stay.group);
@@ -433,7 +434,7 @@ impl<W: Write> Timeline<W> {
     }
 }
 
-/// When an item was over, as far as its entries tell; `None` of what the life's end left open.
+/// End of an item, as far as its entries tell; `None` for an item left open by the life's end.
 fn ended_ns(item: &Item) -> Option<i64> {
     use warptape_replay::history::BatchEnd;
     let moment = match item {

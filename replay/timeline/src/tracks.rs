@@ -1,4 +1,4 @@
-//! The tracks of a process life, and where on them a slice has room.
+//! The tracks of a process life, and the rows with room for slices.
 //!
 //! ```text
 //!  process ─┬─ commits                         ┐
@@ -7,7 +7,7 @@
 //!           └─ partition N ── arrivals, …      ┘
 //! ```
 //!
-//! Slices of a row never overlap, whatever a journal says: that is decided here, once for all tracks.
+//! Slices of a row never overlap, for any journal: this module ensures it for all tracks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,14 +18,14 @@ use warptape_schemas::journal::{LaneId, PartitionId};
 use crate::packets::{Packets, Span, short};
 use crate::proto::{CounterDescriptor, EXPLICIT_ORDER, ProcessDescriptor, TrackDescriptor};
 
-/// Slices that may overlap on a track. More are left out.
+/// Most slices that may overlap on a track; more are left out.
 pub(crate) const ROWS_MAX: usize = 256;
-/// Tracks of a process life. More are left out.
+/// Most tracks of a process life; more are left out.
 const TRACKS_MAX: usize = 1 << 16;
-/// Lanes and partitions have ranks of their own below this.
+/// Upper bound of the ranks of lanes and partitions.
 const RANKS: i32 = 1_000_000;
 
-/// What a track is of.
+/// The subject of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Of {
     Commits,
@@ -46,12 +46,12 @@ pub(crate) enum Of {
     Transactions(PartitionId),
 }
 
-/// Whether slices of a track may overlap.
+/// The policy for overlapping slices of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlap {
-    /// They follow each other; one that does not is shortened.
+    /// Slices follow each other; one that would overlap is shortened.
     Never,
-    /// They do, and are put on several rows.
+    /// Slices may overlap, and are distributed over several rows.
     Maybe,
 }
 
@@ -63,14 +63,14 @@ pub(crate) struct Tracks {
     count: usize,
 }
 
-/// Slices that do not overlap.
+/// A row of slices that do not overlap.
 struct TrackRow {
     uuid: u64,
-    /// When the last slice ended.
+    /// End of the last slice.
     free_ns: i64,
 }
 
-/// Numbers of tracks and processes that were not given yet.
+/// The next free numbers of tracks and processes.
 #[derive(Default)]
 pub(crate) struct Numbers {
     track: u64,
@@ -85,7 +85,7 @@ impl Numbers {
 }
 
 impl Tracks {
-    /// Those of a process life; `None`: of what a journal tells before the first start that it has.
+    /// Makes the tracks of a process life; `None` for the entries before the journal's first start.
     pub(crate) fn new<W: Write>(
         life: Option<&Life>,
         numbers: &mut Numbers,
@@ -107,7 +107,7 @@ impl Tracks {
         Ok(Self { process, devices, rows: BTreeMap::new(), count: 0 })
     }
 
-    /// The only row of a track; `None` where there are too many tracks.
+    /// The only row of a track; `None` if there are too many tracks.
     pub(crate) fn only<W: Write>(
         &mut self,
         of: Of,
@@ -120,7 +120,7 @@ impl Tracks {
         self.add_row(of, numbers, out)
     }
 
-    /// Where a slice has room, and from when to when; `None` where it has none.
+    /// A row with room for a slice, and the slice's interval there; `None` if there is no room.
     pub(crate) fn room<W: Write>(
         &mut self,
         of: Of,
@@ -134,7 +134,7 @@ impl Tracks {
         }
         let rows = self.rows.get_mut(&of).expect("it has a row by now");
         let fits = |row: &&mut TrackRow| overlap == Overlap::Never || row.free_ns <= span.begin_ns;
-        // Of the rows that are free the one that was in use last, so that few are needed.
+        // The free row that was used last, so that few rows are needed.
         let best = rows.iter_mut().filter(fits).max_by_key(|row| row.free_ns);
         if let Some(row) = best {
             let begin_ns = span.begin_ns.max(row.free_ns);
@@ -217,7 +217,7 @@ fn name_of(life: &Life) -> String {
     }
 }
 
-/// The track that another one is shown below; `None`: the process.
+/// The track above a track; `None` for the process.
 fn parent(of: Of) -> Option<Of> {
     match of {
         Of::Commits
@@ -238,7 +238,7 @@ fn parent(of: Of) -> Option<Of> {
     }
 }
 
-/// Its place below its parent.
+/// The place of a track below its parent.
 fn rank(of: Of) -> i32 {
     match of {
         Of::Commits => 0,
@@ -256,7 +256,7 @@ fn rank(of: Of) -> i32 {
     }
 }
 
-/// What it shows, in words.
+/// The contents of a track, in words.
 fn description(of: Of) -> &'static str {
     match of {
         Of::Commits => {
@@ -286,7 +286,7 @@ fn description(of: Of) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Where slices are put that come in the order of their ends.
+    /// The places of slices that arrive in the order of their ends.
     fn placed(spans: &[(i64, i64)], overlap: Overlap) -> Vec<(u64, i64, i64)> {
         let (mut numbers, mut out) = (Numbers::default(), Packets::new(Vec::new()));
         let mut tracks = Tracks::new(None, &mut numbers, &mut out).unwrap();

@@ -1,8 +1,8 @@
-//! Values of the journal as the words that it has for them.
+//! Values of the journal in the journal's own words.
 
 use serde::Serialize;
 
-/// The word of a value that is one, in lower case; nothing of another value.
+/// The word for a value, in lower case; empty if the value has no word.
 pub(crate) fn of(value: &impl Serialize) -> String {
     let word = serde_json::to_value(value).ok();
     word.and_then(|word| word.as_str().map(str::to_lowercase)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What lanes do: batches with the arrivals of their rows, and slices of risk tasks.
+//! Draws the work of lanes: batches with the arrivals of their rows, and slices of risk tasks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::timeline::Timeline;
 use crate::tracks::{Of, Overlap};
 use crate::words;
 
-/// Arrivals of a batch that are drawn, the oldest ones.
+/// Most arrivals drawn for a batch: the oldest ones.
 const ARRIVALS_MAX: usize = 8;
 
 impl<W: Write> Timeline<W> {
@@ -54,7 +54,7 @@ impl<W: Write> Timeline<W> {
         self.out.end(row, span.end_ns)
     }
 
-    /// Draws what came first of a batch, each with a flow of its own to the batch.
+    /// Draws the oldest arrivals of a batch, each with a flow of its own to the batch.
     fn arrivals(&mut self, batch: &Batch) -> io::Result<Vec<u64>> {
         let mut found: BTreeMap<(i64, Option<i64>, i32), (&Arrival, i64)> = BTreeMap::new();
         for piece in batch.parts.iter().flat_map(|part| &part.pieces) {
@@ -79,7 +79,7 @@ impl<W: Write> Timeline<W> {
         Ok(flows)
     }
 
-    /// A slice of a task on its lane. Its tasks and batches may overlap, so that each have a track.
+    /// Draws a slice of a task on its lane. Tasks and batches of a lane may overlap, so each have a track.
     pub(crate) fn task_slice(&mut self, slice: &Slice) -> io::Result<()> {
         let (run, end_ns) = (&slice.run, slice.done.map_or(self.last_ns(), |(done, _)| done.at_ns));
         let mut notes = vec![
@@ -130,7 +130,7 @@ impl<W: Write> Timeline<W> {
     }
 }
 
-/// What is said of a batch, whatever became of it.
+/// Annotations of a batch, whatever its outcome.
 fn notes_of(batch: &Batch) -> Notes {
     let (dispatch, dispatched_ns) = (&batch.dispatch, batch.at.at_ns);
     let trigger = match batch.trigger {

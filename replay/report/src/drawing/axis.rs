@@ -1,14 +1,14 @@
-//! Axes of numbers: which values have a line, and what is written at it.
+//! Axes of numbers: the values with a line, and their labels.
 
-/// Lines of an axis, about.
+/// Approximate number of lines of an axis.
 const LINES: f64 = 6.0;
 
-/// A line across a chart: its place, as a part of the whole axis, and its label.
+/// A line across a chart: its place, as a fraction of the axis, and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// From 0 to 1.
     pub at: f64,
-    /// What is written there.
+    /// The label.
     pub label: String,
 }
 
@@ -20,17 +20,17 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis from one value to another. It has a length, whatever it shows.
+    /// Makes an axis from one value to another. Its length is never 0.
     pub fn new(from: f64, to: f64) -> Self {
         Self { from, to: if to > from { to } else { from + 1.0 } }
     }
 
-    /// Where a value is, from 0 to 1.
+    /// The place of a value, as a fraction of the axis.
     pub fn share(&self, value: f64) -> f64 {
         (value - self.from) / (self.to - self.from)
     }
 
-    /// Its lines, at round values.
+    /// The lines at round values.
     pub fn lines(&self) -> Vec<Line> {
         let step = step(self.to - self.from);
         let first = (self.from / step).ceil();
@@ -42,7 +42,7 @@ impl Axis {
     }
 }
 
-/// The distance of lines: 1, 2 or 5 by a power of ten.
+/// The distance between lines: 1, 2 or 5 times a power of ten.
 fn step(span: f64) -> f64 {
     let least = if span > 0.0 { span / LINES } else { 1.0 };
     let mut power = 1e-9;
@@ -55,7 +55,7 @@ fn step(span: f64) -> f64 {
     }
 }
 
-/// A number with as many digits as its step needs.
+/// Formats a number with as many digits as its step needs.
 fn number(value: f64, step: f64) -> String {
     let (mut digits, mut unit) = (0, 1.0);
     while unit > step * 1.000_001 && digits < 9 {

@@ -1,46 +1,46 @@
-//! Figures against anything: a line for each series, with the band of its interval.
+//! Plots of figures: a line for each series, with the band of its interval.
 
 use super::axis::Axis;
 use super::picture::{LEFT, Picture, RIGHT, TOP, WIDTH, colour};
 
 const HEIGHT: f64 = 320.0;
 
-/// A figure.
+/// A figure with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// What it is against, such as a load.
+    /// Value on the axis below, such as a load.
     pub at: f64,
     /// The figure.
     pub value: f64,
-    /// Half of its interval.
+    /// Half the width of its interval.
     pub half: f64,
 }
 
-/// Figures of one name.
+/// The figures with one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The name.
     pub name: String,
-    /// The figures, by what they are against, ascending.
+    /// The figures, by ascending `at`.
     pub points: Vec<Point>,
 }
 
-/// Words of a picture.
+/// The texts of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words<'a> {
-    /// What it shows.
+    /// Title of the picture.
     pub title: &'a str,
-    /// What the axis below shows.
+    /// Name of the axis below.
     pub below: &'a str,
-    /// What the axis beside shows.
+    /// Name of the axis beside.
     pub beside: &'a str,
-    /// What stands before a value of the axis below, such as `load `.
+    /// Text before a value of the axis below, such as `load `.
     pub at: &'a str,
-    /// What stands behind a figure, such as ` s`.
+    /// Text behind a figure, such as ` s`.
     pub unit: &'a str,
 }
 
-/// The picture of series as SVG.
+/// Draws series as an SVG picture.
 pub fn curves(series: &[Series], words: Words<'_>) -> String {
     let points = || series.iter().flat_map(|one| &one.points);
     let most = |of: &dyn Fn(&Point) -> f64| points().map(of).fold(0.0, f64::max);

@@ -1,7 +1,7 @@
-//! What all drawings have in common: axes, paths, and text that is safe in markup; and pictures in SVG that stand alone.
+//! Parts of all drawings: axes, paths, and text that is safe in markup. Also pictures in SVG that stand alone.
 //!
-//! The page's charts (`page::charts`) stretch with the page, and HTML around them has their words; a [`Picture`] is a file with a size of its
-//! own. It must not know what is drawn.
+//! The page's charts (`page::charts`) stretch with the page, and their texts are in the HTML around them. A [`Picture`]
+//! is a file with a fixed size. This module does not know what is drawn.
 
 mod axis;
 mod curves;

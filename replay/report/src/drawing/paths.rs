@@ -1,6 +1,6 @@
-//! Paths of SVG, in as few characters as they can have.
+//! SVG paths with as few characters as possible.
 
-/// A coordinate, with two digits behind the point at most.
+/// Formats a coordinate, with at most two digits behind the point.
 pub fn place(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -17,7 +17,7 @@ pub fn polyline(points: &[(f64, f64)]) -> String {
     if points.is_empty() { "M0 0".to_owned() } else { path }
 }
 
-/// A step for each slot that has a value.
+/// A step for each slot with a value.
 pub fn steps(heights: &[Option<f64>]) -> String {
     let mut path = String::new();
     let mut before = None;
@@ -26,7 +26,7 @@ pub fn steps(heights: &[Option<f64>]) -> String {
             let height = place(*height);
             match &before {
                 None => path += &format!("M{index} {height}H{}", index + 1),
-                // A step goes on to the right.
+                // An equal step extends the last one to the right.
                 Some(same) if *same == height => path += &format!("H{}", index + 1),
                 Some(_) => path += &format!("V{height}H{}", index + 1),
             }
@@ -38,7 +38,7 @@ pub fn steps(heights: &[Option<f64>]) -> String {
     if path.is_empty() { "M0 0".to_owned() } else { path }
 }
 
-/// The area between two lines of steps, where both have values.
+/// The area between two lines of steps, in slots in which both have values.
 pub fn band(lower: &[Option<f64>], upper: &[Option<f64>]) -> String {
     let both: Vec<Option<(f64, f64)>> =
         lower.iter().zip(upper).map(|(lower, upper)| lower.zip(*upper)).collect();

@@ -1,5 +1,5 @@
-//! Pictures that stand alone: a frame, axes and keys around a plot. They need no script and no font of ours, are readable on light and dark
-//! ground, and are the same bytes for the same figures.
+//! Pictures that stand alone: a frame, axes and keys around a plot. They need no script or special font, are readable
+//! on light and dark backgrounds, and have the same bytes for the same figures.
 
 use maud::{Markup, PreEscaped, Render as _, html};
 
@@ -9,39 +9,39 @@ use super::text::shown;
 
 /// Width of a picture.
 pub const WIDTH: f64 = 760.0;
-/// Room beside the plot, for its axis.
+/// Room for the axis on the left of the plot.
 pub const LEFT: f64 = 100.0;
-/// Room at its other side.
+/// Room on the right of the plot.
 pub const RIGHT: f64 = 20.0;
-/// Room above it, for the title.
+/// Room for the title above the plot.
 pub const TOP: f64 = 48.0;
-/// Room below it, for the axis and its name.
+/// Room for the axis and its name below the plot.
 const BOTTOM: f64 = 46.0;
 const KEY_HEIGHT: f64 = 18.0;
 const KEY_WIDTH: f64 = 215.0;
 const KEYS_IN_LINE: usize = 3;
 /// Grey that is readable on white and on black.
 const GREY: &str = "#808080";
-/// Colours of series and kinds, one after the other; each has contrast to white and to black.
+/// Colours of series and kinds, in order; each has contrast to white and to black.
 const COLOURS: [&str; 8] =
     ["#3b82c4", "#d9730d", "#2f9e63", "#c2449b", "#8a6fd1", "#b08900", "#d64545", "#2a9aa8"];
 
-/// The colour of a series or kind by its number.
+/// The colour of a series or kind, by its number.
 pub fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }
 
-/// A picture under way.
+/// A picture in progress.
 pub struct Picture {
     title: String,
     plot_height: f64,
-    /// Lines of keys.
+    /// Number of lines of keys.
     lines: usize,
     drawn: String,
 }
 
 impl Picture {
-    /// A picture with a title and the names of its keys, each in the colour of its number; they stand below the plot.
+    /// Makes a picture with a title. The names of its keys, each in the colour of its number, are below the plot.
     pub fn new<'a>(title: &str, plot_height: f64, keys: impl Iterator<Item = &'a str>) -> Self {
         let mut picture = Self { title: title.to_owned(), plot_height, lines: 0, drawn: String::new() };
         picture.label((LEFT, 20.0), "start", title);
@@ -60,12 +60,12 @@ impl Picture {
         self.drawn.push('\n');
     }
 
-    /// Text at a place; `anchor` is `start`, `middle` or `end`.
+    /// Adds text at a place; `anchor` is `start`, `middle` or `end`.
     pub fn label(&mut self, (x, y): (f64, f64), anchor: &str, text: &str) {
         self.draw(html! { text x=(place(x)) y=(place(y)) text-anchor=(anchor) { (text) } });
     }
 
-    /// A rectangle with what it says when one points at it.
+    /// Adds a rectangle with a tip that is shown on hovering.
     pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (w, h): (f64, f64), fill: &str, tip: &str) {
         let [x, y, w, h] = [x, y, w, h].map(place);
         self.draw(html! {
@@ -73,14 +73,14 @@ impl Picture {
         });
     }
 
-    /// A line through points.
+    /// Adds a line through points.
     pub fn line(&mut self, class: &str, points: &[(f64, f64)], colour: &str) {
         self.draw(
             html! { path class=(class) d=(polyline(points)) fill="none" stroke=(colour) stroke-width="2" {} },
         );
     }
 
-    /// An area around points.
+    /// Adds an area around points.
     pub fn band(&mut self, points: &[(f64, f64)], colour: &str) {
         self.draw(
             html! { path class="band" d={ (polyline(points)) "Z" } fill=(colour) fill-opacity="0.2" {} },
@@ -91,7 +91,7 @@ impl Picture {
         self.draw(html! { path d=(polyline(&[from, to])) fill="none" stroke=(GREY) stroke-opacity="0.3" {} });
     }
 
-    /// The axis below the plot.
+    /// Adds the axis below the plot.
     pub fn axis_below(&mut self, axis: &Axis, name: &str) {
         let bottom = TOP + self.plot_height;
         for line in axis.lines() {
@@ -102,7 +102,7 @@ impl Picture {
         self.label(((LEFT + WIDTH - RIGHT) / 2.0, bottom + 32.0), "middle", name);
     }
 
-    /// The axis beside the plot.
+    /// Adds the axis beside the plot.
     pub fn axis_beside(&mut self, axis: &Axis, name: &str) {
         for line in axis.lines() {
             let y = TOP + (1.0 - line.at) * self.plot_height;
@@ -112,7 +112,7 @@ impl Picture {
         self.label((LEFT, TOP - 7.0), "start", name);
     }
 
-    /// The picture as SVG.
+    /// Returns the picture as SVG.
     pub fn into_svg(self) -> String {
         let height = TOP + self.plot_height + BOTTOM + self.lines as f64 * KEY_HEIGHT;
         let size = format!("0 0 {WIDTH} {height}");

@@ -1,15 +1,16 @@
-//! Text in markup: maud escapes what would be markup, and what a reader's eye would obey instead of seeing it is made printable.
+//! Text in markup: maud escapes markup characters, and this module makes characters printable that act on a display
+//! instead of showing.
 
 use maud::{Markup, PreEscaped, Render as _};
 
 use crate::printable;
 
-/// Markup without any character that is obeyed instead of seen.
+/// Escapes characters in markup that act on a display instead of showing.
 pub fn shown(markup: Markup) -> String {
     printable(&markup.0).into_owned()
 }
 
-/// As much of a text as fits into so many bytes of markup, and `…` if that is not all of it.
+/// As much of a text as fits into `bytes_max` bytes of markup, followed by `…` if it was truncated.
 pub fn cut(text: &str, bytes_max: usize) -> Markup {
     let mut markup = String::new();
     for character in text.chars() {

@@ -1,6 +1,6 @@
-//! What a page shows, gathered item by item in one pass.
+//! The contents of a page, gathered item by item in one pass.
 //!
-//! It owns what is counted, and what of it is kept in which bounds. It must not know how it is shown.
+//! This module owns the counts, and the limits of what is kept. It does not know how they are shown.
 
 mod moves;
 mod reasons;
@@ -22,35 +22,35 @@ pub use self::reasons::{ReasonKind, Reasons};
 use self::slot::add;
 pub use self::slot::{BatchWork, EventKind, GroupKey, LaneKey, LaneSlot, Latency, Slot};
 
-/// Groups whose way from lane to lane is shown one by one; of more none is.
+/// Most groups whose placement is shown one by one; with more groups, none is.
 pub const GROUPS_SHOWN_MAX: usize = 96;
-/// Process lives that are kept, the last ones.
+/// Most process lives kept: the last ones.
 const LIVES_KEPT: usize = 12;
-/// Events that are kept in words, the last ones.
+/// Most events kept in words: the last ones.
 const EVENTS_KEPT: usize = 40;
-/// Versions of the software that are kept.
+/// Most versions of the software kept.
 const SOFTWARE_KEPT: usize = 8;
-/// Characters of a text from the journal that are kept.
+/// Most characters kept of a text from the journal.
 const TEXT_KEPT: usize = 160;
-/// Digits of the latencies of all signals.
+/// Significant digits of the latencies of all signals.
 const DIGITS: u8 = 3;
 
-/// Where an event stands among others: time, process, sequence of the entry, kind, and the lane that it is about.
+/// The order of an event: time, process, sequence of the entry, kind, and its lane.
 pub type EventPlace = (i64, i32, i64, EventKind, LaneId);
 
-/// The place of what is about no lane.
+/// Lane of an event that concerns no lane.
 const NO_LANE: LaneId = -1;
 
-/// What a page shows of a window of a log.
+/// The contents of a page about a window of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
-    /// What happened by time.
+    /// Events and amounts over time.
     pub slots: Slots<Slot>,
     /// Latencies of all signals.
     pub latency: Latency,
-    /// How often what happened.
+    /// Counts of events.
     pub totals: Totals,
-    /// What was decided for which reasons.
+    /// Counts of decisions by reason.
     pub reasons: Reasons,
     /// Moves of groups.
     pub moves: Moves,
@@ -62,26 +62,26 @@ pub struct Gathered {
     pub lanes: BTreeMap<LaneKey, LaneSeen>,
     /// Rows of each group.
     pub groups: BTreeMap<GroupKey, u64>,
-    /// Time that each partition was paused, in nanoseconds.
+    /// Time for which each partition was paused, ns.
     pub paused: BTreeMap<i32, u64>,
     /// The last events, in words.
     pub events: BTreeMap<EventPlace, String>,
-    /// What was in force when the window began, in words.
+    /// States in force at the beginning of the window, in words.
     pub standing: BTreeMap<EventPlace, String>,
     /// The slowest signals.
     pub slowest: Slowest,
 }
 
-/// How often something happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Processes that wrote the journals.
     pub processes: u64,
-    /// Their lives.
+    /// Number of their lives.
     pub lives: u64,
-    /// Rows that batches took: ticks, and the rows that move watermarks on.
+    /// Rows that batches took: ticks, and rows that move watermarks.
     pub rows: u64,
-    /// Signals whose clocks say that they were committed before their tick was published.
+    /// Signals whose commit is before the publication of their tick, according to the clocks.
     pub negative: u64,
     /// Batches.
     pub batches: u64,
@@ -89,21 +89,21 @@ pub struct Totals {
     pub batches_lost: u64,
     /// Pauses of partitions.
     pub pauses: u64,
-    /// Those of transactions.
+    /// Counts of transactions.
     pub transactions: TransactionTotals,
-    /// Those of risk tasks.
+    /// Counts of risk tasks.
     pub tasks: TaskTotals,
     /// Losses of lanes.
     pub lanes_lost: u64,
     /// Changes of breakers.
     pub breakers: u64,
-    /// Changes of the number of lanes that are wanted.
+    /// Changes of the wanted number of lanes.
     pub wishes: u64,
-    /// Lives of which it is known how many lanes they wanted.
+    /// Lives with a known wanted number of lanes.
     pub scaled: u64,
 }
 
-/// What transactions brought, and what became of them.
+/// Amounts and outcomes of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionTotals {
     /// Their tick records.
@@ -114,18 +114,18 @@ pub struct TransactionTotals {
     pub late: u64,
     /// Their dead letters.
     pub dead_letters: u64,
-    /// Transactions, which were committed.
+    /// Committed transactions.
     pub committed: u64,
     /// Attempts to commit that were aborted.
     pub aborted: u64,
-    /// Those of which the journal does not say when they were.
+    /// Committed transactions whose commit time is not in the journal.
     pub untimed: u64,
 }
 
-/// What became of risk tasks.
+/// Outcomes of risk tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTotals {
-    /// Slices of them.
+    /// Number of slices.
     pub slices: u64,
     /// Rounds that were finished.
     pub finished: u64,
@@ -133,7 +133,7 @@ pub struct TaskTotals {
     pub refused: u64,
     /// Tasks whose deadline passed.
     pub expired: u64,
-    /// Tasks that were given up because tasks waited for too long.
+    /// Tasks that were shed because tasks waited for too long.
     pub shed: u64,
     /// Tasks that were withdrawn.
     pub dropped: u64,
@@ -150,7 +150,7 @@ pub struct LifeSeen {
     pub lanes: usize,
     /// Its placement policy.
     pub placement: String,
-    /// Whether its beginning is in the journal.
+    /// True if its beginning is in the journal.
     pub has_begun: bool,
 }
 
@@ -163,33 +163,33 @@ pub struct LaneSeen {
     pub class: String,
     /// Batches.
     pub batches: u64,
-    /// Rows of them.
+    /// Number of their rows.
     pub rows: u64,
-    /// What those took that were done.
+    /// Rows and work time of the batches that it completed.
     pub done: BatchWork,
-    /// Time that it worked, in nanoseconds.
+    /// Time for which it worked, ns.
     pub busy_ns: u64,
-    /// How often it was lost.
+    /// Number of times that it was lost.
     pub lost: u64,
 }
 
-/// Gathers what is met in a log.
+/// Gathers the items of a log.
 pub struct Gathering {
     window: Window,
     gathered: Gathered,
     journal: i32,
-    /// Nothing before this is shown of the journal that is read: there the window begins. `None` while that is not known.
+    /// Beginning of the window in the journal being read; nothing before it is shown. `None` while it is not known.
     since_ns: Option<i64>,
-    /// When the current life began, and the last time that was met in it.
+    /// Start of the current life, and the last time seen in it.
     life_ns: (i64, i64),
-    /// Since when the life wants so many lanes.
+    /// Wanted number of lanes of the life, and the time since which it holds.
     wanted: Option<(i64, i32)>,
-    /// What the last items of before the window say of each thing that goes on in it.
+    /// States from before the window that are still in force, from the last item about each.
     standing: BTreeMap<(EventKind, LaneId), Option<(Moment, String)>>,
 }
 
 impl Gathering {
-    /// Nothing yet, of a window.
+    /// Makes an empty gathering for a window.
     pub fn new(window: Window) -> Self {
         let since_ns = time_of(window.from);
         Self {
@@ -203,7 +203,7 @@ impl Gathering {
         }
     }
 
-    /// What is met next.
+    /// Adds the next item or signal.
     pub fn see(&mut self, seen: Seen<'_>) {
         match seen {
             Seen::Signal { committed_ns, latency_ns: Some(latency_ns), .. } => {
@@ -217,14 +217,15 @@ impl Gathering {
         }
     }
 
-    /// All of it.
+    /// Ends the gathering, and returns its result.
     pub fn finish(mut self, slowest: Slowest) -> Gathered {
         self.end_wanted(self.life_ns.1);
         self.end_standing();
         Gathered { slowest, ..self.gathered }
     }
 
-    /// An item of before the window. What it says is in force until the next one of its kind, or the end of its life.
+    /// Adds an item from before the window. Its state is in force until the next item of its kind, or the end of its
+    /// life.
     fn before(&mut self, item: &Item) {
         let (key, at, words) = match item {
             Item::Lane(change) => {
@@ -247,7 +248,7 @@ impl Gathering {
         self.standing.insert(key, words.map(|words| (at, words)));
     }
 
-    /// The window has begun in the journal that is read.
+    /// Notes that the window has begun in the journal being read.
     fn end_standing(&mut self) {
         for ((kind, lane), standing) in std::mem::take(&mut self.standing) {
             let Some((at, words)) = standing else { continue };
@@ -352,7 +353,7 @@ impl Gathering {
             };
             self.event((EventKind::Life, NO_LANE), key.0, key.2, words);
         }
-        // What a life of before the window was in has ended with it.
+        // States of the previous life ended with it.
         self.standing.clear();
         if self.gathered.software.len() < SOFTWARE_KEPT {
             self.gathered.software.insert(kept(&started.software));
@@ -382,7 +383,7 @@ impl Gathering {
         }
     }
 
-    /// A time in which nothing was recorded. A process that has nothing to do is silent, which is no event.
+    /// Adds an interval in which nothing was recorded. A process with nothing to do is silent, which is no event.
     fn hole(&mut self, hole: &Hole) {
         let ms = hole.until.at_ns.saturating_sub(hole.from.at_ns) / 1_000_000;
         let why = match hole.cause {
@@ -398,7 +399,7 @@ impl Gathering {
         self.event((EventKind::Hole, NO_LANE), hole.until.at_ns, hole.until.sequence, words);
     }
 
-    /// Gives each slot its part of what took from one time to another.
+    /// Gives each slot its part of an interval.
     fn spread(&mut self, from_ns: i64, to_ns: i64, each: impl FnMut(&mut Slot, u64)) {
         let from_ns = self.since_ns.map_or(from_ns, |since_ns| from_ns.max(since_ns));
         self.gathered.slots.spread(from_ns, to_ns, each);
@@ -426,7 +427,7 @@ impl Gathering {
         let lane = self.gathered.lanes.entry(key).or_default();
         lane.batches += 1;
         if let BatchEnd::Lost(_) = batch.end {
-            // Its rows wait again, or are read again: they are counted with the batch that they are in then.
+            // Its rows wait again or are read again, and count with the batch that takes them then.
             totals.batches_lost += 1;
             return;
         }
@@ -452,7 +453,7 @@ impl Gathering {
         }
     }
 
-    /// Rows came, and waited until they were dispatched.
+    /// Adds rows that arrived, and waited until they were dispatched.
     fn rows(&mut self, group: GroupKey, came_ns: i64, left_ns: i64, rows: u64) {
         if rows == 0 {
             return;
@@ -470,7 +471,7 @@ impl Gathering {
         });
     }
 
-    /// A lane has worked on something that was done at a time.
+    /// Adds the work of a lane on something that was done at a time.
     fn work(&mut self, key: LaneKey, done_ns: i64, service_ns: i64) {
         let service_ns = service_ns.max(0);
         add(&mut self.gathered.lanes.entry(key).or_default().busy_ns, service_ns.unsigned_abs());
@@ -532,7 +533,7 @@ impl Gathering {
         self.event((EventKind::Wanted, NO_LANE), at.at_ns, at.sequence, words);
     }
 
-    /// So many lanes were wanted until a time.
+    /// Ends the interval of the current wanted number of lanes.
     fn end_wanted(&mut self, until_ns: i64) {
         let Some((since_ns, lanes)) = self.wanted.take() else { return };
         let lanes = u128::from(lanes.max(0).unsigned_abs());
@@ -599,7 +600,7 @@ fn time_of(bound: Option<Bound>) -> Option<i64> {
     }
 }
 
-/// When an item was over that ends within the window; `None` where it is open, or may have been before it.
+/// End of an item that ended within the window; `None` if it is open, or may have ended before the window.
 fn ended_ns(item: &Item) -> Option<i64> {
     let moment = match item {
         Item::Life(_) | Item::Assigned(_) => None,
@@ -627,7 +628,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
     moment.map(|at| at.at_ns)
 }
 
-/// The beginning of a text that may have any length.
+/// The beginning of a text of any length.
 fn kept(text: &str) -> String {
     match text.char_indices().nth(TEXT_KEPT) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,14 +1,14 @@
-//! Moves of groups from lane to lane: the stay that ended, and the one that followed it.
+//! Moves of groups from lane to lane: a stay that ended, and the next one.
 
 use std::collections::BTreeMap;
 
 use warptape_replay::history::{Stay, StayEnd};
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, ReleaseCause};
 
-/// Moves that are kept, the last ones.
+/// Most moves kept: the last ones.
 pub const MOVES_KEPT: usize = 50;
 
-/// A group went from a lane to another.
+/// A move of a group from one lane to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Partition of the journal: the ordinal of the process.
@@ -21,22 +21,22 @@ pub struct Move {
     pub from: LaneId,
     /// The lane that it came to.
     pub to: LaneId,
-    /// Why.
+    /// The cause.
     pub cause: MoveCause,
-    /// What it was to gain and cost, in nanoseconds, where that was predicted.
+    /// Predicted gain and cost, ns; `None` if they were not predicted.
     pub worth: Option<(i64, i64)>,
-    /// Since when its rows waited, ns since the epoch: when the lane was told to let go of it, or was lost.
+    /// Time since which its rows waited, ns since the epoch: when the lane was told to release it, or was lost.
     pub since_ns: i64,
-    /// When it was on the other lane, ns since the epoch, and the entry that says so.
+    /// Time of its placement on the other lane, ns since the epoch.
     pub placed_ns: i64,
-    /// Sequence of that entry.
+    /// Sequence of the placement's entry.
     pub sequence: i64,
 }
 
-/// Why a group moved.
+/// The cause of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveCause {
-    /// The lane was told to let go of it.
+    /// The lane was told to release the group.
     Told(ReleaseCause),
     /// The lane was lost.
     LaneLost,
@@ -47,7 +47,7 @@ pub enum MoveCause {
 /// The moves of a history.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
-    /// How each group left its lane last, until it is known where it went.
+    /// Last stay of each group that left a lane, until its next lane is known.
     left: BTreeMap<(PartitionId, GroupIndex), Left>,
     last: BTreeMap<(i64, i32, i64, PartitionId, GroupIndex), Move>,
     count: u64,
@@ -62,22 +62,23 @@ struct Left {
 }
 
 impl Moves {
-    /// How many there were.
+    /// Number of moves.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The last of them, in order of time.
+    /// The last moves, in order of time.
     pub fn last(&self) -> impl DoubleEndedIterator<Item = &Move> {
         self.last.values()
     }
 
-    /// A process life begins, which places its groups anew.
+    /// Begins a process life, which places its groups anew.
     pub(super) fn begin_life(&mut self) {
         self.left.clear();
     }
 
-    /// The next stay that ended; the move that brought the group there. Stays of a group end in the order in which they began.
+    /// Adds the next stay that ended; returns the move that brought the group there. Stays of a group end in the order
+    /// in which they began.
     pub(super) fn add(&mut self, journal: i32, stay: &Stay) -> Option<Move> {
         let group = (stay.partition, stay.group);
         let came = self.left.remove(&group).zip(stay.placed).map(|(left, placed)| Move {

@@ -1,4 +1,4 @@
-//! How often something was decided for which reason.
+//! Counts decisions by reason.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use warptape_schemas::journal::{RejectReason, ReleaseCause, ReleaseReason, Slice
 
 use super::moves::MoveCause;
 
-/// A word of a decision, and the decision that has it.
+/// A kind of decision whose reasons are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReasonKind {
-    /// Why a batch left when it did.
+    /// Dispatch of a batch: why at that time.
     Batch,
-    /// Why a lane took a slice.
+    /// Start of a slice: why on that lane.
     Slice,
-    /// Why a group left its lane.
+    /// Move of a group: why it left its lane.
     Move,
-    /// Why a risk task was not done.
+    /// Refusal of a risk task: why it was not done.
     Refusal,
-    /// Why a partition was not read.
+    /// Pause of a partition: why it was not read.
     Pause,
 }
 
-/// Numbers of decisions by kind and word.
+/// Counts of decisions, by kind and word.
 #[derive(Clone, Debug, Default)]
 pub struct Reasons {
     counts: BTreeMap<(ReasonKind, &'static str), u64>,
@@ -32,7 +32,7 @@ impl Reasons {
         *self.counts.entry((kind, word)).or_default() += 1;
     }
 
-    /// Those of a kind, the most frequent first.
+    /// Counts of one kind by word, the most frequent first.
     pub fn of(&self, kind: ReasonKind) -> Vec<(&'static str, u64)> {
         let mut found: Vec<_> = self
             .counts
@@ -44,7 +44,7 @@ impl Reasons {
         found
     }
 
-    /// How many there are of a kind.
+    /// Total count of a kind.
     pub fn total(&self, kind: ReasonKind) -> u64 {
         self.of(kind).iter().map(|(_, count)| count).sum()
     }
@@ -82,7 +82,7 @@ pub(super) fn of_refusal(reason: Option<RejectReason>) -> &'static str {
 }
 
 impl MoveCause {
-    /// The word for it in the journal.
+    /// The word for the reason in the journal.
     pub fn word(self) -> &'static str {
         match self {
             Self::Told(ReleaseCause::Route) => "ROUTE",

@@ -1,4 +1,4 @@
-//! What happened in a slot of time. All of it are sums but latencies, of which there is a histogram.
+//! The events and amounts in a slot of time. All are sums except latencies, which have a histogram.
 
 use std::collections::BTreeMap;
 
@@ -9,71 +9,71 @@ use crate::slots::Merge;
 
 /// A lane of a process: partition of the journal, and index of the lane.
 pub type LaneKey = (i32, LaneId);
-/// A group: its partition, and its number there.
+/// A group: its partition, and its index there.
 pub type GroupKey = (PartitionId, GroupIndex);
 
-/// Digits of a latency that a slot's histogram keeps.
+/// Significant digits of a slot's latencies.
 const DIGITS: u8 = 2;
 
-/// What happened in a slot.
+/// The events and amounts in a slot.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
-    /// Rows that came.
+    /// Rows that arrived.
     pub rows: u64,
     /// Signals that were committed.
     pub signals: u64,
-    /// Times from the publication of ticks to the commit of their signals, in nanoseconds.
+    /// Times from the publication of ticks to the commit of their signals, ns.
     pub latency: Latency,
-    /// Rows that waited on the host, each by how long it did in this slot, in nanoseconds.
+    /// Sum over rows that waited on the host of their wait within this slot, ns.
     pub waiting_row_ns: u128,
-    /// What each lane did.
+    /// The work of each lane.
     pub lanes: BTreeMap<LaneKey, LaneSlot>,
-    /// How long each group was on each lane, in nanoseconds; of no group where there are too many.
+    /// Time of each group on each lane, ns; empty if there are too many groups.
     pub groups: BTreeMap<GroupKey, BTreeMap<LaneKey, u64>>,
-    /// Rows that came of each group; of no group where there are too many.
+    /// Rows that arrived, by group; empty if there are too many groups.
     pub group_rows: BTreeMap<GroupKey, u64>,
-    /// How long each partition was paused, in nanoseconds.
+    /// Time for which each partition was paused, ns.
     pub paused: BTreeMap<PartitionId, u64>,
-    /// Lanes that were wanted, each by how long it was in this slot, in nanoseconds.
+    /// Sum over wanted lanes of the time for which each was wanted in this slot, ns.
     pub wanted_lane_ns: u128,
-    /// Numbers of events, by [`EventKind`].
+    /// Number of events, by [`EventKind`].
     pub events: [u32; EventKind::ALL.len()],
 }
 
-/// What a lane did in a slot.
+/// The work of a lane in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneSlot {
-    /// Time that it worked on batches and slices, in nanoseconds.
+    /// Time for which it worked on batches and slices, ns.
     pub busy_ns: u64,
-    /// Groups on it, each by how long it was there in this slot, in nanoseconds.
+    /// Sum over its groups of their time on it in this slot, ns.
     pub group_ns: u128,
-    /// What batches took that were done in this slot.
+    /// Rows and work time of the batches completed in this slot.
     pub batches: BatchWork,
 }
 
-/// What batches took.
+/// Rows and work time of batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchWork {
-    /// Their rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Time that their lane worked on them, in nanoseconds.
+    /// Time that lanes worked on them, ns.
     pub ns: u64,
 }
 
 impl BatchWork {
-    /// Adds others.
+    /// Adds other work.
     pub(super) fn add(&mut self, other: Self) {
         add(&mut self.rows, other.rows);
         add(&mut self.ns, other.ns);
     }
 
-    /// What a row took, in nanoseconds; `None` where there were none.
+    /// Work time per row, ns; `None` if there are no rows.
     pub fn ns_per_row(&self) -> Option<u64> {
         self.ns.checked_div(self.rows)
     }
 }
 
-/// Something that charts have a mark for.
+/// A kind of event that is marked in charts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventKind {
     /// A process life began.
@@ -84,18 +84,18 @@ pub enum EventKind {
     Breaker,
     /// The temperature of a device changed the weight of its lanes.
     Headroom,
-    /// A process was told to end.
+    /// A process was told to drain.
     Draining,
-    /// Another number of lanes was wanted.
+    /// The wanted number of lanes changed.
     Wanted,
     /// An attempt to commit was aborted.
     Aborted,
-    /// A process recorded nothing for a while, though something was due.
+    /// A process recorded nothing for a while although something was due.
     Hole,
 }
 
 impl EventKind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 8] = [
         Self::Life,
         Self::LaneLost,
@@ -139,12 +139,12 @@ impl Merge for Slot {
     }
 }
 
-/// Adds what a journal says, which may be anything.
+/// Adds a number from a journal, which may have any size.
 pub(super) fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// Latencies, of which there may be none.
+/// Latencies; there may be none.
 #[derive(Clone, Debug, Default)]
 pub struct Latency {
     histogram: Option<Box<Histogram<u64>>>,
@@ -152,7 +152,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Adds one. What clocks make negative counts as 0.
+    /// Adds a latency. One that is negative because of clocks counts as 0.
     pub fn add(&mut self, latency_ns: i64, digits: u8) {
         let ns = u64::try_from(latency_ns).unwrap_or(0);
         self.max_ns = self.max_ns.max(ns);
@@ -160,22 +160,22 @@ impl Latency {
         histogram.record(ns).expect("the histogram makes room for any value");
     }
 
-    /// Adds one with the digits that slots have.
+    /// Adds a latency with the precision of slots.
     pub(super) fn add_to_slot(&mut self, latency_ns: i64) {
         self.add(latency_ns, DIGITS);
     }
 
-    /// How many there are.
+    /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
-    /// The greatest, in nanoseconds; `None` of none.
+    /// The greatest latency, ns; `None` if there is none.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max_ns)
     }
 
-    /// What so many of a thousand are within, in nanoseconds; `None` of none.
+    /// The latency that `permille` of 1,000 do not exceed, ns; `None` if there is none.
     pub fn permille_ns(&self, permille: u32) -> Option<u64> {
         let histogram = self.histogram.as_ref().filter(|histogram| !histogram.is_empty())?;
         Some(histogram.value_at_quantile(f64::from(permille) / 1e3).min(self.max_ns))

@@ -1,10 +1,10 @@
-//! Axes: which values have a line, and what is written at it.
+//! Axes of time and of durations: the values with a line, and their labels.
 
 use super::numbers::{self, Precision};
 use crate::drawing::Line;
 use crate::slots::Slots;
 
-/// Lines of the axis of time at most.
+/// Most lines of the axis of time.
 const TIMES_MAX: i128 = 8;
 const SECOND_NS: i64 = 1_000_000_000;
 const MINUTE_NS: i64 = 60 * SECOND_NS;
@@ -22,7 +22,7 @@ pub(super) struct TimeAxis {
 }
 
 impl TimeAxis {
-    /// The axis of slots, of which there is one at least.
+    /// Makes the axis of slots; there is at least one.
     pub(super) fn new<T>(slots: &Slots<T>) -> Self {
         let (count, width_ns) = (slots.count().max(1), slots.width_ns());
         let begin = i128::from(slots.begin_ns(0));
@@ -49,7 +49,7 @@ impl TimeAxis {
     }
 }
 
-/// Distances of lines that people count in.
+/// Distances between lines that people are used to.
 fn steps() -> Vec<i64> {
     let mut steps = Vec::new();
     for unit in [1_000_000, 10_000_000, 100_000_000] {
@@ -63,7 +63,7 @@ fn steps() -> Vec<i64> {
     steps
 }
 
-/// The top of an axis that begins at 0, for values up to `max`: a round number, of which the half is one as well.
+/// The top of an axis from 0 to at least `max`: a round number whose half is round, too.
 pub(super) fn nice_top(max: f64) -> f64 {
     if !max.is_finite() || max <= 0.0 {
         return 1.0;
@@ -76,7 +76,7 @@ pub(super) fn nice_top(max: f64) -> f64 {
     tops.into_iter().find(|top| *top >= max).unwrap_or(max)
 }
 
-/// An axis of times that things took, on which each tenfold is as long as the next.
+/// A logarithmic axis of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogAxis {
     /// Its ends, as powers of ten of a nanosecond.
@@ -85,7 +85,7 @@ pub(super) struct LogAxis {
 }
 
 impl LogAxis {
-    /// The axis for values from `min_ns` to `max_ns`.
+    /// Makes the axis for values from `min_ns` to `max_ns`.
     pub(super) fn new(min_ns: u64, max_ns: u64) -> Self {
         let low = min_ns.max(1).ilog10();
         let high = max_ns.max(1).ilog10();
@@ -101,7 +101,7 @@ impl LogAxis {
         place.clamp(0.0, 1.0)
     }
 
-    /// A line for each power of ten, or for some of them.
+    /// Lines at all powers of ten, or at some of them.
     pub(super) fn lines(self) -> Vec<Line> {
         let step = (self.high - self.low).div_ceil(5).max(1) as usize;
         let powers = (self.low..=self.high).step_by(step);

@@ -1,5 +1,5 @@
-//! Charts over time: a label, an axis of values beside it, and a drawing that is stretched to the width of the page. Text stands in HTML
-//! around the drawing, so that it keeps its size.
+//! Charts over time: a label, an axis of values beside it, and a drawing stretched to the width of the page. Text is in
+//! the HTML around the drawing, so that it keeps its size.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use super::timeline::{HEIGHT, Timeline};
 use crate::drawing::{Line, band, place, steps};
 use crate::gathered::Latency;
 
-/// A chart: what it shows, a few numbers of it, and its drawing.
+/// A chart: its title, a few numbers, and its drawing.
 pub(super) fn figure(title: &str, unit: &str, facts: &str, drawing: Markup) -> Markup {
     html! {
         figure {
@@ -19,17 +19,17 @@ pub(super) fn figure(title: &str, unit: &str, facts: &str, drawing: Markup) -> M
     }
 }
 
-/// What stands where nothing is to be drawn.
+/// The text in place of a drawing that would be empty.
 pub(super) fn nothing(words: &str) -> Markup {
     html! { p.none { (words) } }
 }
 
-/// What is left out, or how a drawing is read.
+/// A note on what is left out, or on how to read a drawing.
 pub(super) fn note(words: &str) -> Markup {
     html! { p.note { (words) } }
 }
 
-/// A path of a drawing.
+/// A path in a drawing.
 pub(super) fn path(class: &str, path: &str) -> Markup {
     html! { path class=(class) d=(path) {} }
 }
@@ -59,7 +59,7 @@ fn levels(timeline: &Timeline<'_>, lines: &[Line]) -> Markup {
     path("grid", &across)
 }
 
-/// A chart of one number, as an area above 0.
+/// Draws a chart of one number, as an area above 0.
 pub(super) fn area(timeline: &Timeline<'_>, chart: &Area<'_>) -> Markup {
     let max = chart.values.iter().copied().fold(0.0, f64::max);
     let top = nice_top(max);
@@ -89,11 +89,11 @@ pub(super) fn area(timeline: &Timeline<'_>, chart: &Area<'_>) -> Markup {
 pub(super) struct Area<'a> {
     pub(super) title: &'a str,
     pub(super) unit: &'a str,
-    /// What a number is of.
+    /// The counted thing, in words.
     pub(super) what: &'a str,
     /// Class of the drawing.
     pub(super) class: &'a str,
-    /// A number of each slot.
+    /// A number for each slot.
     pub(super) values: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The top of the page: what it is of, whether it is verified, and how often what happened.
+//! The top of the page: the log, its verification, and counts of events.
 
 use maud::{Markup, html};
 use warptape_replay::chain::{Held, Holder};
@@ -8,10 +8,10 @@ use crate::drawing::cut;
 use crate::gathered::{Gathered, Totals};
 use crate::{Page, Verdict};
 
-/// Bytes of what a verdict says.
+/// Most bytes of a verdict's text.
 const WORDS_BYTES_MAX: usize = 8_192;
 
-/// Title, verdict, and where the numbers come from.
+/// Title, verdict, and origin of the numbers.
 pub(super) fn head(of: &Page<'_>) -> Markup {
     let gathered = of.gathered;
     let topic = |(what, name): &(&str, String)| match name == what {
@@ -74,7 +74,7 @@ fn verdict(verdict: &Verdict) -> Markup {
     }
 }
 
-/// The most important numbers in a sentence.
+/// The most important numbers, in a sentence.
 fn glance(of: &Page<'_>) -> String {
     let gathered = of.gathered;
     let latency = &gathered.latency;
@@ -97,7 +97,7 @@ fn glance(of: &Page<'_>) -> String {
     )
 }
 
-/// Who held a signal up for how long of its time.
+/// The cause that held a signal up, with its time and its share.
 pub(super) fn held_words(of: &Page<'_>, held: &Held) -> String {
     let ns = numbers::duration(u64::try_from(held.ns).unwrap_or(0));
     match &held.by {
@@ -110,7 +110,7 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", numbers::count(count), if count == 1 { one } else { many })
 }
 
-/// How often what happened.
+/// Tiles with counts of events.
 pub(super) fn tiles(gathered: &Gathered) -> Markup {
     let totals = gathered.totals;
     let Totals { transactions, tasks, .. } = totals;

@@ -1,4 +1,4 @@
-//! What lanes did over time: how busy they were, which groups they had, which partitions were paused.
+//! The lanes over time: their utilisation, their groups, and pauses of partitions.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use super::timeline::{HEIGHT, Timeline};
 use crate::drawing::{Line, band};
 use crate::gathered::{GROUPS_SHOWN_MAX, Gathered, GroupKey, LaneKey, Slot};
 
-/// Lanes that have a row of their own, those that worked most.
+/// Most lanes with a row of their own: those that worked most.
 const LANES_SHOWN_MAX: usize = 40;
-/// Lanes that have an area of their own in the map of placement.
+/// Most lanes with an area of their own in the map of placement.
 const AREAS_MAX: usize = 16;
-/// Partitions that have a row of their own, those that were paused longest.
+/// Most partitions with a row of their own: those that were paused longest.
 const PARTITIONS_SHOWN_MAX: usize = 24;
-/// Parts of the time of which the one is told in which a group had the greatest share of rows.
+/// Number of parts of the time, one of which is named for each busiest group: that of its greatest share of rows.
 const PARTS: usize = 10;
-/// Groups that are told of so.
+/// Number of busiest groups.
 const BUSIEST: usize = 5;
-/// Colours of lanes.
+/// Number of colours of lanes.
 const COLOURS: usize = 8;
 
-/// The lanes of a log, in the order in which they are shown.
+/// The lanes of a log, in the order of display.
 pub(super) struct Lanes<'a> {
     gathered: &'a Gathered,
     order: Vec<LaneKey>,
@@ -42,7 +42,7 @@ impl<'a> Lanes<'a> {
         Self { gathered, order, has_processes }
     }
 
-    /// What a lane is called: its index, behind that of its process where there are several.
+    /// Name of a lane: its index, behind that of its process if there are several.
     fn short_name(&self, (journal, lane): LaneKey) -> String {
         if self.has_processes { format!("{journal}.{lane}") } else { lane.to_string() }
     }
@@ -56,7 +56,7 @@ impl<'a> Lanes<'a> {
         self.order.binary_search(&key).unwrap_or(0) % COLOURS
     }
 
-    /// Some of the lanes, those first that count most, and how many others there are.
+    /// The lanes with the greatest values, and the number of other lanes.
     fn most(&self, max: usize, of: impl Fn(LaneKey) -> u128) -> (Vec<LaneKey>, usize) {
         let mut keys = self.order.clone();
         keys.sort_by_key(|key| std::cmp::Reverse(of(*key)));
@@ -67,12 +67,12 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// What is said of those for which there is no room.
+/// The note on those without room.
 fn further(others: usize, words: &str) -> Markup {
     html! { @if others > 0 { (note(&format!("{others} further {words}."))) } }
 }
 
-/// How busy each lane was.
+/// Shows the utilisation of each lane.
 pub(super) fn utilisation(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let busy = |key: LaneKey| lanes.gathered.lanes.get(&key).map_or(0, |lane| lane.busy_ns);
     let whole: f64 = timeline.seconds.iter().sum();
@@ -123,7 +123,7 @@ pub(super) fn utilisation(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup 
     charts::figure("Utilisation of lanes", "time at work on batches and slices", &facts, drawing)
 }
 
-/// How many groups each lane had, and where each group was.
+/// Shows the number of groups of each lane, and the lane of each group.
 pub(super) fn placement(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let held = |key: LaneKey| {
         let of = |slot: &Slot| slot.lanes.get(&key).map_or(0, |lane| lane.group_ns);
@@ -189,7 +189,7 @@ fn keys_of_lanes(lanes: &Lanes<'_>, keys: &[LaneKey]) -> Markup {
     }
 }
 
-/// A row for each group, in the colour of the lane that had it longest in each slot.
+/// A row for each group, in the colour of its longest lane in each slot.
 fn groups(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let gathered = lanes.gathered;
     let count = gathered.groups.len();
@@ -212,13 +212,13 @@ fn groups(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     }
 }
 
-/// The groups that had most rows: over all, and in the part of the time in which each had the greatest share.
+/// The groups with most rows: in total, and in the part of the time in which each had its greatest share.
 fn busiest(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let gathered = lanes.gathered;
     if timeline.slots.len() < PARTS {
         return html! {};
     }
-    // The slots that are left over are in the last part.
+    // The last part includes the remaining slots.
     let width = timeline.slots.len() / PARTS;
     let part = |number: usize| match number + 1 {
         PARTS => &timeline.slots[number * width..],
@@ -236,7 +236,7 @@ fn busiest(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let peak_of = |group: &GroupKey| {
         let share = |part: &usize| {
             let (rows, all) = (rows_of(parts[*part], Some(group)), rows_of(parts[*part], None));
-            // A part with next to no rows says nothing.
+            // A part with hardly any rows is not significant.
             if all.saturating_mul(2 * PARTS as u64) < all_rows {
                 0.0
             } else {
@@ -307,7 +307,7 @@ fn group_strip(timeline: &Timeline<'_>, lanes: &Lanes<'_>, group: GroupKey, rows
     }
 }
 
-/// When partitions were paused.
+/// Shows the pauses of partitions.
 pub(super) fn pauses(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     let facts = match gathered.totals.pauses {
         0 => "none".to_owned(),

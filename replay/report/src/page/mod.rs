@@ -1,4 +1,5 @@
-//! The page, from top to bottom. It is HTML that is XML as well, with drawings in SVG; maud escapes what stands in them and in it.
+//! The page, from top to bottom. It is HTML that is also valid XML, with drawings in SVG; maud escapes the texts in
+//! both.
 
 mod axis;
 mod charts;
@@ -21,10 +22,10 @@ use crate::Page;
 use crate::drawing::shown;
 use crate::gathered::{EventKind, Gathered};
 
-/// Bytes that a page has fewer than, whatever the log.
+/// Upper bound of a page's size in bytes, for any log.
 pub const PAGE_BYTES_MAX: usize = 2 << 20;
 
-/// What has no end tag in HTML, written so that it has one in XML. By the policy nothing is asked for from anywhere, and nothing is run.
+/// Elements without an end tag in HTML, written so that they are valid XML. The policy forbids requests and scripts.
 const ABOUT_PAGE: PreEscaped<&str> = PreEscaped(concat!(
     r#"<meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/>"#,
     r#"<meta name="color-scheme" content="light dark"/><meta http-equiv="Content-Security-Policy" "#,
@@ -82,7 +83,7 @@ fn over_time(gathered: &Gathered) -> Markup {
     }
 }
 
-/// A row for each kind of events that there were.
+/// A row for each kind of events that occurred.
 fn events(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     let strip = |kind: EventKind| {
         let counts = timeline.values(|slot| f64::from(slot.events[kind as usize]));
@@ -109,7 +110,7 @@ fn events(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     figure("Events", "as marked in all charts", "", drawing)
 }
 
-/// Rates, latencies and what waits.
+/// Shows rates, latencies and waiting rows.
 fn rates(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     let totals = gathered.totals;
     let area = |title, unit, what, class, values: Vec<f64>| {
@@ -151,7 +152,7 @@ fn rates(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     }
 }
 
-/// How the page was made, and what to do next.
+/// Shows how the page was made, and next steps.
 fn foot(of: &Page<'_>) -> Markup {
     let about = of.about;
     let slowest = of.gathered.slowest.signals.first();

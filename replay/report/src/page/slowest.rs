@@ -1,4 +1,4 @@
-//! The slowest signals: what they waited for, together and each.
+//! The slowest signals: their waits, in total and one by one.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::{numbers, tables};
 use crate::Page;
 use crate::drawing::cut;
 
-/// Bytes of the chain of a signal.
+/// Most bytes of the chain of a signal.
 const CHAIN_BYTES_MAX: usize = 16_384;
-/// Bytes of all chains.
+/// Most bytes of all chains.
 const CHAINS_BYTES_MAX: usize = 400_000;
 
-/// The section.
+/// The section on the slowest signals.
 pub(super) fn slowest(of: &Page<'_>) -> Markup {
     let slowest = &of.gathered.slowest;
     let mut bytes_left = CHAINS_BYTES_MAX;
@@ -45,7 +45,7 @@ pub(super) fn slowest(of: &Page<'_>) -> Markup {
     }
 }
 
-/// What they all waited for together.
+/// The waits of all listed signals together.
 fn waits(of: &Page<'_>) -> Markup {
     let mut sums = BTreeMap::new();
     for wait in of.gathered.slowest.signals.iter().flat_map(|slow| &slow.chain.waits) {

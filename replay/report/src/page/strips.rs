@@ -1,4 +1,4 @@
-//! Strips over time: a row each, whose cells say by their shade how much there was.
+//! Strips over time: rows of cells whose shades show amounts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,22 +8,22 @@ use maud::{Markup, html};
 use super::charts::path;
 use super::timeline::{HEIGHT, Timeline};
 
-/// Cells of a page that say their number when they are pointed at; of more none does, so that the page stays small.
+/// Most cells of a page that show their number on hovering; with more cells none does, so that the page stays small.
 pub(super) const CELLS_NAMED_MAX: usize = 3_000;
-/// Shades between nothing and all.
+/// Number of shades between nothing and all.
 const SHADES: f64 = 8.0;
 
-/// A row.
+/// A row of cells.
 pub(super) struct Strip {
-    /// What it is of.
+    /// Name of the row.
     pub(super) name: String,
-    /// A number of the whole row.
+    /// A number for the whole row, as text.
     pub(super) number: String,
-    /// Of each slot its class, and what is to be said of it; `None` where there is nothing.
+    /// The cell of each slot; `None` if the slot has nothing.
     pub(super) cells: Vec<Option<Cell>>,
 }
 
-/// A cell.
+/// A cell: its class, and its words on hovering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) class: String,
@@ -31,14 +31,14 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// A cell whose shade is a part of a whole.
+    /// A cell shaded by a fraction; `None` for 0.
     pub(super) fn shaded(part: f64, words: String) -> Option<Self> {
         let shade = (part.clamp(0.0, 1.0) * SHADES).ceil();
         (shade > 0.0).then(|| Self { class: format!("s{shade:.0}"), words })
     }
 }
 
-/// Rows in a class of their own, which say the number of a cell where the page has few.
+/// Rows with a class of their own. Cells show their number if there are at most `cells_named_max`.
 pub(super) fn rows(timeline: &Timeline<'_>, class: &str, strips: &[Strip], cells_named_max: usize) -> Markup {
     let cells: usize = strips.iter().map(|strip| strip.cells.iter().flatten().count()).sum();
     html! {
@@ -63,7 +63,7 @@ fn row(
     }
 }
 
-/// Neighbours of one class, as one cell.
+/// Neighbouring cells with the same class, as one cell.
 fn runs(cells: &[Option<Cell>]) -> Vec<(usize, usize, &Cell)> {
     let mut runs: Vec<(usize, usize, &Cell)> = Vec::new();
     for (index, cell) in cells.iter().enumerate() {
@@ -76,7 +76,7 @@ fn runs(cells: &[Option<Cell>]) -> Vec<(usize, usize, &Cell)> {
     runs
 }
 
-/// A path for all cells of a class, which is the least that a drawing of them can be.
+/// A path for all cells of a class: the smallest drawing of them.
 fn paths(cells: &[Option<Cell>]) -> BTreeMap<&str, String> {
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
     for (from, to, cell) in runs(cells) {

@@ -1,4 +1,4 @@
-//! The time that all charts share: which slot is where, what its time is called, which lines and marks go through all of them.
+//! The time axis of all charts: places and names of slots, and the lines and marks through all charts.
 
 use maud::{Markup, html};
 
@@ -9,24 +9,24 @@ use super::words;
 use crate::drawing::{Line, place};
 use crate::gathered::{EventKind, Gathered, Slot};
 
-/// Height of charts in their own units.
+/// Height of charts, in their own units.
 pub(super) const HEIGHT: f64 = 100.0;
 
-/// What charts have in common.
+/// The common parts of charts.
 pub(super) struct Timeline<'a> {
     pub(super) axis: TimeAxis,
-    /// What happened in each slot.
+    /// The events and amounts in each slot; `None` if there are none.
     pub(super) slots: Vec<Option<&'a Slot>>,
-    /// Part of each slot that the history covers, in seconds.
+    /// The part of each slot that the history covers, in seconds.
     pub(super) seconds: Vec<f64>,
-    /// The times of each slot, in words.
+    /// The interval of each slot, in words.
     pub(super) names: Vec<String>,
     /// Lines and marks, as paths.
     behind: Markup,
 }
 
 impl<'a> Timeline<'a> {
-    /// The timeline of what was gathered; `None` where nothing has a time.
+    /// The timeline of the gathered items; `None` if none of them has a time.
     pub(super) fn new(gathered: &'a Gathered) -> Option<Self> {
         let slots = &gathered.slots;
         slots.span()?;
@@ -52,22 +52,22 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// A number of each slot.
+    /// A number for each slot.
     pub(super) fn values(&self, of: impl Fn(&Slot) -> f64) -> Vec<f64> {
         self.slots.iter().map(|slot| slot.map_or(0.0, &of)).collect()
     }
 
-    /// A number of each slot, by second.
+    /// A number for each slot, per second.
     pub(super) fn rates(&self, of: impl Fn(&Slot) -> f64) -> Vec<f64> {
         self.values(of).iter().zip(&self.seconds).map(|(value, seconds)| value / seconds).collect()
     }
 
-    /// The lines and marks that go through all drawings.
+    /// Defines the lines and marks that go through all drawings.
     pub(super) fn define(&self) -> Markup {
         html! { svg.defs width="0" height="0" aria-hidden="true" { defs { g id="behind" { (self.behind) } } } }
     }
 
-    /// The drawing of a chart or a strip, with a label, and with what is shown of each slot when it is pointed at.
+    /// The drawing of a chart or a strip, with a label and with the texts of slots on hovering.
     pub(super) fn svg(
         &self,
         class: &str,
@@ -118,7 +118,7 @@ fn grid(axis: &TimeAxis) -> Markup {
     path("grid", &format!("M0 0{lines}"))
 }
 
-/// A line through each slot in which there was an event of a kind.
+/// A line through each slot with an event of a kind.
 fn marks(slots: &[Option<&Slot>]) -> Markup {
     let at = |kind: EventKind| -> String {
         let has = |slot: &Option<&Slot>| slot.is_some_and(|slot| slot.events[kind as usize] > 0);

@@ -1,8 +1,8 @@
-//! What the words of decisions mean: those of docs/scheduling.md, and those that a page has for what has no word in the journal.
+//! Meanings of the words of decisions, as in docs/scheduling.md, and words for things that have none in the journal.
 
 use crate::gathered::{EventKind, ReasonKind};
 
-/// What a word means.
+/// The meaning of a word.
 pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
     match (kind, word) {
         (ReasonKind::Batch, "IDLE") => "The lane has nothing to do.",
@@ -52,7 +52,7 @@ pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
     }
 }
 
-/// What kinds of decisions are called.
+/// The title of a kind of decisions.
 pub(super) fn title(kind: ReasonKind) -> &'static str {
     match kind {
         ReasonKind::Batch => "Batches, by what released them",
@@ -63,7 +63,7 @@ pub(super) fn title(kind: ReasonKind) -> &'static str {
     }
 }
 
-/// What events are called, and the class of their marks.
+/// The name of a kind of events, and the class of its marks.
 pub(super) fn event(kind: EventKind) -> (&'static str, &'static str) {
     match kind {
         EventKind::Life => ("Process began", "m-life"),

@@ -1,4 +1,4 @@
-//! Records hold what anybody has published: no text of them becomes part of the page, and none is obeyed.
+//! Records hold what anybody published: none of their text becomes markup of the page, or acts on a display.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn no_text_of_records_becomes_part_of_the_page() {
     assert!(text.matches(&shown).count() > 10, "it is shown as it is: {shown}");
 }
 
-/// Clocks may say anything: no time makes a page that has no meaning.
+/// Clocks may have any value: no time makes a page without meaning.
 #[test]
 fn odd_times_are_a_page() {
     for times in [[i64::MIN, i64::MAX], [0, 0], [i64::MAX, i64::MIN], [-5, 7]] {

@@ -1,4 +1,4 @@
-//! Pages of recorded runs: they are well formed, say what the journal says, and stay small whatever is recorded.
+//! Pages of recorded runs: they are well formed, agree with the journal, and stay small for any recording.
 
 mod hostile;
 mod pages;
@@ -35,7 +35,7 @@ fn cause(_: Step) -> &'static str {
     "in the queue of its group"
 }
 
-/// The page of what was gathered, which is well formed and has no number that is none.
+/// The page of gathered items, after a check that it is well formed and has no NaN.
 fn page_of(gathered: &Gathered, verdict: &Verdict, chains: &[String], text: &str) -> String {
     let about = about(text);
     let page = html(&Page { about: &about, verdict, gathered, chains, cause });
@@ -59,7 +59,7 @@ fn text_of(node: Node<'_, '_>) -> String {
     node.descendants().filter(Node::is_text).filter_map(|node| node.text()).collect()
 }
 
-/// The number in the tile of a name, and what stands below it.
+/// The number in the tile with a name, and the text below it.
 fn tile(document: &Document<'_>, name: &str) -> (String, String) {
     let of_class = |node: Node<'_, '_>, class: &str| {
         let found = node.children().find(|child| child.attribute("class") == Some(class));

@@ -1,4 +1,4 @@
-//! A page says what the journal says, counted here once more.
+//! A page agrees with the journal, which is counted again here.
 
 use warptape_eventlog::{EventLog, SqliteLog};
 use warptape_replay::chain::{Seen, Slowest};
@@ -16,7 +16,7 @@ fn entries(log: &dyn EventLog) -> Vec<JournalEntry> {
     records(log, "journal", 0).iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect()
 }
 
-/// What is counted of a journal, entry by entry.
+/// Counts of a journal, entry by entry.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     lives: u64,
@@ -41,7 +41,8 @@ fn counted(entries: &[JournalEntry]) -> Counted {
                     counted.dead_letters += part.dead_letters as u64;
                 }
             }
-            // What became of a life's last transaction, that of a process which drained, no entry says: its entries are there.
+            // No entry has the outcome of a life's last transaction, that of a process that drained: its entries exist,
+            // so it was committed.
             Input::CommitEnded(_) | Input::Draining(_) => counted.committed += 1,
             Input::Completed(completed) => counted.busy_ns += completed.service_ns as u64,
             _ => {}
@@ -106,14 +107,14 @@ fn a_page_has_the_numbers_of_the_journal() {
     };
     assert_eq!(gathered_counts, expected);
     assert!(expected.signals > 100 && expected.batches > 20 && expected.late > 0, "{expected:?}");
-    // Slots have the same in all, each at its time.
+    // Slots have the same totals, each at its time.
     assert_eq!((sum(&|slot| slot.rows), sum(&|slot| slot.signals)), (expected.rows, expected.signals));
     assert_eq!(sum(&|slot| slot.group_rows.values().sum()), expected.rows);
     assert_eq!(sum(&|slot| slot.lanes.values().map(|lane| lane.busy_ns).sum()), expected.busy_ns);
     assert_eq!(sum(&|slot| slot.latency.count()), latencies.len() as u64);
     assert_eq!(sum(&|slot| u64::from(slot.events[EventKind::Life as usize])), expected.lives);
     assert_eq!(found.reasons.total(ReasonKind::Batch), expected.batches);
-    // A latency is within a thousandth.
+    // A latency is exact to a thousandth.
     assert_eq!(found.latency.count(), latencies.len() as u64);
     assert_eq!(found.latency.max_ns(), latencies.last().map(|ns| *ns as u64));
     for permille in [500, 990] {
@@ -142,7 +143,7 @@ fn a_page_has_the_numbers_of_the_journal() {
     assert!(text.contains("chain 4") && text.contains("warptape replay why signal:"), "{text}");
     let charts = document.descendants().filter(|node| node.attribute("class") == Some("chart")).count();
     assert_eq!(charts, 5, "latency, signals, rows, waiting, groups");
-    // Nothing comes from elsewhere, and nothing is run.
+    // Nothing is loaded from elsewhere, and no script runs.
     let asks = |node: &roxmltree::Node<'_, '_>| {
         let asked =
             ["src", "href", "xlink:href", "action", "srcset"].iter().filter_map(|name| node.attribute(*name));
@@ -179,7 +180,7 @@ fn a_difference_is_said_in_words() {
     }
 }
 
-/// What a window shows is what its part of the journal has.
+/// A window shows the numbers of its part of the journal.
 #[test]
 fn a_window_has_its_own_numbers() {
     let recording = record(plan(73));
@@ -206,7 +207,7 @@ fn nothing_of(log: &SqliteLog, window: Window, expected: &[&str]) {
     }
 }
 
-/// Of a pause that began before the window the part within it counts, in all as in each slot.
+/// Only the part of a pause within the window counts, in the total and in each slot.
 #[test]
 fn a_pause_counts_within_the_window_alone() {
     let at = |at_ns| Moment { sequence: at_ns, at_ns };
@@ -221,7 +222,7 @@ fn a_pause_counts_within_the_window_alone() {
     }
 }
 
-/// A process that stood still and a log that took nothing are events; one that had nothing to do is not.
+/// A process that stood still and a log that took nothing are events; a process with nothing to do is not.
 #[test]
 fn holes_of_the_journal_are_events_where_something_was_due() {
     let at = |at_ms: i64| Moment { sequence: at_ms, at_ns: at_ms * 1_000_000 };
@@ -246,14 +247,14 @@ fn holes_of_the_journal_are_events_where_something_was_due() {
 fn a_history_of_little_is_a_page_that_says_so() {
     let recording = record(plan(74));
     let log = &recording.log;
-    // One entry: a process that began.
+    // One entry: the start of a process.
     let window = Window { from: None, to: Some(Bound::Offset(1)) };
     nothing_of(
         log,
         window,
         &["No lane has worked", "No group was on a lane", "No signal was committed", "1 process in 1 life"],
     );
-    // All was committed, and no entry says when.
+    // All transactions were committed, but no entry has the time.
     let recording = record(Plan { outcomes: false, ..plan(75) });
     let found = gathered(&recording.log, Window::default());
     let totals = found.totals.transactions;
@@ -272,7 +273,7 @@ fn a_history_of_little_is_a_page_that_says_so() {
     assert!(error.to_string().contains("has no entries"), "{error}");
 }
 
-/// Lanes that are wanted are counted here once more, nanosecond by nanosecond; a window shows those that were wanted before it.
+/// Counts wanted lanes again, nanosecond by nanosecond. A window shows the number that was wanted before it.
 #[test]
 fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     const S: i64 = 1_000_000_000;
@@ -318,7 +319,7 @@ fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     assert!(text.contains("Lanes wanted") && text.contains("Other lanes wanted"), "{text}");
     assert!(text.contains(&format!("process 0 wants {lanes} lanes, and wanted 2: ")), "{text}");
 
-    // From a little before the last wish on: what was wanted before is as before, and is no event.
+    // From shortly before the last change on: the earlier wanted number is unchanged, and is no event.
     let (at_ns, _) = *wishes.last().unwrap();
     let window = Window { from: Some(Bound::Time(at_ns - 1_000)), to: None };
     let found = gathered(log, window);
@@ -328,7 +329,7 @@ fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     let expected = i128::from(before) * 1_000 + i128::from(after) * i128::from(last_ns - at_ns);
     assert_eq!(of(&found), u128::try_from(expected).unwrap());
 
-    // Without autoscaling there is none of it.
+    // Without autoscaling there is no such chart.
     let found = gathered(&record(plan(71)).log, Window::default());
     let page = page_of(&found, &Verdict::NotAsked, &[], "log");
     assert!(found.totals.scaled == 0 && !page.contains("Lanes wanted"));

@@ -1,8 +1,9 @@
-//! Whether a condition holds of a step.
+//! Evaluates a condition on a step.
 //!
-//! What is of one thing is compared together: in `lane=cuda:1 && queue>1000` both are of the same lane, in `decision=Dispatch && lane=0` the
-//! lane is that of the decision. So a condition is looked at for each *focus* that a step has: the input or one of the decisions, a lane and
-//! a partition. It holds of the step if it does for one focus. A field that a focus lacks compares as false.
+//! Fields of one thing are compared together: in `lane=cuda:1 && queue>1000` both belong to the same lane, in
+//! `decision=Dispatch && lane=0` the lane is that of the decision. So a condition is evaluated for each *focus* of a
+//! step: the input or one of the decisions, a lane and a partition. It holds of the step if it holds for one focus. A
+//! field that a focus lacks compares as false.
 
 use warptape_scheduler::{LaneLoad, PartitionLoad};
 use warptape_schemas::journal::{Decision, GroupIndex, Input, LaneId, PartitionId};
@@ -10,7 +11,7 @@ use warptape_schemas::journal::{Decision, GroupIndex, Input, LaneId, PartitionId
 use super::{BREAKERS, Comparison, Field, Predicate};
 use crate::debugger::Step;
 
-/// What an input or a decision is about.
+/// The subject of an input or a decision.
 #[derive(Default)]
 struct Subject {
     decision: Option<&'static str>,
@@ -18,21 +19,21 @@ struct Subject {
     batch: Option<i64>,
     task: Option<i64>,
     lanes: Vec<LaneId>,
-    /// Partitions with the groups, where there are some.
+    /// Partitions with their groups, if there are any.
     groups: Vec<(Option<PartitionId>, Option<GroupIndex>)>,
 }
 
-/// One thing that a condition is looked at for.
+/// One focus: the things for which a condition is evaluated together.
 struct Focus<'a> {
     subject: &'a Subject,
     group: Option<GroupIndex>,
     lane: Option<&'a LaneLoad>,
     partition: Option<&'a PartitionLoad>,
-    /// The partition by number, which may not be known to the state any more.
+    /// Number of the partition, which the state may no longer know.
     partition_number: Option<PartitionId>,
 }
 
-/// The step, with what of its state several comparisons ask for.
+/// The step, with the parts of its state that several comparisons read.
 struct Facts<'a> {
     step: &'a Step<'a>,
     lanes: Vec<LaneLoad>,
@@ -40,7 +41,7 @@ struct Facts<'a> {
 }
 
 impl Predicate {
-    /// Whether it holds of a step.
+    /// True if the condition holds of a step.
     pub fn holds(&self, step: &Step<'_>) -> bool {
         let facts = Facts {
             step,
@@ -50,14 +51,15 @@ impl Predicate {
         self.subjects(step).iter().any(|subject| self.holds_of_subject(&facts, subject))
     }
 
-    /// What it is looked at for: the decisions where it names them, or else the input where it names that, or else both where it asks for
-    /// something of either, or else neither.
+    /// The subjects of the evaluation: the decisions if the condition names them, else the input if it names that. If
+    /// it names neither but asks for a field of either, both are subjects; otherwise an empty subject is.
     fn subjects(&self, step: &Step<'_>) -> Vec<Subject> {
         let decisions = || step.entry.decisions.iter().map(of_decision);
         let about = [Field::Reason, Field::Batch, Field::Group, Field::Task];
         if self.names(Field::Decision) {
             return match step.entry.decisions.is_empty() {
-                // So that `decision != Place` and the like are false, and `!(decision = Place)` is true.
+                // An empty subject, so that `decision != Place` and the like are false and `!(decision = Place)` is
+                // true.
                 true => vec![Subject::default()],
                 false => decisions().collect(),
             };
@@ -129,7 +131,7 @@ impl Focus<'_> {
             Field::Group => number(self.group.map(i64::from)),
             Field::Task => number(self.subject.task),
             Field::Lane => self.lane.is_some_and(|lane| is_lane(comparison, lane.lane, step)),
-            // Groups that are on no lane yet have rows as well.
+            // Groups without a lane have rows as well.
             Field::Queue if !names_lane => number(Some(all_waiting())),
             Field::Queue => number(self.lane.map(|lane| lane.waiting_rows)),
             Field::InFlight => number(of_lane(|lane| lane.in_flight_rows)),
@@ -150,7 +152,7 @@ impl Focus<'_> {
     }
 }
 
-/// Whether a lane is the one that is named, by index or by device.
+/// True if a lane is the named one, by index or by device.
 fn is_lane(comparison: &Comparison, lane: LaneId, step: &Step<'_>) -> bool {
     match comparison.value {
         super::Value::Number(_) => comparison.holds_of_number(lane.into()),
@@ -246,7 +248,7 @@ fn of_decision(decision: &Decision) -> Subject {
     Subject { decision: Some(decision.name()), ..subject }
 }
 
-/// A reason as JSON has it.
+/// The name of a reason in JSON.
 fn word(reason: &impl serde::Serialize) -> Option<String> {
     serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Reads a condition. What is none is an error that says where.
+//! Parses conditions; an error names the place of the mistake.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use winnow::{ModalResult, Parser};
 
 use super::{Comparison, Expression, FIELDS, Field, FieldKind, OPERATORS, Operator, Predicate, Value};
 
-/// Bytes of a condition.
+/// Longest condition, in bytes.
 const BYTES_MAX: usize = 4_096;
-/// Parentheses and negations within each other.
+/// Deepest nesting of parentheses and negations.
 const DEPTH_MAX: usize = 64;
 
-/// Why a text is no condition.
+/// The error for a text that is no condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PredicateError {
     /// The text.
     pub text: String,
-    /// Number of the character that it is about, from 0: the number of characters where something is missing at the end.
+    /// Index of the character at the mistake, from 0; the number of characters if something is missing at the end.
     pub character: usize,
-    /// What is wrong there, and what would be right.
+    /// The mistake, and what would be right instead.
     pub mistake: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for PredicateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, character, mistake } = self;
         write!(f, "character {}: {mistake}", character + 1)?;
-        // A caret below a text of several lines would point at nothing.
+        // A caret would not point at the place below a text of several lines.
         if text.chars().any(char::is_control) || text.len() > BYTES_MAX {
             return Ok(());
         }
@@ -40,10 +40,10 @@ impl fmt::Display for PredicateError {
 impl std::error::Error for PredicateError {}
 
 impl Predicate {
-    /// Reads a condition. `parse_time` gives the nanoseconds since the epoch of a time in words.
+    /// Parses a condition. `parse_time` converts a time in words to nanoseconds since the epoch.
     ///
     /// # Errors
-    /// If the text is none, with the place and, for a field or a value, what there is.
+    /// If the text is no condition; the error names the place and, for a field or a value, the possible ones.
     pub fn parse(text: &str, parse_time: &dyn Fn(&str) -> Option<i64>) -> Result<Self, PredicateError> {
         let error = |character, mistake| PredicateError { text: text.to_owned(), character, mistake };
         if text.len() > BYTES_MAX {
@@ -52,7 +52,7 @@ impl Predicate {
         let grammar = Grammar { text, parse_time };
         let mut rest = text;
         let parsed = grammar.whole(&mut rest).map_err(|failed| {
-            // A text that is all there never makes a parser wait for more of it.
+            // The parser never asks for more input, because the text is complete.
             let Mistake { left, words } = failed.into_inner().unwrap_or_else(|_| Mistake::from_input(&""));
             error(grammar.character(text.len() - left), words)
         });
@@ -60,7 +60,7 @@ impl Predicate {
     }
 }
 
-/// What is wrong, and how many bytes of the text begin there.
+/// The mistake in words, and the number of bytes from its place to the end of the text.
 #[derive(Debug)]
 struct Mistake {
     left: usize,
@@ -86,7 +86,7 @@ fn mistake<T>(rest: &str, words: String) -> Parsed<T> {
     Err(ErrMode::Cut(Mistake { left: rest.len(), words }))
 }
 
-/// Whether a character may stand in a word without quotes.
+/// True if a character may be in a word without quotes.
 pub(super) fn is_word(character: char) -> bool {
     !character.is_whitespace() && !character.is_control() && !"=!<>&|()\"\\".contains(character)
 }
@@ -99,7 +99,7 @@ fn word<'a>(input: &mut &'a str) -> Parsed<&'a str> {
     take_while(1.., is_word).parse_next(input)
 }
 
-/// A word in quotes.
+/// Parses a word in quotes.
 fn quoted(input: &mut &str) -> Parsed<String> {
     let opened = *input;
     let character = alt((none_of(['"', '\\']), preceded('\\', one_of(['"', '\\']))));
@@ -111,7 +111,8 @@ fn quoted(input: &mut &str) -> Parsed<String> {
     }
 }
 
-/// The sign, word or character at the beginning of a text, as an error names it, or why it can stand nowhere.
+/// The sign, word or character at the beginning of a text, in the words of an error; an error if it is not allowed
+/// anywhere.
 fn found(rest: &str) -> Result<String, String> {
     let signs = OPERATORS.map(|(sign, _)| sign).into_iter().chain(["&&", "||", "!", "(", ")"]);
     if let Some(sign) = signs.into_iter().find(|sign| rest.starts_with(sign)) {
@@ -128,7 +129,7 @@ fn found(rest: &str) -> Result<String, String> {
     }
 }
 
-/// What a parser reads behind blanks. Where it reads nothing, the words say what is expected, given what stands there.
+/// Skips blanks and runs a parser. If it fails, `words` makes the message from what was found there.
 fn expected<'a, T>(
     mut parser: impl Parser<&'a str, T, ErrMode<Mistake>>,
     words: impl Fn(String) -> String,
@@ -143,7 +144,7 @@ fn expected<'a, T>(
     }
 }
 
-/// One part, or several with a sign between each two.
+/// Parses one part, or several parts separated by a sign.
 fn list<'a>(
     sign: &'static str,
     part: impl Parser<&'a str, Expression, ErrMode<Mistake>>,
@@ -159,7 +160,7 @@ struct Grammar<'a> {
 }
 
 impl<'a> Grammar<'a> {
-    /// Number of the character at a byte.
+    /// Index of the character at a byte.
     fn character(&self, byte: usize) -> usize {
         self.text[..byte].chars().count()
     }
@@ -169,7 +170,7 @@ impl<'a> Grammar<'a> {
         terminated(|input: &mut _| self.any(input, 0), end).parse_next(input)
     }
 
-    /// `depth` parentheses and negations are open.
+    /// Parses a condition inside `depth` open parentheses and negations.
     fn any(&self, input: &mut &'a str, depth: usize) -> Parsed<Expression> {
         let all = list("&&", |input: &mut _| self.one(input, depth), Expression::All);
         list("||", all, Expression::Any).parse_next(input)
@@ -245,7 +246,7 @@ impl<'a> Grammar<'a> {
     }
 }
 
-/// A whole number; underscores may part its digits.
+/// Parses an integer, whose digits may be separated by underscores.
 fn number(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {

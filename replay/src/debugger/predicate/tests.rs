@@ -1,10 +1,10 @@
-//! The language of conditions: what is one is printed as it is read, and what is none is told with its place.
+//! The language of conditions: a condition is printed as it is read, and an error names the place.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Times are read elsewhere; one is enough here.
+/// Times are parsed elsewhere; one time is enough here.
 fn time(text: &str) -> Option<i64> {
     (text == "1970-01-01T00:00:02Z").then_some(2_000_000_000)
 }
