@@ -1,4 +1,4 @@
-//! How many tasks are simulated in a second of the processor: docs/scheduling.md has the figures.
+//! How many tasks are simulated in a second of the processor: docs/scheduling-results.md has the figures.
 //!
 //! ```text
 //! cargo run --release -p warptape-simulator --example rate [TASKS [POLICY]]

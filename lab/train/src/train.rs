@@ -66,7 +66,7 @@ pub struct TrainOptions {
 }
 
 impl TrainOptions {
-    /// What docs/scheduling.md has figures of.
+    /// What docs/scheduling-results.md has figures of.
     pub fn new(given: Scene, kind: Method) -> Self {
         Self {
             given,
