@@ -114,7 +114,8 @@ pub struct Fleet {
 
 impl Fleet {
     /// The fleet of the published experiment: 8 Volta V100, 4 Turing and 4 Radeon VII, with speeds relative to Volta for
-    /// simulation, data processing and machine learning as they were measured (see docs/scheduling-results.md for the sources).
+    /// simulation, data processing and machine learning as they were measured; docs/scheduling-results.md has the
+    /// sources.
     pub fn volta_turing_radeon() -> Self {
         Self {
             classes: vec![
