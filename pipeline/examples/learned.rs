@@ -1,4 +1,5 @@
-//! The table of docs/scheduling.md that holds `linucb` against rules, on arrivals and fleets that nothing was tuned on.
+//! The table of docs/scheduling-results.md that holds `linucb` against rules, on arrivals and fleets that nothing was
+//! tuned on.
 //!
 //! ```text
 //! cargo run --release --features lab --example learned [SEEDS [TASKS]]

@@ -1,4 +1,4 @@
-//! The tables of docs/scheduling.md: task policies against each other on the published experiment's fleet.
+//! The tables of docs/scheduling-results.md: task policies against each other on the published experiment's fleet.
 //!
 //! ```text
 //! cargo run --release --features lab --example policies [SEEDS [TASKS]]

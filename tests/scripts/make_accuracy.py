@@ -31,6 +31,8 @@ import make_risk_fixtures as risk
 import make_talib_fixtures as indicators
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
+# The page's last part, from here on, is kept as it is.
+BY_HAND = "\n## Measured by tests\n"
 GREEKS = ["price", "delta", "gamma", "vega", "theta", "rho", "vanna", "volga"]
 SETTINGS = """
 [log]
@@ -369,12 +371,13 @@ def main():
         "# Accuracy",
         "",
         "What the command answers against programs that nobody here wrote, over random and nasty cases. Written by",
-        "`tests/scripts/make_accuracy.py`, which asks the built `warptape` through its command line; of each number the case with the largest",
+        "`tests/scripts/make_accuracy.py`, except its last part. The script asks the built `warptape` through its command line; of each number the case with the largest",
         f"difference is shown. References: mpmath {mp.__version__}, QuantLib {ql.__version__}, TA-Lib {talib.__version__}.",
     ]
     for part in parts:
         lines += ["", *part]
-    PAGE.write_text("\n".join(lines) + "\n")
+    by_hand = "".join(PAGE.read_text().partition(BY_HAND)[1:])
+    PAGE.write_text("\n".join(lines) + "\n" + by_hand)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! Measures how many tasks are simulated per second of processor time; docs/scheduling.md has the figures.
+//! Measures how many tasks are simulated per second of processor time; docs/scheduling-results.md has the figures.
 //!
 //! ```text
 //! cargo run --release -p warptape-simulator --example rate [TASKS [POLICY]]

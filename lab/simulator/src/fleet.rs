@@ -114,7 +114,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// Returns the fleet of the published experiment: 8 Volta V100, 4 Turing and 4 Radeon VII. Speeds are relative to
-    /// Volta, as measured for simulation, data processing and machine learning (sources: docs/scheduling.md).
+    /// Volta, as measured for simulation, data processing and machine learning (sources: docs/scheduling-results.md).
     pub fn volta_turing_radeon() -> Self {
         Self {
             classes: vec![

@@ -66,7 +66,7 @@ pub struct TrainOptions {
 }
 
 impl TrainOptions {
-    /// Returns the options of the figures in docs/scheduling.md.
+    /// Returns the options of the figures in docs/scheduling-results.md.
     pub fn new(given: Scene, kind: Method) -> Self {
         Self {
             given,

@@ -1,5 +1,5 @@
 //! How long a choice takes, in one run and at the least of several runs of the same choices, which leaves out what interrupts and other programs
-//! took: docs/scheduling.md has the figures.
+//! took: docs/scheduling-results.md has the figures.
 //!
 //! ```text
 //! cargo run --release -p warptape-network --example choice_time [LANES [CHOICES]]

@@ -11,7 +11,7 @@
 //! Kinds that are worth about as much as the best one say which tenant is next. Of that tenant's kinds the lane then takes the one with the greatest worth
 //! by the fourth root of the time until its first task's turn: what is done soon counts a little, so that the mean is near that of the
 //! shortest task first while there is little to do, and worth decides while there is much. The exponent of 1/4 was found with schedules
-//! that know all sizes (docs/scheduling.md).
+//! that know all sizes (docs/scheduling-results.md).
 
 use std::cmp::Ordering;
 
