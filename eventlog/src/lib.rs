@@ -53,7 +53,7 @@ pub struct TopicInfo {
 }
 
 /// Offsets of a partition: `first..next`. Some offsets in between have no record: it was compacted away or aborted, or
-/// the offset holds a marker of the log (Kafka ends each transaction with one). A reader has reached the end when
+/// it is a marker of the log's own (Kafka ends transactions with one). A reader has reached the end when
 /// [`Consumer::position`] has reached `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetRange {

@@ -81,8 +81,8 @@ struct Group {
     name: String,
     topics: Vec<String>,
     members: Arc<Members>,
-    /// Time to ask again for this member's place; `None` unless another client has it. That client is a killed process,
-    /// forgotten when its session ends, or a running one.
+    /// Time to ask again for this member's place; `None` unless another client has it. The other client is a running
+    /// process, or a killed one whose session has not ended.
     next_try: Option<Instant>,
     /// Time of the next notice that the member waits.
     next_news: Instant,
@@ -240,8 +240,8 @@ impl KafkaConsumer {
         }
     }
 
-    /// Replaces a batch's records by the record that stands for the batch, and seeks behind the batch. librdkafka alone
-    /// would fetch the batch again and again, and report each time that it cannot be unpacked.
+    /// Replaces a batch's records by the record that stands for the batch, and seeks behind the batch. Without the
+    /// seek, librdkafka would fetch the batch again and again, and report each time that it cannot be unpacked.
     fn pass_over(&mut self, source: &TopicPartition, batch: &UnreadableBatch) {
         let Some(reading) = self.readings.get_mut(source) else { return };
         self.watchdog.progress();

@@ -1,5 +1,5 @@
 //! Process limits below which librdkafka does not work. They are checked first, because a later failure does not tell
-//! which limit was too low. librdkafka even ends a process that cannot start a thread (2.12.1,
+//! which limit was too low. A process even ends if librdkafka cannot start a thread (2.12.1,
 //! `rd_kafka_broker_add_logical`).
 
 use rustix::process::{Resource, getrlimit};

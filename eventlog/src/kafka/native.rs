@@ -51,7 +51,7 @@ pub(super) struct NativeConsumer {
     queue: NonNull<rd::rd_kafka_queue_t>,
 }
 
-/// Whether records come with headers or without.
+/// The choice between records with headers and records without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headers {
     Kept,
