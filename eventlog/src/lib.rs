@@ -53,8 +53,8 @@ pub struct TopicInfo {
 }
 
 /// Offsets of a partition: `first..next`. Some offsets in between have no record: it was compacted away or aborted, or
-/// it is a marker of the log's own (Kafka ends transactions with one). A reader has reached the end when
-/// [`Consumer::position`] has reached `next`.
+/// is a marker of the log (Kafka ends transactions with one). A reader has reached the end when [`Consumer::position`]
+/// has reached `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetRange {
     /// Oldest offset that can be read.
@@ -259,7 +259,7 @@ pub trait Consumer: Send {
 /// - [`LogError::Aborted`]: it was aborted; call [`Producer::abort`], roll back and begin another.
 /// - [`LogError::Fenced`]: it was aborted; this producer accepts no further calls.
 /// - [`LogError::OutcomeUnknown`]: it committed or it will be aborted. This producer accepts no further calls: drop it
-///   and make a new one with the same transactional id, which settles it; then the committed offsets tell the outcome.
+///   and make a new one with the same transactional id, which settles it. Then the committed offsets tell the outcome.
 /// - any other error, from `send` and `send_offsets`: it is open, without the refused data; from `commit` and `abort`:
 ///   as for [`LogError::OutcomeUnknown`].
 pub trait Producer: Send {

@@ -320,8 +320,8 @@ impl Cluster {
         }
     }
 
-    /// Returns true if a consumer group has a member, or if its protocol is not the classic one, because librdkafka
-    /// sees no members of the other.
+    /// Returns true if a consumer group has a member, or if its protocol is not the classic one, whose
+    /// members librdkafka does not see.
     pub(super) fn has_member(&self, group: &str) -> Result<bool, LogError> {
         if self.options.group_protocol == GroupProtocol::Consumer {
             return Ok(true);

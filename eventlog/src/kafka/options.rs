@@ -220,8 +220,8 @@ impl KafkaOptions {
         let batch = self.extra.get(BATCH_LIMIT).and_then(|bytes| bytes.parse().ok()).unwrap_or(BATCH_BYTES);
         config.set(BATCH_LIMIT, batch.min(topics.smallest).to_string());
         // Records need not be sent before the commit, except full requests; the commit does not wait for the linger
-        // time. The default of 5 ms splits a large transaction into many small requests. And while five records of a
-        // partition are unacknowledged, librdkafka (2.12.1) polls in a busy loop whether waiting ones may go; within a
+        // time. The default of 5 ms splits a large transaction into many small requests. While five records of a
+        // partition are unacknowledged and others wait, librdkafka (2.12.1) moreover polls in a busy loop; within a
         // commit it still does. A user's setting of either, by any name, is kept, because librdkafka compares the two.
         const USERS: [&str; 4] =
             ["linger.ms", "queue.buffering.max.ms", "message.timeout.ms", "delivery.timeout.ms"];

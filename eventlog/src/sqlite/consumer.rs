@@ -32,8 +32,8 @@ struct Cursor {
     select: String,
     /// Offsets without records.
     given_up: GivenUp,
-    /// True if the rows must be counted before the first read. Where offsets may be missing, only the count reveals a
-    /// lost row.
+    /// True if the rows must be counted before the first read. Only the count reveals a lost row if offsets may be
+    /// missing.
     is_to_be_counted: bool,
     /// The unread rest of the last block; `None` if it was read to its end.
     rest: Option<Rest>,
@@ -386,7 +386,7 @@ impl Consumer for SqliteConsumer {
         if let Some(assigned) = self.assign()? {
             return Ok(assigned);
         }
-        // `None` for a timeout beyond what the clock can count: no deadline.
+        // No deadline (`None`) for a timeout beyond what the clock can count: no deadline.
         let deadline = Instant::now().checked_add(timeout);
         let mut timed_out = false;
         loop {

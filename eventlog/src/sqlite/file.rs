@@ -1,7 +1,7 @@
 //! The log's file: its path, opening connections to it, and the order of writers.
 //!
-//! It does not know the tables' meaning. It opens the file only through SQLite: closing any other descriptor of the
-//! file would drop SQLite's locks on it in this process (POSIX advisory locks).
+//! It does not know the tables' meaning. It opens the file only through SQLite. Closing any other descriptor of the
+//! file would drop this process's SQLite locks on it (POSIX advisory locks).
 //!
 //! `opening`, `ends`, `catalogue` and `format` read the file. The file has them check it whenever it is opened or
 //! written, so these five know each other.

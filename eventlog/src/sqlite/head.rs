@@ -56,7 +56,7 @@ pub(super) enum Found {
     Absent,
     /// This process may not read it.
     Forbidden,
-    /// Neither slot is whole.
+    /// Both slots are damaged.
     Damaged,
     Head(Head),
 }
@@ -145,7 +145,7 @@ impl HeadFile {
         if let Some(kind) = kind_of(&metadata) {
             return Err(io::Error::other(format!("it is {kind}, not a file")));
         }
-        // Neither this process's umask nor the log's earlier permissions count.
+        // The file follows the log's current permissions, not this process's umask or earlier permissions.
         if metadata.mode() & 0o666 != mode && metadata.uid() == rustix::process::geteuid().as_raw() {
             file.set_permissions(PermissionsExt::from_mode(mode))?;
         }

@@ -1,7 +1,7 @@
 //! A new log file with records of another log at their original offsets.
 //!
-//! It is written under a temporary name and renamed once it is complete and on the disk, so that no interruption leaves
-//! a file that looks like a log. It knows neither the records' origin nor their meaning.
+//! It is written under a temporary name, and renamed once it is complete and on the disk. So no interruption leaves a
+//! file that looks like a log. It knows neither the records' origin nor their meaning.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
