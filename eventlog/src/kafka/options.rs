@@ -123,7 +123,7 @@ impl KafkaOptions {
         config
     }
 
-    /// A consumer without a group.
+    /// Returns the options of a consumer without a group.
     pub(super) fn asker(&self) -> ClientConfig {
         let mut config = self.client();
         config

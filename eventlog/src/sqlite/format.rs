@@ -244,8 +244,8 @@ fn truncation(file: &LogFile) -> Option<String> {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => header(&file.path)?,
         Err(_) => return None,
     };
-    // This order keeps another process's checkpoint in between from making a complete file look short: pages arrive in
-    // the file before they leave the write-ahead log.
+    // The order matters: pages arrive in the file before they leave the write-ahead log. So another process's
+    // checkpoint in between cannot make a complete file look short.
     let wal_bytes = std::fs::metadata(wal_path(&file.path)).map_or(0, |metadata| metadata.len());
     let file_bytes = std::fs::metadata(&file.path).ok()?.len();
     let expected_bytes = u64::from(page_bytes) * u64::from(page_count);

@@ -1,6 +1,6 @@
 //! Checks before each operation that an open log's files still have their names and are whole.
 //!
-//! Harm remains an error until every process that uses the log has ended. Until then this crate saves what it can: it
+//! Harm remains an error until every process that uses the log has ended. Until then this crate saves what it can. It
 //! folds an open write-ahead log that lost its name into the file, and never folds a truncated one.
 
 use rusqlite::Connection;
