@@ -1,6 +1,6 @@
 //! Groups ticks into records: each record holds ticks of one partition, in order of arrival.
 //!
-//! The batcher knows partitions and order, not bytes: the caller encodes a [`TickRecord`] of one tick as a tick and a
+//! The batcher knows partitions and order, not bytes. The caller encodes a [`TickRecord`] of one tick as a tick and a
 //! longer one as a batch.
 
 use std::collections::VecDeque;

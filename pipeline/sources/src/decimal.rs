@@ -25,7 +25,7 @@ pub enum DecimalError {
     RoundsToZero,
     /// More digits, in total or behind the point, than a 64-bit integer holds.
     #[error(
-        "a number that 64 bits hold with all its digits, up to 9223372036854775806 without its point: a price with up to 18 decimals, a size with up to 9"
+        "a number of 64 bits with all its digits, up to 9223372036854775806 without its point: prices with 18 decimals, sizes with 9 at most"
     )]
     DoesNotFit,
 }
@@ -35,8 +35,7 @@ pub type Scaled<const N: usize> = ([i64; N], u8);
 
 /// Parses prices to one common scale: `12.5` and `13`, and with `signed` also `-12.5`.
 ///
-/// # Errors
-/// Which of them is no price, and what is expected.
+/// # Errors The index of the invalid price, and its expected form.
 pub fn parse_prices<const N: usize>(
     texts: [&[u8]; N],
     signed: bool,
@@ -54,8 +53,7 @@ pub fn parse_prices<const N: usize>(
 
 /// Parses sizes to one common scale.
 ///
-/// # Errors
-/// Which of them is no size, and what is expected.
+/// # Errors The index of the invalid size, and its expected form.
 pub fn parse_sizes<const N: usize>(texts: [&[u8]; N]) -> Result<Scaled<N>, (usize, DecimalError)> {
     parse_all(texts, false, false, |digits| {
         (0..=Scales::E9.size).rev().find(|scale| digits.fit(*scale, i64::MAX))

@@ -78,7 +78,7 @@ pub enum SourceError {
         header: Vec<String>,
     },
     /// Bad lines could not be written to their file.
-    #[error("cannot write bad lines aside to {}: {source}; choose a folder that can be written to", path.display())]
+    #[error("cannot write bad lines to {}: {source}; choose a folder that can be written to", path.display())]
     Aside {
         /// The file for bad lines.
         path: PathBuf,
@@ -131,7 +131,7 @@ pub enum SourceError {
         problem: String,
     },
     /// The rows could not be sorted.
-    #[error("cannot sort {}: {source}; rows are put aside in the folder that TMPDIR names", path.display())]
+    #[error("cannot sort {}: {source}; rows go through a temporary file in the folder that TMPDIR names", path.display())]
     Sort {
         /// The file.
         path: PathBuf,

@@ -1,8 +1,8 @@
 //! Sources of ticks for `warptape feed` and `warptape demo`.
 //!
-//! A source is a pull iterator: it reads or computes one tick per call, so its memory depends on its open files and
-//! never on their length. It owns parsing (recordings, CSV, DBN) and the synthetic market. It does not know the event
-//! log, Avro, or the clock. A [`Batcher`] groups its ticks into records of one partition each.
+//! A source is a pull iterator: it reads or computes one tick per call. Its memory depends on its number of open files
+//! and never on their length. It owns parsing (recordings, CSV, DBN) and the synthetic market. It does not know the
+//! event log, Avro, or the clock. A [`Batcher`] groups its ticks into records of one partition each.
 //!
 //! ```text
 //!  binance_capture ─┐

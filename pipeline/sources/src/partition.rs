@@ -5,9 +5,9 @@ const SEED: u32 = 0x9747_b28c;
 const MULTIPLIER: u32 = 0x5bd1_e995;
 const ROTATION: u32 = 24;
 
-/// Returns the partition that Kafka's default partitioner gives a record with the symbol as key: murmur2 of the key's
-/// bytes, made positive, modulo the number of partitions. A producer in any language with that key chooses the same
-/// one.
+/// Returns the partition that Kafka's default partitioner gives a record with the symbol as key. It is murmur2 of the
+/// key's bytes, made positive, modulo the number of partitions. A producer in any language with that key chooses the
+/// same one.
 ///
 /// # Panics
 /// If `partitions` is not positive: a topic has at least one, and configuration is checked before.

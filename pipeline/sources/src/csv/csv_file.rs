@@ -142,8 +142,7 @@ impl CsvFile {
         self
     }
 
-    /// The line of the last tick.
-    /// Bad lines, where there are some.
+    /// Returns the file of bad lines; `None` if there are none.
     pub(super) fn aside(&self) -> Option<&AsideFile> {
         self.aside.as_ref().filter(|aside| aside.count() > 0)
     }

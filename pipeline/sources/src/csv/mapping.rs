@@ -86,7 +86,7 @@ pub(super) enum ColumnUnit {
     Time(TimeUnit),
     /// The format of a time or date.
     Format(String),
-    /// Numbers are divided by this power of ten.
+    /// Exponent of the power of ten by which numbers are divided.
     Power(u8),
     /// The values of a filter.
     Values(Vec<String>),

@@ -4,9 +4,9 @@
 //! zip) and in UTF-16. Several files are merged by receive time if one is mapped, else by event time. So the days of
 //! several symbols, or the trades and quotes of one venue, are interleaved.
 //!
-//! A line that does not parse stops the source with file, line and column, or is copied byte for byte to a separate
-//! file and counted, as [`BadLines`] selects. A survey before feeding ([`CsvSource::open_to_survey`]) finds rows that
-//! are not in the order of their times, and numbers beyond the range of a tick.
+//! A line that does not parse stops the source with file, line and column. With [`BadLines::Aside`] it is instead
+//! copied byte for byte to a separate file and counted. A survey before feeding ([`CsvSource::open_to_survey`]) finds
+//! rows that are not in the order of their times, and numbers beyond the range of a tick.
 
 mod bad_lines;
 mod binance_dump;
@@ -74,9 +74,8 @@ pub struct CsvSource {
 impl CsvSource {
     /// Opens the files and reads their headers.
     ///
-    /// # Errors
-    /// Fails if no file is given, or one cannot be opened, has neither a mapping nor the name of a dump, or lacks a
-    /// mapped column.
+    /// # Errors Fails if no file is given. Fails if a file cannot be opened, has neither a mapping nor the name of a
+    /// dump, or lacks a mapped column.
     pub fn open(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
         Self::open_each(paths, config, |file, _| file)
     }

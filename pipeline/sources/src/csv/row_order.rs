@@ -1,8 +1,8 @@
 //! Checks whether a file's rows are in the order of their times, by the rules of `run`.
 //!
-//! A tick is late if it lies more than the allowed lateness behind the greatest time before it, and a dead letter if it
-//! lies more than `stages.future_max_ms` ahead. Each venue is checked separately, because one may be behind the others
-//! as a whole.
+//! A tick is late if it lies more than the allowed lateness behind the greatest time before it. It is a dead letter if
+//! it lies more than `stages.future_max_ms` ahead. Each venue is checked separately, because one may be behind the
+//! others as a whole.
 
 use std::collections::BTreeMap;
 
