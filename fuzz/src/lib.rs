@@ -17,7 +17,7 @@ use warptape_stages::{GroupStage, Isa, PartitionIntake, StageConfig};
 /// Bytes as a file, for what reads files.
 struct InFile {
     _folder: tempfile::TempDir,
-    /// Where it is.
+    /// Path of the file.
     path: PathBuf,
 }
 

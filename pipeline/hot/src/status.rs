@@ -42,16 +42,16 @@ pub enum Connection {
     Up,
     /// Lost, or never had.
     Down {
-        /// Time of the loss.
+        /// Start of this state.
         since: Instant,
         /// The reason.
         reason: String,
     },
-    /// The log that hot state is made from cannot be read; nothing is known against Redis.
+    /// The log, the source of hot state, cannot be read; Redis is not at fault.
     NoLog {
-        /// Since when.
+        /// Start of this state.
         since: Instant,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Ended with the process.
