@@ -246,8 +246,8 @@ fn a_read_only_directory_can_be_read() {
     commit(&mut *log.producer("p").unwrap(), [record("t", 0, "x")]);
     drop(log);
     let program = directory.path().join("program");
-    // Copied by another process: a file open for writing cannot be run, and a child forked by a concurrent test would
-    // inherit this process's open copy.
+    // Copied by another process: a child forked by a concurrent test would inherit this process's open copy, and a file
+    // open for writing cannot run.
     let copied =
         std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());
