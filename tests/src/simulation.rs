@@ -52,8 +52,8 @@ use snapshots::SnapshotTopic;
 const TURBULENT_EVENTS: usize = 3_000;
 /// Number of events with faults after the stop.
 const STOPPING_EVENTS: usize = 150;
-/// One seed in this many is checked in full: its journals are modelled, and its histories built and drawn. That takes
-/// almost as long as the run itself.
+/// One seed in this many is checked in full: its journals are modelled, and its histories built and drawn. The full
+/// check takes almost as long as the run itself.
 const FULL_CHECK_EVERY: u64 = 10;
 /// Largest number of events of a healing phase.
 const HEALING_EVENTS_MAX: usize = 200_000;
@@ -426,7 +426,7 @@ impl Simulation {
         for process in self.processes[1..].iter_mut().flatten() {
             process.stop_now(&mut self.world, true)?;
         }
-        // A process that is about to hand partitions over would stop without them, so a new life is started, which
+        // A process that is about to hand partitions over would stop without them. A new life is started instead, which
         // stops at the end of all partitions.
         let first = self.processes[0].as_mut().expect("it stays");
         if first.around.source.stands_still || first.is_ending() {

@@ -53,8 +53,8 @@ pub fn in_turn<const SIDES: usize>(
     taken.map(Times::of)
 }
 
-/// Returns the order of a turn: each side goes first in turn, the others behind it in ascending order; in the next
-/// round in descending order.
+/// Returns the order of a turn: each side goes first in turn, and the others follow in ascending order. The next round
+/// is in descending order.
 fn order<const SIDES: usize>(turn: usize) -> [usize; SIDES] {
     let is_forward = (turn / SIDES).is_multiple_of(2);
     std::array::from_fn(|place| (turn + if is_forward { place } else { SIDES - place }) % SIDES)
