@@ -1,11 +1,11 @@
-//! Critical risk requests at the worst time: while the log is read at full speed, beside a flood of batch tasks, on a
-//! machine with busy cores.
+//! Critical risk requests at the worst time: during reading at full speed, beside a flood of batch tasks, on a machine
+//! with busy cores.
 //!
 //! The log has a backlog of ticks before the engine starts, and batch requests with minutes of work. One thread per
-//! core keeps the machine busy. 200 critical requests are published one after another, each in its own transaction (two
-//! options each, alternately with given prices and with prices of the market). Two times are measured from a request's
-//! publication, the end of that transaction: until the engine has read it, and until its first slice begins. They are
-//! the engine's own times, from the result.
+//! core keeps the machine busy. 200 critical requests are published one after another, each in its own transaction.
+//! Each has two options, alternately with given prices and with prices of the market. Two times are measured from a
+//! request's publication, the end of that transaction: until the engine has read it, and until its first slice begins.
+//! They are the engine's own times, from the result.
 //!
 //! `cargo bench -p warptape-tests --bench critical` uses the embedded log, and `-- kafka` a broker, with
 //! `tests/services run cargo bench …`. Number arguments are the counts of requests and of millions of ticks.

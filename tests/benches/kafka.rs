@@ -4,9 +4,9 @@
 //! as in the recordings, with an activity roughly by Zipf's law. The pipeline computes all ten indicators on bars of
 //! one second and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and fastavro) reads the first
 //! of the single ticks, keeps one EMA of the same bars and writes nothing. Each is timed from the first record it reads
-//! to the end: the pipeline to its last commit. All take turns, and medians are compared. Before that, two checks are
-//! made: the pipeline's bars are the same for both kinds of record, and every EMA of the rival equals the one in the
-//! bar's signal.
+//! to the end: the pipeline to its last commit. All take turns, and medians are compared. Two checks precede this. The
+//! pipeline's bars must be the same for both kinds of record. Every EMA of the rival must equal the one in the bar's
+//! signal.
 //!
 //! Latency: single ticks come at a steady rate from an idempotent producer without linger; every tick closes a bar
 //! (`tick:1`). A reader of committed signals measures the time from a tick's creation to its signal's arrival.

@@ -3,8 +3,8 @@
 //!
 //! 200,000 synthetic ticks a second go through the embedded log and the whole engine with one lane for some seconds.
 //! Runs without requests and with four streams of them alternate. Ticks and requests are prepared beforehand, because
-//! real publishers run elsewhere. Two latencies of ticks are measured: from a row's arrival at the engine to the end of
-//! its batch, by the journal's entries, and from the read of its record to the commit of its signals. Requests are
+//! real publishers run elsewhere. Ticks have two latencies. One is from a row's arrival at the engine to the end of its
+//! batch, by the journal's entries. The other is from the read of its record to the commit of its signals. Requests are
 //! measured from their creation to the engine's answer.
 //!
 //! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths. `-- queue

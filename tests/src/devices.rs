@@ -170,7 +170,8 @@ struct Gate {
 impl GatedDevices {
     /// Waits until a launch has reached the gate.
     ///
-    /// # Panics If none has within `patience`.
+    /// # Panics
+    /// If none has within `patience`.
     pub fn wait_for_launch(&self, patience: Duration) {
         let state = self.gate.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.gate.changed.wait_timeout_while(state, patience, |(launches, _)| *launches == 0);

@@ -51,7 +51,8 @@ struct Edge {
 
 /// Reads a timeline.
 ///
-/// # Errors A description, if Perfetto would not show it as intended.
+/// # Errors
+/// A description, if Perfetto would not show it as intended.
 pub fn read_drawn(bytes: &[u8]) -> Result<Drawn, String> {
     let trace = Trace::decode(bytes).map_err(|error| error.to_string())?;
     let mut tracks: BTreeMap<u64, TrackDescriptor> = BTreeMap::new();
@@ -139,7 +140,8 @@ impl Drawn {
     /// Checks a whole journal's timeline: every ending flow has begun, and a commit's flows come only from drawn
     /// batches.
     ///
-    /// # Errors A description of the first violation.
+    /// # Errors
+    /// A description of the first violation.
     pub fn check_flows(&self) -> Result<(), String> {
         let of_batches = self.slices.iter().filter(|slice| slice.numbers.contains_key("queue_wait_ns"));
         let of_batches: BTreeSet<u64> = of_batches.flat_map(|slice| &slice.flows).copied().collect();

@@ -94,8 +94,8 @@ impl PortableFile {
     /// Appends records of a partition, by ascending offset. Offsets that are left out never get records in the file.
     /// The partition begins at offset 0 unless [`PortableFile::remove_before`] was called.
     ///
-    /// # Errors If the partition does not exist, an offset is below one already written, or the disk does not take the
-    /// records.
+    /// # Errors
+    /// If the partition does not exist, an offset is below one already written, or the disk does not take the records.
     pub fn append(&mut self, to: &TopicPartition, records: &[Record]) -> Result<(), LogError> {
         let (table, mut end) = self.place(to)?;
         for run in records.chunk_by(|before, after| before.offset + 1 == after.offset) {

@@ -35,7 +35,8 @@ pub type Scaled<const N: usize> = ([i64; N], u8);
 
 /// Parses prices to one common scale: `12.5` and `13`, and with `signed` also `-12.5`.
 ///
-/// # Errors The index of the invalid price, and its expected form.
+/// # Errors
+/// The index of the invalid price, and its expected form.
 pub fn parse_prices<const N: usize>(
     texts: [&[u8]; N],
     signed: bool,
@@ -53,7 +54,8 @@ pub fn parse_prices<const N: usize>(
 
 /// Parses sizes to one common scale.
 ///
-/// # Errors The index of the invalid size, and its expected form.
+/// # Errors
+/// The index of the invalid size, and its expected form.
 pub fn parse_sizes<const N: usize>(texts: [&[u8]; N]) -> Result<Scaled<N>, (usize, DecimalError)> {
     parse_all(texts, false, false, |digits| {
         (0..=Scales::E9.size).rev().find(|scale| digits.fit(*scale, i64::MAX))
@@ -144,7 +146,8 @@ fn at_scale((value, digits): (i128, u32), scale: u8) -> Option<i128> {
 /// Parses `123.45` into `123_450_000_000`. Digits and at most one point, at least one digit; zeros beyond the ninth
 /// decimal are allowed.
 ///
-/// # Errors Names the expected form: see [`DecimalError`].
+/// # Errors
+/// Names the expected form: see [`DecimalError`].
 pub fn parse_e9(text: impl AsRef<[u8]>) -> Result<i64, DecimalError> {
     let text = text.as_ref();
     let (whole, fraction) = match text.iter().position(|&byte| byte == b'.') {

@@ -22,7 +22,8 @@ pub(super) struct ZipEntry {
 impl ZipEntry {
     /// Looks the file up in the archive's directory.
     ///
-    /// # Errors Fails if the archive is damaged, has several files or none, or uses another compression than Deflate.
+    /// # Errors
+    /// Fails if the archive is damaged, has several files or none, or uses another compression than Deflate.
     pub(super) fn find(path: &Path) -> io::Result<ZipEntry> {
         let refused = |found: String| io::Error::new(io::ErrorKind::InvalidData, found);
         let mut archive = ZipArchive::new(BufReader::new(File::open(path)?)).map_err(io::Error::other)?;

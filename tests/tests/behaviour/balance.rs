@@ -288,8 +288,8 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>, mut config: EngineConfig, slow_
     Phases { slow_ns: times_ns[0], over_ns: times_ns[1] }
 }
 
-/// Returns the 99th percentile over rows of the time from the arrival of a batch's oldest row to its end, for batches
-/// that end in this period.
+/// Returns the 99th percentile, over rows of batches that end in this period, of the time from their batch's oldest
+/// arrival to its end.
 fn p99(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> Duration {
     let mut dispatched = BTreeMap::new();
     let mut ages = Vec::new();

@@ -213,7 +213,7 @@ fn recovery_us(journal: &[JournalEntry]) -> [i64; 2] {
     [done_us.values().min(), done_us.values().max()].map(|us| us.copied().unwrap_or(0))
 }
 
-/// Number of rows behind the last snapshot when a device is lost.
+/// Approximate number of rows behind the last snapshot when a device is lost, after an upload of `TAIL_BYTES`.
 const TAIL_ROWS: u64 = 200_000;
 const TAIL_BYTES: u64 = 36 * TAIL_ROWS;
 

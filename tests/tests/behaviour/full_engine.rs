@@ -16,7 +16,7 @@ use warptape_tests::engine_run::{engine_config, stage_config};
 use warptape_tests::wrapped_log::WrappedLog;
 
 /// Number of unreadable records, each of which becomes a dead letter with half of its bytes. Together they exceed the
-/// limit of uncommitted bytes.
+/// limit of bytes waiting for commits.
 const POISON_RECORDS: u64 = 40;
 const POISON_BYTES: usize = 1 << 20;
 /// Longest wait for an expected event.

@@ -167,7 +167,8 @@ impl CsvMapping {
 
     /// Returns the plan for a file.
     ///
-    /// # Errors Names the first column that the header lacks, or reports that the venue is missing.
+    /// # Errors
+    /// Names the first column that the header lacks, or reports that the venue is missing.
     pub(super) fn plan(&self, file: &FileHead) -> Result<RowPlan, SourceError> {
         let find = |key| self.columns.get(key).map(|source| source.find(file)).transpose();
         let number = |key| self.columns.get(key).map(|source| source.number(file)).transpose();

@@ -74,8 +74,9 @@ pub struct CsvSource {
 impl CsvSource {
     /// Opens the files and reads their headers.
     ///
-    /// # Errors Fails if no file is given. Fails if a file cannot be opened, has neither a mapping nor the name of a
-    /// dump, or lacks a mapped column.
+    /// # Errors
+    /// Fails if no file is given. Fails if a file cannot be opened, has neither a mapping nor the name of a dump, or
+    /// lacks a mapped column.
     pub fn open(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
         Self::open_each(paths, config, |file, _| file)
     }
@@ -141,7 +142,8 @@ impl CsvSource {
 
     /// Returns the order of each file's rows, as far as they were read.
     ///
-    /// # Errors Fails if rows are not in order, or have numbers beyond the range of a tick.
+    /// # Errors
+    /// Fails if rows are not in order, or have numbers beyond the range of a tick.
     pub fn file_orders(&self) -> Result<Vec<FileOrder>, SourceError> {
         self.merge.inputs().iter().map(|file| file.survey().check(self.order)).collect()
     }

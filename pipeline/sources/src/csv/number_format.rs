@@ -29,7 +29,8 @@ impl NumberFormat {
     /// Returns the number as digits with at most one point, divided by 10^`unit` and rounded half to even to `round`
     /// decimals.
     ///
-    /// # Errors Fails if the text is no number, has too many digits, or rounds to 0 without being 0.
+    /// # Errors
+    /// Fails if the text is no number, has too many digits, or rounds to 0 without being 0.
     pub(super) fn plain<'a>(
         &self,
         text: &'a [u8],

@@ -317,7 +317,8 @@ impl RowPlan {
 
     /// Returns true if a time of the tick lies before the earliest plausible one.
     ///
-    /// # Errors Fails if a time is ahead of the clock, or is plausible only in another unit.
+    /// # Errors
+    /// Fails if a time is ahead of the clock, or is plausible only in another unit.
     pub(super) fn check_times(
         &self,
         tick: &Tick,

@@ -56,7 +56,8 @@ pub struct FileOrder {
 impl FileSurvey<'_> {
     /// Returns the order of the rows.
     ///
-    /// # Errors Fails if they are not in order, or have numbers beyond the range of a tick.
+    /// # Errors
+    /// Fails if they are not in order, or have numbers beyond the range of a tick.
     pub(super) fn check(&self, order: FeedOrder) -> Result<FileOrder, SourceError> {
         if self.unfit.count > 0 {
             let Noted { count, line, text } = self.unfit.clone();
